@@ -1,0 +1,86 @@
+"""Keyword validators: `positive(epsilon=epsilon)` returns the value or raises an `InputError` that names it."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable
+
+from .errors import InputError, complaint
+
+
+def _the_one(named: dict[str, object]) -> tuple[str, object]:
+    ((name, value),) = named.items()
+    return name, value
+
+
+def _number(name: str, value: object, expected: str, remedy: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(float(value)):
+        raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+    return float(value)
+
+
+def positive(*, remedy: str = "", allow_inf: bool = False, **named: object) -> float:
+    """A number above 0 (finite unless `allow_inf`).
+
+    >>> positive(clip=2)
+    2.0
+    """
+    name, value = _the_one(named)
+    expected = "a number above 0" + (" (inf allowed)" if allow_inf else "")
+    remedy = remedy or f"Pass {name}=1.0, say."
+    number = _number(name, value, expected, remedy)
+    if number <= 0 or (math.isinf(number) and not allow_inf):
+        raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+    return number
+
+
+def non_negative(*, remedy: str = "", allow_inf: bool = False, **named: object) -> float:
+    """A number at least 0 (finite unless `allow_inf`)."""
+    name, value = _the_one(named)
+    expected = "a number at least 0" + (" (inf allowed)" if allow_inf else "")
+    remedy = remedy or f"Pass {name}=0.0, say."
+    number = _number(name, value, expected, remedy)
+    if number < 0 or (math.isinf(number) and not allow_inf):
+        raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+    return number
+
+
+def fraction(*, remedy: str = "", low_open: bool = False, high_open: bool = False, **named: object) -> float:
+    """A number in [0, 1], each end open on request."""
+    name, value = _the_one(named)
+    expected = f"a number in {'(' if low_open else '['}0, 1{')' if high_open else ']'}"
+    remedy = remedy or f"Pass a {name} inside that range."
+    number = _number(name, value, expected, remedy)
+    if number < 0 or number > 1 or (low_open and number == 0) or (high_open and number == 1):
+        raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+    return number
+
+
+def whole(*, at_least: int = 0, remedy: str = "", **named: object) -> int:
+    """A whole number not below `at_least`."""
+    name, value = _the_one(named)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < at_least:
+        raise InputError(
+            complaint(
+                expected=f"a whole number of at least {at_least}",
+                of=name,
+                got=value,
+                remedy=remedy or f"Pass {name}={max(at_least, 1)}, say.",
+            )
+        )
+    return int(value)
+
+
+def one_of(choices: Iterable[str], **named: object) -> str:
+    """One of the given words.
+
+    >>> one_of(("records", "sensitive_features"), protects="records")
+    'records'
+    """
+    name, value = _the_one(named)
+    words = tuple(choices)
+    if not isinstance(value, str) or value not in words:
+        listed = " or ".join(repr(word) for word in words)
+        raise InputError(complaint(expected=listed, of=name, got=value, remedy=f"Pass {name}={words[0]!r}, say."))
+    return value

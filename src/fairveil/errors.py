@@ -1,0 +1,52 @@
+"""The library's errors. Each says what was expected, of what, what came, and the way out.
+
+A leak is an error, not a warning. A message never holds a value of a private row once a release has begun; before any
+release the data holder sees what is wrong with the table.
+"""
+
+from __future__ import annotations
+
+
+class FairveilError(Exception):
+    """The root of the family: catch this to catch everything that Fairveil raises on purpose."""
+
+
+class InputError(FairveilError, ValueError):
+    """An argument is not what was expected."""
+
+
+class SchemaError(InputError):
+    """A schema is malformed, or a table does not fit its schema."""
+
+
+class MissingBoundError(InputError):
+    """A question needs a public bound that nobody stated."""
+
+
+class PrivacyError(FairveilError, RuntimeError):
+    """Going on would break, or could not honour, the promise."""
+
+
+class BudgetError(PrivacyError):
+    """The promise has no room for what was asked."""
+
+
+class StatementError(InputError):
+    """A privacy statement is malformed or contradicts itself."""
+
+
+class DataNotFoundError(FairveilError, FileNotFoundError):
+    """A data set, file or database is not where it was looked for."""
+
+
+class ChecksumError(FairveilError, ValueError):
+    """A file is not, byte for byte, the file that was expected."""
+
+
+def complaint(*, expected: str, of: str, got: object, remedy: str) -> str:
+    """One sentence pattern for every error: expected what, of what, what came, the way out.
+
+    >>> complaint(expected="a positive number", of="epsilon", got=-1, remedy="Pass epsilon=1.0, or inf for no privacy.")
+    'epsilon: expected a positive number, got -1. Pass epsilon=1.0, or inf for no privacy.'
+    """
+    return f"{of}: expected {expected}, got {got!r}. {remedy}"

@@ -1,0 +1,125 @@
+"""Groups as cells: which cell, or cells, of a histogram a row falls in."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from ..errors import InputError, complaint
+
+GroupMode = Literal["product", "marginal"]
+GROUP_MODES: tuple[GroupMode, ...] = ("product", "marginal")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The groups that one or several sensitive columns make. Holds public values only, in the order given.
+
+    `"product"`: one cell for each combination of values; a row is in one. `"marginal"`: one cell for each value of each
+    column; a row is in one cell a column.
+
+    >>> Cells((("f", "m"), ("x", "y", "z"))).count
+    6
+    >>> Cells((("f", "m"), ("x", "y", "z")), mode="marginal").count
+    5
+    >>> Cells((("f", "m"),)).keys
+    ('f', 'm')
+    """
+
+    columns: tuple[tuple[Hashable, ...], ...]
+    mode: GroupMode = "product"
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        columns = tuple(tuple(column) for column in self.columns)
+        if not columns or any(not column or len(set(column)) != len(column) for column in columns):
+            raise InputError(
+                complaint(
+                    expected="at least one column, each a non-empty list of distinct values",
+                    of="groups",
+                    got=self.columns,
+                    remedy='Pass Cells((("f", "m"),)), say.',
+                )
+            )
+        object.__setattr__(self, "columns", columns)
+        _checks.one_of(GROUP_MODES, groups=self.mode)
+        if not self.names:
+            object.__setattr__(self, "names", tuple(f"sensitive_{j}" for j in range(len(columns))))
+        if len(self.names) != len(columns) or len(set(self.names)) != len(columns):
+            raise InputError(
+                complaint(
+                    expected=f"{len(columns)} distinct names",
+                    of="names",
+                    got=self.names,
+                    remedy="Name each sensitive column once.",
+                )
+            )
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each column has."""
+        return tuple(len(column) for column in self.columns)
+
+    @property
+    def count(self) -> int:
+        """How many cells there are."""
+        return math.prod(self.sizes) if self.mode == "product" else sum(self.sizes)
+
+    @property
+    def per_row(self) -> int:
+        """How many cells one row is in."""
+        return 1 if self.mode == "product" else len(self.columns)
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        """One key a cell: the value, a tuple of values (product of several), or (name, value) (marginal of several)."""
+        if len(self.columns) == 1:
+            return self.columns[0]
+        if self.mode == "product":
+            return tuple(itertools.product(*self.columns))
+        return tuple((name, value) for name, column in zip(self.names, self.columns, strict=True) for value in column)
+
+    def ids(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+        """Cell ids, shape (per_row, rows), from the codes of the sensitive columns, shape (columns, rows)."""
+        if codes.ndim != 2 or codes.shape[0] != len(self.columns):
+            raise InputError(
+                complaint(
+                    expected=f"codes of shape ({len(self.columns)}, rows)",
+                    of="sensitive codes",
+                    got=codes.shape,
+                    remedy="Give one line of codes a sensitive column.",
+                )
+            )
+        if self.mode == "product":
+            ids = np.zeros(codes.shape[1], dtype=np.int32)
+            for size, line in zip(self.sizes, codes, strict=True):
+                ids = ids * np.int32(size) + line.astype(np.int32)
+            return ids[np.newaxis, :]
+        offsets = np.cumsum((0, *self.sizes[:-1]), dtype=np.int32)
+        return (codes.astype(np.int32) + offsets[:, np.newaxis]).astype(np.int32)
+
+    def encode(self, values: list[npt.NDArray[np.object_]]) -> npt.NDArray[np.uint16]:
+        """Codes of shape (columns, rows) from raw values; a value that is not listed is an error that names it."""
+        lines = []
+        for name, column, line in zip(self.names, self.columns, values, strict=True):
+            code_of = {value: code for code, value in enumerate(column)}
+            try:
+                lines.append(np.fromiter((code_of[value] for value in line.tolist()), np.uint16, len(line)))
+            except (KeyError, TypeError):
+                unknown = sorted({repr(value) for value in line.tolist() if value not in code_of})[:5]
+                raise InputError(
+                    complaint(
+                        expected=f"one of {list(column)}",
+                        of=f"sensitive column {name!r}",
+                        got=", ".join(unknown),
+                        remedy="List every group (a code for missing ones too) in the schema.",
+                    )
+                ) from None
+        return np.stack(lines)

@@ -1,0 +1,66 @@
+"""What rows look like, and where they come from. Only shapes and public lists here: the rows stay with their source."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """The public shape of coded rows: numbers first, then one block of indicator columns for each category column.
+
+    `numbers`: how many numeric features. `code_sizes`: how many categories each coded feature has. `classes`: the labels in
+    the order of their codes, or None when the target is a number. `sensitive`: the values of each sensitive column, in the
+    order of their codes; `sensitive_names` their names.
+    """
+
+    numbers: int
+    code_sizes: tuple[int, ...] = ()
+    classes: tuple[Hashable, ...] | None = None
+    sensitive: tuple[tuple[Hashable, ...], ...] = ()
+    sensitive_names: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """How many coefficients a linear model of these rows has, without the intercept."""
+        return self.numbers + sum(self.code_sizes)
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """A run of coded rows, column by column, never one-hot.
+
+    `numbers`: float32 or float64 of shape (numbers, rows), each line contiguous; or a scipy CSR array (rows, numbers).
+    `codes`: uint8, uint16 or int32 of shape (coded features, rows). `labels`: int32 class codes or float64 targets (rows,), or
+    None. `sensitive`: uint16 codes of shape (sensitive columns, rows), or None. `weights`: float64 (rows,), or None for ones.
+    """
+
+    numbers: Any
+    codes: npt.NDArray[np.integer]
+    labels: npt.NDArray[Any] | None = None
+    sensitive: npt.NDArray[np.uint16] | None = None
+    weights: npt.NDArray[np.float64] | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows the block holds: private under add-remove."""
+        return int(self.codes.shape[1])
+
+
+@runtime_checkable
+class RowSource(Protocol):
+    """Anything that can be read again and again, block by block: a table in memory, files on disk, a shard."""
+
+    @property
+    def layout(self) -> RowLayout:
+        """The public shape."""
+        ...
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """All rows, once, in any fixed order; a new iterator each time."""
+        ...

@@ -1,0 +1,431 @@
+"""What was done to the data, as an immutable tree that can be priced before and after it is done.
+
+Multipliers, not scales. Everywhere but inside `PoissonSampled`, a noise multiplier is the noise's scale (standard deviation
+of a Gaussian, scale of a Laplace) divided by the *sensitivity under the relation of the promise*: the most that one
+neighbour moves the total, in L2 for Gaussians and L1 for Laplace. The relation has then done its work, and unsampled events
+cost the same under every relation. Inside `PoissonSampled`, where a person may be present, absent or replaced by another, it
+is the scale divided by the largest norm c of *one row's contribution*, and `spreads` says how far a replaced row moves the
+total in units of c (2 for signed vectors, sqrt 2 for histograms): PRIVACY T2 and T3.
+
+An event holds only public numbers, and may be printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from .. import _checks
+from ..errors import InputError, complaint
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Event:
+    """One node of the tree. Abstract: use a leaf or a combination below."""
+
+    kind: ClassVar[str] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, `kind` first."""
+        out: dict[str, Any] = {"kind": self.kind}
+        for field in fields(self):
+            out[field.name] = _plain(getattr(self, field.name))
+        return out
+
+
+@dataclass(frozen=True)
+class NoOp(Event):
+    """Nothing that is protected was read. Free."""
+
+    kind: ClassVar[str] = "no-op"
+
+
+@dataclass(frozen=True)
+class NonPrivate(Event):
+    """Something protected was released without noise: epsilon is inf."""
+
+    kind: ClassVar[str] = "non-private"
+
+
+@dataclass(frozen=True)
+class _Noise(Event):
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        way_out = "Multiplier 0 is no noise: that is NonPrivate(), or NoOp() when nothing protected is read."
+        value = _checks.positive(noise_multiplier=self.noise_multiplier, remedy=way_out)
+        object.__setattr__(self, "noise_multiplier", value)
+
+
+@dataclass(frozen=True)
+class Gaussian(_Noise):
+    """A vector with Gaussian noise, standard deviation = multiplier x L2 sensitivity (PRIVACY T1).
+
+    Also of the Gaussian rounded to the grid of exact sums, which is its post-processing (PRIVACY 8.7).
+    """
+
+    kind: ClassVar[str] = "gaussian"
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(_Noise):
+    """Integers with discrete Gaussian noise, sigma = multiplier x L2 sensitivity: 1/(2 multiplier^2)-zCDP exactly."""
+
+    kind: ClassVar[str] = "discrete-gaussian"
+
+
+@dataclass(frozen=True)
+class Laplace(_Noise):
+    """A vector with Laplace noise, scale = multiplier x L1 sensitivity (dominated by one coordinate: PRIVACY T5)."""
+
+    kind: ClassVar[str] = "laplace"
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Event):
+    """Integers with discrete Laplace noise P(x) ~ exp(-|x| / scale), scale = multiplier x sensitivity, an integer L1."""
+
+    kind: ClassVar[str] = "discrete-laplace"
+    noise_multiplier: float
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        value = _checks.positive(noise_multiplier=self.noise_multiplier)
+        object.__setattr__(self, "noise_multiplier", value)
+        object.__setattr__(self, "sensitivity", _checks.whole(at_least=1, sensitivity=self.sensitivity))
+
+
+@dataclass(frozen=True)
+class Exponential(Event):
+    """One choice by the exponential mechanism: epsilon-bounded range (PRIVACY T6)."""
+
+    kind: ClassVar[str] = "exponential"
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _checks.positive(epsilon=self.epsilon))
+
+
+@dataclass(frozen=True)
+class Pure(Event):
+    """Any mechanism known only to be epsilon-differentially private."""
+
+    kind: ClassVar[str] = "pure"
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _checks.positive(epsilon=self.epsilon))
+
+
+@dataclass(frozen=True)
+class Approximate(Event):
+    """Any mechanism known only to be (epsilon, delta)-differentially private."""
+
+    kind: ClassVar[str] = "approximate"
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon))
+        object.__setattr__(self, "delta", _checks.fraction(delta=self.delta, high_open=True))
+
+
+@dataclass(frozen=True)
+class ZeroConcentrated(Event):
+    """Any mechanism known only to be rho-zero-concentrated differentially private."""
+
+    kind: ClassVar[str] = "zero-concentrated"
+    rho: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", _checks.positive(rho=self.rho))
+
+
+@dataclass(frozen=True)
+class SamplerError(Event):
+    """The samplers used elsewhere in the tree were within this total variation of their laws (PRIVACY T7).
+
+    Costs (1 + e^epsilon) x total_variation of delta; several add up.
+    """
+
+    kind: ClassVar[str] = "sampler-error"
+    total_variation: float
+
+    def __post_init__(self) -> None:
+        value = _checks.fraction(total_variation=self.total_variation, low_open=True, high_open=True)
+        object.__setattr__(self, "total_variation", value)
+
+
+@dataclass(frozen=True)
+class PerCell(Event):
+    """One joint Gaussian release over disjoint cells with a noise multiplier for each cell (tailored budgets; PRIVACY 4.2).
+
+    `multipliers[j][k]` is the standard deviation of part j in cell k over the largest norm c_j of one row's contribution to
+    that part; `spreads[j]` is how far one row can move part j *within* its cell, in units of c_j (2 for signed vectors, 1 for
+    losses in [0, c]; 0 where a neighbour can only change cell, as when sensitive features alone are protected).
+    Under add-remove a person costs what her cell costs; under replace-one she may also move from one cell to another and
+    costs both. The price is the worst over people.
+    """
+
+    kind: ClassVar[str] = "per-cell"
+    multipliers: tuple[tuple[float, ...], ...]
+    spreads: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        parts = tuple(tuple(_checks.positive(multiplier=m) for m in part) for part in self.multipliers)
+        spreads = tuple(_checks.non_negative(spread=s) for s in self.spreads)
+        if not parts or not parts[0] or len({len(part) for part in parts}) != 1 or len(spreads) != len(parts):
+            raise InputError(
+                complaint(
+                    expected="one non-empty row of multipliers a part, all of one length, and one spread a part",
+                    of="PerCell",
+                    got=(self.multipliers, self.spreads),
+                    remedy="PerCell(((2.0, 1.0),), (2.0,)) is one part over two cells.",
+                )
+            )
+        object.__setattr__(self, "multipliers", parts)
+        object.__setattr__(self, "spreads", spreads)
+
+
+@dataclass(frozen=True)
+class Composed(Event):
+    """All of these, on the same data, adaptively. Inside a sampled event: all on the same batch, one joint release."""
+
+    kind: ClassVar[str] = "composed"
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", _events(self.events))
+
+
+@dataclass(frozen=True)
+class Repeated(Event):
+    """One event, `count` times over."""
+
+    kind: ClassVar[str] = "repeated"
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        _event(self.event)
+        object.__setattr__(self, "count", _checks.whole(count=self.count))
+
+
+@dataclass(frozen=True)
+class PoissonSampled(Event):
+    """A joint release on one secret Poisson batch: every row is in it with probability `rate`, independently.
+
+    `event` is a noise event or a `Composed` of them (one joint release). Multipliers are over the largest norm c_j of one
+    row's contribution; `spreads` (replace-one only; default 2 each) are d_j / c_j. Two `PoissonSampled` are two batches,
+    drawn independently: never describe two answers from one batch that way (PRIVACY 2, TRAP 2).
+    """
+
+    kind: ClassVar[str] = "poisson-sampled"
+    rate: float
+    event: Event
+    spreads: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", _checks.fraction(rate=self.rate, low_open=True))
+        parts = joint_parts(_event(self.event))
+        if any(not isinstance(part, (Gaussian, DiscreteGaussian, Laplace, DiscreteLaplace, PerCell)) for part in parts):
+            raise InputError(
+                complaint(
+                    expected="a noise event, or a Composed of noise events",
+                    of="PoissonSampled.event",
+                    got=self.event,
+                    remedy="Compose sampled events outside; inside is one joint release on one batch.",
+                )
+            )
+        if self.spreads is not None:
+            spreads = tuple(_checks.non_negative(spread=s) for s in self.spreads)
+            if len(spreads) != len(parts) or any(s > 2 for s in spreads):
+                raise InputError(
+                    complaint(
+                        expected=f"{len(parts)} spreads in [0, 2], one a part",
+                        of="spreads",
+                        got=self.spreads,
+                        remedy="Two contributions of norm at most c are at most 2c apart.",
+                    )
+                )
+            object.__setattr__(self, "spreads", spreads)
+
+
+@dataclass(frozen=True)
+class VisiblySampled(Event):
+    """An event on a Poisson batch whose membership the observer may see (PRIVACY T4). Multipliers are over sensitivities."""
+
+    kind: ClassVar[str] = "visibly-sampled"
+    rate: float
+    event: Event
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", _checks.fraction(rate=self.rate, low_open=True))
+        _event(self.event)
+
+
+@dataclass(frozen=True)
+class PrivateSelection(Event):
+    """The best of a random number of runs of `event` (its private score included), the number drawn from a truncated
+    negative binomial of this `mean` and `shape` (1: geometric; 0: logarithmic; inf: Poisson)."""
+
+    kind: ClassVar[str] = "private-selection"
+    event: Event
+    mean: float
+    shape: float
+
+    def __post_init__(self) -> None:
+        _event(self.event)
+        object.__setattr__(self, "mean", _checks.positive(mean=self.mean))
+        object.__setattr__(self, "shape", _checks.non_negative(shape=self.shape, allow_inf=True))
+
+
+KINDS: Mapping[str, type[Event]] = {
+    cls.kind: cls
+    for cls in (
+        NoOp,
+        NonPrivate,
+        Gaussian,
+        DiscreteGaussian,
+        Laplace,
+        DiscreteLaplace,
+        Exponential,
+        Pure,
+        Approximate,
+        ZeroConcentrated,
+        SamplerError,
+        PerCell,
+        Composed,
+        Repeated,
+        PoissonSampled,
+        VisiblySampled,
+        PrivateSelection,
+    )
+}
+
+
+def compose(events: Iterable[Event]) -> Event:
+    """One event for several: runs of equal neighbours are folded into `Repeated`, no-ops dropped, singletons unwrapped.
+
+    >>> compose([Gaussian(2.0), Gaussian(2.0), NoOp()])
+    Repeated(event=Gaussian(noise_multiplier=2.0), count=2)
+    """
+    folded: list[tuple[Event, int]] = []
+    for event in events:
+        inner, count = (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
+        if isinstance(inner, NoOp) or count == 0:
+            continue
+        if folded and folded[-1][0] == inner:
+            folded[-1] = (inner, folded[-1][1] + count)
+        else:
+            folded.append((inner, count))
+    parts = tuple(event if count == 1 else Repeated(event, count) for event, count in folded)
+    if not parts:
+        return NoOp()
+    return parts[0] if len(parts) == 1 else Composed(parts)
+
+
+def joint_parts(event: Event) -> tuple[Event, ...]:
+    """The leaves of one joint release: the event itself, or what a `Composed` or `Repeated` of leaves spells out."""
+    if isinstance(event, Composed):
+        return tuple(part for inner in event.events for part in joint_parts(inner))
+    if isinstance(event, Repeated):
+        return joint_parts(event.event) * event.count
+    return (event,)
+
+
+def to_json_dict(event: Event) -> dict[str, Any]:
+    """An event with the version of its format, for files."""
+    return {"version": FORMAT_VERSION, "event": event.to_dict()}
+
+
+def from_json_dict(values: object) -> Event:
+    """The inverse of `to_json_dict`; refuses unknown versions, kinds and fields."""
+    if not isinstance(values, Mapping) or set(values) != {"version", "event"}:
+        raise InputError(
+            complaint(
+                expected="an object with 'version' and 'event'",
+                of="events file",
+                got=_brief(values),
+                remedy="Write it with events.to_json_dict().",
+            )
+        )
+    if values["version"] != FORMAT_VERSION:
+        raise InputError(
+            complaint(
+                expected=f"version {FORMAT_VERSION}",
+                of="events file",
+                got=values["version"],
+                remedy="Read it with the version of Fairveil that wrote it.",
+            )
+        )
+    return from_dict(values["event"])
+
+
+def from_dict(values: object) -> Event:
+    """The inverse of `Event.to_dict`."""
+    if not isinstance(values, Mapping) or not isinstance(values.get("kind"), str) or values["kind"] not in KINDS:
+        raise InputError(
+            complaint(
+                expected=f"an object whose 'kind' is one of {sorted(KINDS)}",
+                of="event",
+                got=_brief(values),
+                remedy="Write events with to_dict().",
+            )
+        )
+    cls = KINDS[values["kind"]]
+    names = {field.name for field in fields(cls)}
+    given = {name: value for name, value in values.items() if name != "kind"}
+    if set(given) != names:
+        raise InputError(
+            complaint(
+                expected=f"the fields {sorted(names)}",
+                of=f"event {values['kind']!r}",
+                got=sorted(given),
+                remedy="Write events with to_dict().",
+            )
+        )
+    return cls(**{name: _revive(name, value) for name, value in given.items()})
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Event):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    return value
+
+
+def _revive(name: str, value: object) -> Any:
+    if name == "event":
+        return from_dict(value)
+    if name in ("events", "multipliers", "spreads") and value is not None:
+        if not isinstance(value, list):
+            raise InputError(complaint(expected="a list", of=name, got=_brief(value), remedy="Write events with to_dict()."))
+        if name == "events":
+            return tuple(from_dict(item) for item in value)
+        return tuple(tuple(item) if isinstance(item, list) else item for item in value)
+    return math.inf if value == "inf" else value
+
+
+def _event(value: object) -> Event:
+    if not isinstance(value, Event):
+        raise InputError(complaint(expected="an event", of="event", got=_brief(value), remedy="Pass Gaussian(1.0), say."))
+    return value
+
+
+def _events(values: object) -> tuple[Event, ...]:
+    if isinstance(values, Event) or not isinstance(values, Iterable):
+        raise InputError(complaint(expected="several events", of="events", got=_brief(values), remedy="Pass a list of events."))
+    return tuple(_event(value) for value in values)
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."

@@ -1,0 +1,102 @@
+"""The promise: what is asked of a release, before any data are touched."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .. import _checks
+from ..errors import InputError, complaint
+
+Protects = Literal["records", "sensitive_features"]
+Neighbours = Literal["add-remove", "replace-one"]
+
+PROTECTS: tuple[Protects, ...] = ("records", "sensitive_features")
+NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace-one")
+
+
+@dataclass(frozen=True, init=False)
+class Promise:
+    """(epsilon, delta)-differential privacy, of what, between which neighbours.
+
+    `protects="records"`: a neighbour is a data set with one whole row added or removed (`"add-remove"`, the number of rows
+    is private) or replaced (`"replace-one"`, it is public).
+    `protects="sensitive_features"`: features, labels and the number of rows are public; a neighbour differs in the
+    sensitive columns of one row, so the relation is `"replace-one"` and nothing else.
+    `epsilon=inf` means not private, and everything made under it says so.
+
+    >>> Promise(1.0, 1e-6).neighbours
+    'add-remove'
+    >>> Promise(1.0, 1e-6, protects="sensitive_features").neighbours
+    'replace-one'
+    """
+
+    epsilon: float
+    delta: float
+    protects: Protects
+    neighbours: Neighbours
+
+    def __init__(self, epsilon: float, delta: float, protects: str = "records", neighbours: str | None = None) -> None:
+        store = object.__setattr__
+        way_out = "Pass epsilon=1.0, say; epsilon=float('inf') asks for no privacy at all."
+        store(self, "epsilon", _checks.positive(epsilon=epsilon, allow_inf=True, remedy=way_out))
+        store(
+            self,
+            "delta",
+            _checks.fraction(delta=delta, high_open=True, remedy="Pass delta=1e-6, say: well below one over the rows."),
+        )
+        store(self, "protects", _checks.one_of(PROTECTS, protects=protects))
+        if neighbours is None:
+            neighbours = "add-remove" if self.protects == "records" else "replace-one"
+        store(self, "neighbours", _checks.one_of(NEIGHBOURS, neighbours=neighbours))
+        if self.protects == "sensitive_features" and self.neighbours == "add-remove":
+            raise InputError(
+                complaint(
+                    expected="'replace-one' when only sensitive features are protected",
+                    of="neighbours",
+                    got=neighbours,
+                    remedy="The rows themselves are public then: pass neighbours=None, or protects='records'.",
+                )
+            )
+
+    @property
+    def is_private(self) -> bool:
+        """False when epsilon is inf: no noise is added and nothing is promised."""
+        return not math.isinf(self.epsilon)
+
+    @property
+    def rows_are_public(self) -> bool:
+        """Whether the number of rows may be used as it is: not under add-remove."""
+        return self.neighbours == "replace-one"
+
+    def __str__(self) -> str:
+        what = {"records": "whole records", "sensitive_features": "sensitive features only"}[self.protects]
+        if not self.is_private:
+            return f"not private (epsilon=inf), {what}, {self.neighbours}"
+        return f"epsilon={self.epsilon:g}, delta={self.delta:g}, {what}, {self.neighbours}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; epsilon inf is written "inf"."""
+        return {
+            "epsilon": self.epsilon if self.is_private else "inf",
+            "delta": self.delta,
+            "protects": self.protects,
+            "neighbours": self.neighbours,
+        }
+
+    @staticmethod
+    def from_dict(values: dict[str, Any]) -> Promise:
+        """The inverse of `to_dict`, with the same checks as the constructor."""
+        expected = {"epsilon", "delta", "protects", "neighbours"}
+        if set(values) != expected:
+            raise InputError(
+                complaint(
+                    expected=f"exactly {sorted(expected)}",
+                    of="promise",
+                    got=sorted(values),
+                    remedy="Write promises with to_dict().",
+                )
+            )
+        epsilon = math.inf if values["epsilon"] == "inf" else values["epsilon"]
+        return Promise(epsilon, values["delta"], values["protects"], values["neighbours"])
