@@ -1,0 +1,263 @@
+"""The privacy statement: what is published beside a result, so that a stranger can see and recompute what it cost.
+
+Guarantees.
+
+1. A statement holds public values only: the promise, events (noise multipliers, never noise or totals), public facts, words.
+2. Its epsilon is the accountant's price of what is charged, under the promise's own relation. What is charged is the plan when
+   there was one, also for a run that was broken off half way, and else the log, priced as chosen adaptively (PRIVACY T10).
+3. `check()` recomputes that price and reports every contradiction; a stated epsilon below the recomputed one is one.
+4. Writing and reading back gives an equal statement; a file with an unknown field, an unknown version, a number that is not
+   finite or a changed byte in its content is refused.
+
+A statement proves consistency, not authorship: who writes false events gets a consistent false statement.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from .. import _checks
+from ..errors import StatementError, complaint
+from .events import Composed, Event, NoOp, PoissonSampled, PrivateSelection, Repeated, VisiblySampled, compose
+from .promise import Promise
+
+if TYPE_CHECKING:
+    from .statement_checks import Finding
+
+Origin = Literal["schema", "argument", "read from the data, not covered"]
+Noise = Literal["secure", "seeded"]
+Arithmetic = Literal["exact", "float32"]
+UserCode = Literal["none", "trusted"]
+Stamp = Literal["not-private", "seeded-noise", "data-dependent-bounds", "user-code-trusted"]
+
+ORIGINS: tuple[Origin, ...] = ("schema", "argument", "read from the data, not covered")
+NOISES: tuple[Noise, ...] = ("secure", "seeded")
+ARITHMETICS: tuple[Arithmetic, ...] = ("exact", "float32")
+USER_CODES: tuple[UserCode, ...] = ("none", "trusted")
+STAMPS: tuple[Stamp, ...] = ("not-private", "seeded-noise", "data-dependent-bounds", "user-code-trusted")
+READ_FROM_DATA: Origin = "read from the data, not covered"
+
+
+@dataclass(frozen=True)
+class PublicFact:
+    """Something that was taken as public: its name, its value in words, and where it came from."""
+
+    name: str
+    value: str
+    origin: Origin
+
+    def __post_init__(self) -> None:
+        _words(name=self.name, value=self.value)
+        _checks.one_of(ORIGINS, origin=self.origin)
+
+
+@dataclass(frozen=True)
+class StatedBound:
+    """How far one person moves one released total, and why: `norm` such as "L2", `reason` such as "clipped to norm 1"."""
+
+    question: str
+    norm: str
+    sensitivity: float
+    reason: str
+    origin: Origin = "argument"
+
+    def __post_init__(self) -> None:
+        _words(question=self.question, norm=self.norm, reason=self.reason)
+        object.__setattr__(self, "sensitivity", _checks.non_negative(sensitivity=self.sensitivity))
+        _checks.one_of(ORIGINS, origin=self.origin)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an attack on the finished release showed: epsilon is at least `epsilon`, with this confidence."""
+
+    epsilon: float
+    confidence: float
+    attack: str
+
+    def __post_init__(self) -> None:
+        _words(attack=self.attack)
+        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon))
+        object.__setattr__(self, "confidence", _checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What a release cost, under which promise, and what is outside it. Make one with `PrivacyStatement.of`.
+
+    `events`: what was done, from the log. `plan`: what was fixed before data were touched, or None. `neighbours`: the relation
+    that `epsilon` was priced under. `tuning`, `earlier_releases`: a sentence, or None when nothing was said.
+    """
+
+    promise: Promise
+    epsilon: float
+    delta: float
+    neighbours: str
+    route: str
+    events: tuple[Event, ...]
+    plan: tuple[Event, ...] | None
+    facts: tuple[PublicFact, ...]
+    bounds: tuple[StatedBound, ...]
+    not_covered: tuple[str, ...]
+    tuning: str | None
+    earlier_releases: str | None
+    audit: Audit | None
+    noise: Noise
+    arithmetic: Arithmetic
+    user_code: UserCode
+    stamps: tuple[Stamp, ...]
+    versions: tuple[tuple[str, str], ...]
+    created: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
+        object.__setattr__(self, "delta", _checks.fraction(delta=self.delta, high_open=True))
+        _words(neighbours=self.neighbours, route=self.route)
+        for sentence in self.not_covered:
+            _words(not_covered=sentence)
+        for name, text in (("tuning", self.tuning), ("earlier_releases", self.earlier_releases), ("created", self.created)):
+            if text is not None:
+                _words(**{name: text})
+        _checks.one_of(NOISES, noise=self.noise)
+        _checks.one_of(ARITHMETICS, arithmetic=self.arithmetic)
+        _checks.one_of(USER_CODES, user_code=self.user_code)
+        for stamp in self.stamps:
+            _checks.one_of(STAMPS, stamp=stamp)
+
+    @classmethod
+    def of(
+        cls,
+        promise: Promise,
+        events: Iterable[Event],
+        *,
+        plan: Iterable[Event] | None = None,
+        facts: Iterable[PublicFact] = (),
+        bounds: Iterable[StatedBound] = (),
+        not_covered: Iterable[str] = (),
+        tuning: str | None = None,
+        earlier_releases: str | None = None,
+        audit: Audit | None = None,
+        noise: Noise = "secure",
+        arithmetic: Arithmetic = "exact",
+        user_code: UserCode = "none",
+        created: str | None = None,
+    ) -> PrivacyStatement:
+        """The statement of these events under this promise, priced now. Runs of equal events are folded, free ones dropped.
+
+        >>> from fairveil.privacy.events import Gaussian
+        >>> statement = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4)
+        >>> print(f"{statement.epsilon:.3f} of {statement.promise.epsilon:g}")
+        0.697 of 1
+        """
+        from .statement_checks import reprice, required_stamps, versions_now
+
+        done = _folded(events)
+        planned = None if plan is None else _folded(plan)
+        known_facts, known_bounds = tuple(facts), tuple(bounds)
+        price = reprice(done, planned, promise)
+        stamps = required_stamps(price.epsilon, noise, user_code, known_bounds, known_facts)
+        return cls(
+            promise=promise,
+            epsilon=price.epsilon,
+            delta=promise.delta,
+            neighbours=promise.neighbours,
+            route=price.route,
+            events=done,
+            plan=planned,
+            facts=known_facts,
+            bounds=known_bounds,
+            not_covered=tuple(not_covered),
+            tuning=tuning,
+            earlier_releases=earlier_releases,
+            audit=audit,
+            noise=noise,
+            arithmetic=arithmetic,
+            user_code=user_code,
+            stamps=stamps,
+            versions=versions_now(),
+            created=created,
+        )
+
+    @property
+    def is_private(self) -> bool:
+        """False when epsilon is inf."""
+        return not math.isinf(self.epsilon)
+
+    @property
+    def samples(self) -> bool:
+        """Whether any event worked on a random batch."""
+        return any(_samples(event) for event in (*self.events, *(self.plan or ())))
+
+    def check(self) -> list[Finding]:
+        """Every contradiction in this statement; empty when it is consistent. Recomputes epsilon from the events."""
+        from .statement_checks import findings
+
+        return findings(self)
+
+    def summary(self) -> str:
+        """The statement in plain words, item by item after NIST SP 800-226."""
+        from .statement_words import items
+
+        return "\n".join(f"{heading}: {words}" for heading, words in items(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, with the format's name, its version and a checksum."""
+        from .statement_json import to_dict
+
+        return to_dict(self)
+
+    def to_json(self) -> str:
+        """The statement as a JSON document; an infinite epsilon is written "inf"."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    def write(self, path: str | Path) -> Path:
+        """Write `to_json()` to a file: the whole file or nothing, also when the power fails half way."""
+        from .statement_json import write
+
+        return write(Path(path), self.to_json())
+
+    @classmethod
+    def from_json(cls, text: str) -> PrivacyStatement:
+        """The inverse of `to_json`. Refuses what is malformed and what was changed; does not price (see `check`)."""
+        from .statement_json import read
+
+        statement, untouched = read(text)
+        if not untouched:
+            raise StatementError(
+                complaint(
+                    expected="the content that its checksum was made of",
+                    of="privacy statement",
+                    got="other content",
+                    remedy="Ask its author for the file again; `fairveil verify FILE` shows what no longer fits.",
+                )
+            )
+        return statement
+
+
+def _folded(events: Iterable[Event]) -> tuple[Event, ...]:
+    whole = compose(events)
+    if isinstance(whole, NoOp):
+        return ()
+    return whole.events if isinstance(whole, Composed) else (whole,)
+
+
+def _samples(event: Event) -> bool:
+    if isinstance(event, PoissonSampled | VisiblySampled):
+        return True
+    if isinstance(event, Composed):
+        return any(_samples(part) for part in event.events)
+    return isinstance(event, Repeated | PrivateSelection) and _samples(event.event)
+
+
+def _words(**named: object) -> None:
+    """Printable lines: a stranger's statement must not be able to write control codes to a terminal."""
+    for name, value in named.items():
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+            raise StatementError(
+                complaint(expected="some words on one line", of=name, got=value, remedy=f"Say in words what {name} is.")
+            )

@@ -1,0 +1,186 @@
+"""Does a privacy statement agree with itself? Recomputes its epsilon and lists what does not fit."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from ..errors import FairveilError
+from .events import Event, Repeated
+from .statement import READ_FROM_DATA, Noise, PublicFact, Stamp, StatedBound, UserCode
+
+if TYPE_CHECKING:
+    from .accounting import Price
+    from .promise import Promise
+    from .statement import PrivacyStatement
+
+SLACK = 1e-9
+"""A recomputed epsilon may exceed the stated one by this fraction and no more: the last bits of another processor."""
+
+NAMED_VERSIONS = ("fairveil", "python", "numpy", "dp-accounting")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was noticed. A `grave` one makes the statement inconsistent; another is only worth knowing."""
+
+    grave: bool
+    sentence: str
+
+
+def reprice(events: tuple[Event, ...], plan: tuple[Event, ...] | None, promise: Promise) -> Price:
+    """What is charged, priced: the whole plan where there was one, else the log as adaptively chosen (PRIVACY T10)."""
+    from .accounting import price
+
+    return price(events if plan is None else plan, promise.delta, promise.neighbours)
+
+
+def required_stamps(
+    epsilon: float, noise: Noise, user_code: UserCode, bounds: Iterable[StatedBound], facts: Iterable[PublicFact]
+) -> tuple[Stamp, ...]:
+    """The stamps that a statement with these contents must carry. Facts read from the data are listed, not stamped."""
+    stamps: list[Stamp] = []
+    if math.isinf(epsilon):
+        stamps.append("not-private")
+    if noise == "seeded":
+        stamps.append("seeded-noise")
+    if any(bound.origin == READ_FROM_DATA for bound in bounds):
+        stamps.append("data-dependent-bounds")
+    if user_code == "trusted":
+        stamps.append("user-code-trusted")
+    return tuple(stamps)
+
+
+def versions_now() -> tuple[tuple[str, str], ...]:
+    """The versions that a statement names; nothing about the machine."""
+    found = {name: _version(name) for name in NAMED_VERSIONS if name != "python"}
+    found["python"] = platform.python_version()
+    return tuple((name, found[name]) for name in NAMED_VERSIONS)
+
+
+def examine(text: str) -> tuple[PrivacyStatement, list[Finding]]:
+    """Read a statement's JSON and check it; content that its checksum was not made of is one more grave finding."""
+    from .statement_json import read
+
+    statement, untouched = read(text)
+    changed = [] if untouched else [Finding(True, "the content is not what the checksum was made of: it was changed")]
+    return statement, changed + findings(statement)
+
+
+def findings(statement: PrivacyStatement) -> list[Finding]:
+    """All contradictions, the grave ones first."""
+    found = [
+        *_relation(statement),
+        *_cost(statement),
+        *_stamps(statement),
+        *_log_and_plan(statement),
+        *_audit(statement),
+        *_versions(statement),
+    ]
+    return sorted(found, key=lambda finding: not finding.grave)
+
+
+def _relation(statement: PrivacyStatement) -> Iterator[Finding]:
+    promise = statement.promise
+    if statement.neighbours != promise.neighbours:
+        yield Finding(
+            True, f"epsilon was priced under {statement.neighbours!r} neighbours, the promise is about {promise.neighbours!r}"
+        )
+    if statement.delta != promise.delta:
+        yield Finding(True, f"epsilon is stated at delta {statement.delta:g}, the promise is about delta {promise.delta:g}")
+
+
+def _cost(statement: PrivacyStatement) -> Iterator[Finding]:
+    stated, promise = statement.epsilon, statement.promise
+    try:
+        price = reprice(statement.events, statement.plan, promise)
+    except (FairveilError, ArithmeticError, MemoryError, RecursionError, ValueError, NotImplementedError) as error:
+        yield Finding(True, f"the events cannot be priced: {error}")
+        return
+    if price.epsilon > stated * (1 + SLACK):
+        yield Finding(True, f"epsilon is stated as {_number(stated)}, the events cost {_number(price.epsilon)}")
+    elif math.isinf(stated) and not math.isinf(price.epsilon):
+        yield Finding(
+            True, f"epsilon is stated as inf, the events cost {_number(price.epsilon)}: nothing in them is unprotected"
+        )
+    elif stated > price.epsilon * (1 + SLACK):
+        yield Finding(False, f"epsilon is stated as {_number(stated)}, above the {_number(price.epsilon)} that the events cost")
+    if stated > promise.epsilon * (1 + SLACK):
+        yield Finding(True, f"epsilon {_number(stated)} is above the promised {_number(promise.epsilon)}")
+    if price.route != statement.route:
+        yield Finding(False, f"priced by {price.route!r} now, by {statement.route!r} when it was written")
+
+
+def _stamps(statement: PrivacyStatement) -> Iterator[Finding]:
+    required = required_stamps(statement.epsilon, statement.noise, statement.user_code, statement.bounds, statement.facts)
+    for stamp in required:
+        if stamp not in statement.stamps:
+            yield Finding(True, f"the stamp {stamp!r} is missing")
+    for stamp in statement.stamps:
+        if stamp not in required:
+            yield Finding(True, f"the stamp {stamp!r} contradicts the rest")
+
+
+def _log_and_plan(statement: PrivacyStatement) -> Iterator[Finding]:
+    if statement.plan is None or is_prefix(statement.events, statement.plan):
+        return
+    yield Finding(True, "the log is not a beginning of the plan: something else was done than was planned")
+
+
+def _audit(statement: PrivacyStatement) -> Iterator[Finding]:
+    audit = statement.audit
+    if audit is not None and audit.epsilon > statement.epsilon:
+        yield Finding(
+            True,
+            f"an audit shows epsilon >= {_number(audit.epsilon)} at confidence {audit.confidence:g}, "
+            f"above the stated {_number(statement.epsilon)}",
+        )
+
+
+def _versions(statement: PrivacyStatement) -> Iterator[Finding]:
+    named = dict(statement.versions)
+    for name in NAMED_VERSIONS:
+        if name not in named:
+            yield Finding(True, f"the version of {name} is not named")
+    if len(named) != len(statement.versions):
+        yield Finding(True, "a version is named twice")
+    now = dict(versions_now())
+    for name in ("fairveil", "dp-accounting"):
+        if name in named and named[name] != now[name]:
+            yield Finding(False, f"written with {name} {named[name]}, checked with {now[name]}")
+
+
+def is_prefix(log: tuple[Event, ...], plan: tuple[Event, ...]) -> bool:
+    """Whether the log, spelled out, is how the plan, spelled out, begins. Works on runs: neither is spelled out."""
+    planned = [_run(event) for event in plan]
+    position = 0
+    for event, count in (_run(event) for event in log):
+        while count > 0:
+            if position == len(planned) or planned[position][0] != event:
+                return False
+            left = planned[position][1]
+            if count < left:
+                planned[position] = (event, left - count)
+            else:
+                position += 1
+            count -= min(count, left)
+    return True
+
+
+def _run(event: Event) -> tuple[Event, int]:
+    return (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _number(value: float) -> str:
+    return "inf" if math.isinf(value) else f"{value:.10g}"

@@ -1,0 +1,214 @@
+"""Privacy statements as JSON files: strict reading, whole-file writing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..errors import FairveilError, StatementError, complaint
+from . import events as event_tree
+from .events import Composed, Event
+from .promise import Promise
+from .statement import Audit, PrivacyStatement, PublicFact, StatedBound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FORMAT = "fairveil privacy statement"
+FORMAT_VERSION = 1
+LARGEST_WHOLE = 2**53
+"""No count of a real plan comes near; a larger number in a file could only keep the reader busy."""
+
+FIELDS = frozenset(
+    (
+        *("format", "version", "checksum", "created"),
+        *("promise", "epsilon", "delta", "accounting", "events", "plan"),
+        *("facts", "bounds", "not_covered", "tuning", "earlier_releases", "audit"),
+        *("noise", "arithmetic", "user_code", "stamps", "versions"),
+    )
+)
+
+
+def to_dict(statement: PrivacyStatement) -> dict[str, Any]:
+    """Plain JSON values of everything in the statement."""
+    out: dict[str, Any] = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "promise": statement.promise.to_dict(),
+        "epsilon": "inf" if math.isinf(statement.epsilon) else statement.epsilon,
+        "delta": statement.delta,
+        "accounting": {"neighbours": statement.neighbours, "route": statement.route},
+        "stamps": list(statement.stamps),
+        "events": event_tree.to_json_dict(Composed(statement.events)),
+        "plan": None if statement.plan is None else event_tree.to_json_dict(Composed(statement.plan)),
+        "facts": [{"name": fact.name, "value": fact.value, "origin": fact.origin} for fact in statement.facts],
+        "bounds": [
+            {
+                "question": bound.question,
+                "norm": bound.norm,
+                "sensitivity": bound.sensitivity,
+                "reason": bound.reason,
+                "origin": bound.origin,
+            }
+            for bound in statement.bounds
+        ],
+        "not_covered": list(statement.not_covered),
+        "tuning": statement.tuning,
+        "earlier_releases": statement.earlier_releases,
+        "audit": None
+        if statement.audit is None
+        else {
+            "epsilon": statement.audit.epsilon,
+            "confidence": statement.audit.confidence,
+            "attack": statement.audit.attack,
+        },
+        "noise": statement.noise,
+        "arithmetic": statement.arithmetic,
+        "user_code": statement.user_code,
+        "versions": dict(statement.versions),
+        "created": statement.created,
+    }
+    out["checksum"] = checksum(out)
+    return out
+
+
+def checksum(values: Mapping[str, Any]) -> str:
+    """SHA-256 of the content in one canonical spelling, without the date. Shows an accident, proves no author."""
+    content = {name: value for name, value in values.items() if name not in ("checksum", "created")}
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def read(text: str) -> tuple[PrivacyStatement, bool]:
+    """The statement in a JSON document, and whether its content is what the checksum was made of."""
+    try:
+        values = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
+        return _statement(values), values["checksum"] == checksum(values)
+    except StatementError:
+        raise
+    # A stranger's file may be wrong in any way; each is a malformed statement and never a traceback.
+    except (FairveilError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise _malformed("a well-formed statement", "privacy statement", str(error)) from error
+
+
+def write(path: Path, text: str) -> Path:
+    """Write beside the target, flush to disk, then rename: readers see the old file or the new one."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _statement(values: Any) -> PrivacyStatement:
+    fields = _fields(values, FIELDS, "privacy statement")
+    if fields["format"] != FORMAT or fields["version"] != FORMAT_VERSION or fields["version"] is True:
+        raise _malformed(f"{FORMAT!r}, version {FORMAT_VERSION}", "format", (fields["format"], fields["version"]))
+    accounting = _fields(fields["accounting"], frozenset(("neighbours", "route")), "accounting")
+    audit = fields["audit"]
+    if audit is not None:
+        audit = Audit(**_fields(audit, frozenset(("epsilon", "confidence", "attack")), "audit"))
+    fact_names = frozenset(("name", "value", "origin"))
+    bound_names = frozenset(("question", "norm", "sensitivity", "reason", "origin"))
+    return PrivacyStatement(
+        promise=Promise.from_dict(_mapping(fields["promise"], "promise")),
+        epsilon=_epsilon(fields["epsilon"]),
+        delta=fields["delta"],
+        neighbours=accounting["neighbours"],
+        route=accounting["route"],
+        events=_events(fields["events"]),
+        plan=None if fields["plan"] is None else _events(fields["plan"]),
+        facts=tuple(PublicFact(**_fields(fact, fact_names, "fact")) for fact in _list(fields["facts"], "facts")),
+        bounds=tuple(StatedBound(**_fields(bound, bound_names, "bound")) for bound in _list(fields["bounds"], "bounds")),
+        not_covered=tuple(_list(fields["not_covered"], "not_covered")),
+        tuning=fields["tuning"],
+        earlier_releases=fields["earlier_releases"],
+        audit=audit,
+        noise=fields["noise"],
+        arithmetic=fields["arithmetic"],
+        user_code=fields["user_code"],
+        stamps=tuple(_list(fields["stamps"], "stamps")),
+        versions=_versions(fields["versions"]),
+        created=fields["created"],
+    )
+
+
+def _events(values: object) -> tuple[Event, ...]:
+    whole = event_tree.from_json_dict(values)
+    if not isinstance(whole, Composed):
+        raise _malformed("one 'composed' event around all others", "events", whole.kind)
+    return whole.events
+
+
+def _epsilon(value: object) -> Any:
+    return math.inf if value == "inf" else value
+
+
+def _versions(value: object) -> tuple[tuple[str, str], ...]:
+    named = _mapping(value, "versions")
+    if not all(isinstance(text, str) and text and (name + text).isprintable() for name, text in named.items()):
+        raise _malformed("one word a name", "versions", value)
+    return tuple(named.items())
+
+
+def _fields(value: object, names: frozenset[str], of: str) -> dict[str, Any]:
+    mapping = _mapping(value, of)
+    if set(mapping) != names:
+        raise _malformed(f"the fields {sorted(names)}", of, sorted(mapping))
+    return dict(mapping)
+
+
+def _mapping(value: object, of: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _malformed("an object", of, value)
+    return value
+
+
+def _list(value: object, of: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _malformed("a list", of, value)
+    return value
+
+
+def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in out:
+            raise _malformed("each field once", "privacy statement", name)
+        out[name] = value
+    return out
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise _malformed("finite numbers", "privacy statement", digits[:40])
+    return value
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 17 or abs(int(digits)) > LARGEST_WHOLE:
+        raise _malformed(f"whole numbers up to {LARGEST_WHOLE}", "privacy statement", digits[:40])
+    return int(digits)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _malformed('finite numbers (an infinite epsilon is written "inf")', "privacy statement", name)
+
+
+def _malformed(expected: str, of: str, got: object) -> StatementError:
+    text = got if isinstance(got, str) and len(got) <= 300 else repr(got)[:300]
+    return StatementError(complaint(expected=expected, of=of, got=text, remedy="Write statements with write() or to_json()."))

@@ -1,0 +1,234 @@
+"""A privacy statement in plain words: one item for each thing that NIST SP 800-226 asks a reader to be told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .events import (
+    Approximate,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Exponential,
+    Gaussian,
+    Laplace,
+    NonPrivate,
+    NoOp,
+    PerCell,
+    PoissonSampled,
+    PrivateSelection,
+    Pure,
+    Repeated,
+    SamplerError,
+    VisiblySampled,
+    ZeroConcentrated,
+)
+from .statement import READ_FROM_DATA, PrivacyStatement, Stamp
+
+if TYPE_CHECKING:
+    from .promise import Promise
+
+MOST_MECHANISMS = 20
+"""How many different mechanisms the words list; the JSON lists all."""
+
+STAMP_WORDS: dict[Stamp, str] = {
+    "not-private": "NOT PRIVATE",
+    "seeded-noise": "INSECURE (seeded noise)",
+    "data-dependent-bounds": "BOUNDS READ FROM THE DATA",
+    "user-code-trusted": "USER CODE WAS TRUSTED",
+}
+
+
+def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
+    """(heading, words) for every item, always the same headings in the same order."""
+    return (
+        ("Definition and parameters", _definition(statement)),
+        ("Neighbours", _neighbours(statement.promise)),
+        ("What is protected", _protected(statement.promise)),
+        ("Unit", "one row is one person; a person with several rows is protected for one of them only."),
+        ("Trust model", _trust(statement)),
+        ("Mechanisms", _join(_mechanisms(statement))),
+        ("Bounds", _join(_bounds(statement))),
+        ("Composition", _composition(statement)),
+        ("Sampling", _sampling(statement)),
+        ("Tuning", statement.tuning or "nothing was said: a choice among several fits on these data is not covered."),
+        (
+            "Earlier releases",
+            statement.earlier_releases or "nothing was said: what was released before adds to this cost and is not counted.",
+        ),
+        ("Noise source", _noise(statement)),
+        ("Floating point", _arithmetic(statement)),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in statement.versions) + "."),
+        ("Taken as public", _join(_facts(statement))),
+        ("Not covered", _join(_not_covered(statement))),
+        ("Audit", _audit(statement)),
+    )
+
+
+def _definition(statement: PrivacyStatement) -> str:
+    stamps = "".join(f"{STAMP_WORDS[stamp]}. " for stamp in statement.stamps)
+    if not statement.is_private:
+        return f"{stamps}Epsilon is infinite: nothing is promised to anybody."
+    spent = f"epsilon = {_up(statement.epsilon)} at delta = {statement.delta:g}"
+    promised = "nothing was promised" if not statement.promise.is_private else f"promised was {statement.promise.epsilon:g}"
+    return f"{stamps}({_up(statement.epsilon)}, {statement.delta:g})-differential privacy: {spent} was spent, {promised}."
+
+
+def _neighbours(promise: Promise) -> str:
+    if promise.protects == "sensitive_features":
+        return "two tables are neighbours when they differ in the sensitive columns of one row (replace-one)."
+    if promise.neighbours == "add-remove":
+        return (
+            "two tables are neighbours when one is the other with one row added or removed (add-remove); "
+            "how many rows there are is private."
+        )
+    return "two tables are neighbours when they differ in one row (replace-one); how many rows there are is public."
+
+
+def _protected(promise: Promise) -> str:
+    if promise.protects == "records":
+        return "whole records: features, label and sensitive columns."
+    return "the sensitive columns only: features, labels and the number of rows are treated as public."
+
+
+def _trust(statement: PrivacyStatement) -> str:
+    words = "a central curator holds the rows, is trusted, and gives out nothing but what is listed here."
+    if statement.user_code == "trusted":
+        return words + " The caller's own code ran beside the rows and was trusted too: it could have leaked."
+    return words + " No code of the caller ran beside the rows."
+
+
+def _mechanisms(statement: PrivacyStatement) -> Iterator[str]:
+    for number, event in enumerate(statement.events):
+        if number == MOST_MECHANISMS:
+            yield f"and {len(statement.events) - number} more, listed in the JSON"
+            return
+        yield _describe(event)
+    if not statement.events:
+        yield "nothing that is protected was read"
+
+
+def _describe(event: Event, times: int = 1) -> str:
+    often = "" if times == 1 else f"{times} times "
+    match event:
+        case Repeated(inner, count):
+            return _describe(inner, times * count)
+        case Composed(events):
+            return often + "together (" + " and ".join(_describe(inner) for inner in events) + ")"
+        case PoissonSampled(rate, inner):
+            return f"{often}on a secret random batch, each row in it with probability {rate:g}: {_describe(inner)}"
+        case VisiblySampled(rate, inner):
+            return f"{often}on a random batch that can be seen, each row in it with probability {rate:g}: {_describe(inner)}"
+        case PrivateSelection(inner, mean, shape):
+            return f"{often}the best of a random number of runs (mean {mean:g}, shape {shape:g}) of: {_describe(inner)}"
+        case _:
+            return often + _leaf(event)
+
+
+def _leaf(event: Event) -> str:
+    match event:
+        case Gaussian(multiplier):
+            return f"Gaussian noise, standard deviation {multiplier:g} x L2 sensitivity"
+        case DiscreteGaussian(multiplier):
+            return f"discrete Gaussian noise, scale {multiplier:g} x L2 sensitivity"
+        case Laplace(multiplier):
+            return f"Laplace noise, scale {multiplier:g} x L1 sensitivity"
+        case DiscreteLaplace(multiplier, sensitivity):
+            return f"discrete Laplace noise, scale {multiplier:g} x L1 sensitivity {sensitivity}"
+        case Exponential(epsilon):
+            return f"a choice by the exponential mechanism, epsilon {epsilon:g}"
+        case Pure(epsilon):
+            return f"a mechanism known to be {epsilon:g}-differentially private"
+        case Approximate(epsilon, delta):
+            return f"a mechanism known to be ({epsilon:g}, {delta:g})-differentially private"
+        case ZeroConcentrated(rho):
+            return f"a mechanism known to be {rho:g}-zero-concentrated differentially private"
+        case SamplerError(distance):
+            return f"samplers within total variation {distance:g} of their laws"
+        case PerCell(multipliers):
+            parts = "; ".join(", ".join(f"{multiplier:g}" for multiplier in part) for part in multipliers)
+            return f"Gaussian noise by cell, standard deviations {parts} x the largest contribution"
+        case NonPrivate():
+            return "something protected was released exactly"
+        case NoOp():
+            return "nothing that is protected was read"
+        case _:
+            return event.kind
+
+
+def _bounds(statement: PrivacyStatement) -> Iterator[str]:
+    for bound in statement.bounds:
+        source = "read from the data, which is NOT covered" if bound.origin == READ_FROM_DATA else f"from: {bound.origin}"
+        yield f"{bound.question}: {bound.norm} sensitivity {bound.sensitivity:g}, {bound.reason} ({source})"
+    if not statement.bounds:
+        yield "none are listed; noise is stated as a multiple of each sensitivity"
+
+
+def _composition(statement: PrivacyStatement) -> str:
+    if statement.plan is None:
+        how = "no plan was fixed beforehand: the releases are added up as chosen one after another"
+    elif statement.plan == statement.events:
+        how = "the releases were fixed before data were touched, and all of them were made"
+    else:
+        how = "the releases were fixed before data were touched; the run was broken off and is charged whole"
+    return f"{how}; epsilon was computed by: {statement.route}, under {statement.neighbours}."
+
+
+def _sampling(statement: PrivacyStatement) -> str:
+    if not statement.samples:
+        return "every release read all rows; no random batch, hence no assumption about one."
+    return (
+        "the library's own sampler put every row in each batch independently with the stated probability (Poisson), "
+        "as the computation assumes; the sizes of batches are not given out."
+    )
+
+
+def _noise(statement: PrivacyStatement) -> str:
+    if statement.noise == "secure":
+        return "a cryptographic generator (ChaCha20) keyed by the operating system."
+    return (
+        "INSECURE: a generator seeded by the caller; whoever knows or guesses the seed can take the noise away. For tests only."
+    )
+
+
+def _arithmetic(statement: PrivacyStatement) -> str:
+    if statement.arithmetic == "exact":
+        return "contributions are put on a grid and added exactly, noise is drawn on the same grid; no rounding can leak."
+    return "some sums are float32; a proved bound on their rounding is part of the sensitivity."
+
+
+def _facts(statement: PrivacyStatement) -> Iterator[str]:
+    for fact in statement.facts:
+        yield f"{fact.name} = {fact.value} ({fact.origin})"
+    if not statement.facts:
+        yield "nothing but what this statement itself says"
+
+
+def _not_covered(statement: PrivacyStatement) -> Iterator[str]:
+    yield from (sentence.rstrip(".") for sentence in statement.not_covered)
+    for fact in statement.facts:
+        if fact.origin == READ_FROM_DATA:
+            yield f"{fact.name} was read from the data"
+    for bound in statement.bounds:
+        if bound.origin == READ_FROM_DATA:
+            yield f"the bound of {bound.question} was read from the data"
+    yield "whatever was done with the data outside this library"
+
+
+def _audit(statement: PrivacyStatement) -> str:
+    audit = statement.audit
+    if audit is None:
+        return "none was made."
+    return f"{audit.attack} shows that epsilon is at least {audit.epsilon:g}, at confidence {audit.confidence:g}."
+
+
+def _join(sentences: Iterator[str]) -> str:
+    return "; ".join(sentences) + "."
+
+
+def _up(value: float) -> str:
+    """Four decimals, rounded up: words must not promise more than the number does."""
+    return f"{math.ceil(value * 10_000) / 10_000:.4f}"
