@@ -1,0 +1,72 @@
+"""Histograms of decisions and of soft predictions by cell, label and class, and the gradient through a softmax.
+
+The plain reference: the curator's kernels total the same quantities over private rows, and add noise. Arrays of rows are
+`labels` (rows,) class codes, or None for a system without labels; `cell_ids` (cells per row, rows), as `Cells.ids` gives them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.integer]
+
+
+def tempered_softmax(scores: Any, temperature: float = 1.0) -> Floats:
+    """exp(s_k / temperature) / sum_l exp(s_l / temperature), (rows, classes): near 0 it is the hard decision."""
+    scaled = np.asarray(scores, dtype=np.float64) / _checks.positive(temperature=temperature)
+    powers = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+
+
+def cell_counts(labels: Codes | None, cell_ids: Codes, shape: tuple[int, ...], weights: Floats | None = None) -> Floats:
+    """N[c, y]: the (weighted) number of rows, for shape (cells, labels, classes)."""
+    places = _places(labels, cell_ids, shape)
+    given = None if weights is None else np.broadcast_to(weights, places.shape).ravel()
+    counts: Floats = np.bincount(places.ravel(), given, shape[0] * shape[1]).astype(np.float64)
+    return np.asarray(counts.reshape(shape[:2]))
+
+
+def hard_histogram(
+    decisions: Codes, labels: Codes | None, cell_ids: Codes, shape: tuple[int, int, int], weights: Floats | None = None
+) -> Floats:
+    """H[c, y, k]: the (weighted) number of rows that were decided to be of class k."""
+    places = (_places(labels, cell_ids, shape) * shape[2] + decisions).ravel()
+    given = None if weights is None else np.broadcast_to(weights, cell_ids.shape).ravel()
+    histogram: Floats = np.bincount(places, given, shape[0] * shape[1] * shape[2]).astype(np.float64)
+    return histogram.reshape(shape)
+
+
+def soft_histogram(
+    probabilities: Floats, labels: Codes | None, cell_ids: Codes, shape: tuple[int, int, int], weights: Floats | None = None
+) -> Floats:
+    """H[c, y, k]: the (weighted) sum of the rows' probabilities of class k."""
+    places = _places(labels, cell_ids, shape).ravel()
+    columns: list[Floats] = []
+    for k in range(shape[2]):
+        line = probabilities[:, k] if weights is None else probabilities[:, k] * weights
+        given: Floats = np.broadcast_to(line, cell_ids.shape).ravel()
+        columns.append(np.bincount(places, given, shape[0] * shape[1]).astype(np.float64))
+    return np.stack(columns, axis=-1).reshape(shape)
+
+
+def row_costs(cell_costs: Floats, labels: Codes | None, cell_ids: Codes) -> Floats:
+    """What each row's prediction of each class costs, (rows, classes): the sum over the cells that the row is in."""
+    at = np.zeros(cell_ids.shape[1], dtype=np.intp) if labels is None else labels
+    return np.asarray(sum(cell_costs[line, at] for line in cell_ids))
+
+
+def score_gradient(probabilities: Floats, costs: Floats, temperature: float = 1.0) -> Floats:
+    """dL/ds for q = softmax(s / temperature) and dL/dq = costs: q_k (costs_k - sum_l q_l costs_l) / temperature."""
+    mean = (probabilities * costs).sum(axis=-1, keepdims=True)
+    return np.asarray(probabilities * (costs - mean) / _checks.positive(temperature=temperature))
+
+
+def _places(labels: Codes | None, cell_ids: Codes, shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
+    at = 0 if labels is None else labels
+    return np.asarray(cell_ids.astype(np.intp) * shape[1] + at)

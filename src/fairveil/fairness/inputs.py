@@ -1,0 +1,294 @@
+"""Labels, predictions and sensitive columns as users hold them, read by position into codes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, complaint
+from ..facts import GROUP_MODES, Cells
+from . import keys
+from .histograms import Floats
+
+Values = npt.NDArray[Any]
+Codes = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What is measured: codes of labels (None: none given), of decisions or probabilities, cells and weights, row by row."""
+
+    classes: tuple[Hashable, ...]
+    labels: Codes | None
+    decisions: Codes | None
+    probabilities: Floats | None
+    cells: Cells
+    cell_ids: npt.NDArray[np.int32]
+    weights: Floats | None
+
+
+def read_decisions(
+    y: Any,
+    prediction: Any,
+    sensitive_features: Any,
+    *,
+    classes: Sequence[Hashable] | None = None,
+    groups: Cells | str = "product",
+    missing: Hashable = None,
+    sample_weight: Any = None,
+) -> Decisions:
+    """Read and check everything; lengths must agree, and every error names what is wrong.
+
+    `groups`: "product", "marginal", or the declared `Cells`, whose columns then say which groups exist.
+    """
+    predicted = _prediction(prediction)
+    rows = len(predicted)
+    labels = None if y is None else _column(y, "y")
+    same_length({"y": None if labels is None else len(labels), "prediction": rows})
+    if labels is not None:
+        _refuse_missing(labels, "y", "Leave rows without a label out.")
+    known = _classes(labels, predicted, classes)
+    cells, codes = read_groups(sensitive_features, rows, groups=groups, missing=missing)
+    soft = predicted.ndim == 2
+    return Decisions(
+        classes=known,
+        labels=None if labels is None else _code(labels, known, "y"),
+        decisions=None if soft else _code(predicted, known, "prediction"),
+        probabilities=_probabilities(predicted) if soft else None,
+        cells=cells,
+        cell_ids=cells.ids(codes),
+        weights=read_weights(sample_weight, rows),
+    )
+
+
+def read_groups(
+    sensitive_features: Any, rows: int, *, groups: Cells | str = "product", missing: Hashable = None
+) -> tuple[Cells, npt.NDArray[np.uint16]]:
+    """The groups and the codes (columns, rows) of the sensitive columns, in the order of their sorted values."""
+    named = read_columns(sensitive_features, rows)
+    columns = {name: _fill_missing(column, name, missing) for name, column in named.items()}
+    same_length({"prediction": rows} | {f"sensitive column {name!r}": len(column) for name, column in columns.items()})
+    objects = [_as_objects(column) for column in columns.values()]
+    if isinstance(groups, Cells):
+        if len(groups.columns) != len(objects):
+            remedy = "Give the columns that were declared."
+            expected = f"{len(groups.columns)} columns"
+            raise InputError(complaint(expected=expected, of="sensitive_features", got=list(columns), remedy=remedy))
+        return groups, groups.encode(objects)
+    if groups not in GROUP_MODES:
+        remedy = "Pass groups='product', 'marginal', or declared Cells."
+        raise InputError(complaint(expected="'product' or 'marginal'", of="groups", got=groups, remedy=remedy))
+    values = tuple(tuple(_distinct(column, f"sensitive column {name!r}")) for name, column in columns.items())
+    cells = Cells(values, mode=groups, names=tuple(columns))
+    return cells, cells.encode(objects)
+
+
+def read_columns(sensitive_features: Any, rows: int) -> dict[str, Values]:
+    """One or several named columns: an array, a series, a frame, a mapping, a 2-d array or a list of columns."""
+    given = sensitive_features
+    if given is None:
+        remedy = "Pass a column, a list of columns, a mapping or a frame."
+        raise InputError(complaint(expected="at least one column", of="sensitive_features", got=given, remedy=remedy))
+    if isinstance(given, Mapping):
+        found = {str(name): _column(column, str(name)) for name, column in given.items()}
+    elif isinstance(given, (list, tuple)) and given and all(_is_column(item) for item in given):
+        found = {_name(item) or f"sensitive_{j}": _column(item, f"column {j}") for j, item in enumerate(given)}
+        if len(found) != len(given):
+            remedy = "Pass a mapping from name to column."
+            raise InputError(complaint(expected="distinct names", of="sensitive_features", got=list(found), remedy=remedy))
+    else:
+        found = _frame_or_array(given)
+    if not found:
+        remedy = "Pass a column, a list of columns, a mapping or a frame."
+        raise InputError(complaint(expected="at least one column", of="sensitive_features", got=given, remedy=remedy))
+    return found
+
+
+def _frame_or_array(given: Any) -> dict[str, Values]:
+    if not isinstance(given, (np.ndarray, list, tuple)):
+        import narwhals as nw
+
+        wrapped: Any = nw.from_native(given, pass_through=True, allow_series=True)
+        if isinstance(wrapped, nw.LazyFrame):
+            wrapped = wrapped.collect()
+        if isinstance(wrapped, nw.DataFrame):
+            return {str(name): wrapped[name].to_numpy() for name in wrapped.columns}
+        if isinstance(wrapped, nw.Series):
+            return {str(wrapped.name or "sensitive_0"): wrapped.to_numpy()}
+    array = np.asarray(given)
+    if array.ndim == 2:
+        return {f"sensitive_{j}": array[:, j] for j in range(array.shape[1])}
+    return {"sensitive_0": _column(given, "sensitive_features")}
+
+
+def _column(values: Any, of: str) -> Values:
+    if not isinstance(values, (np.ndarray, list, tuple)):
+        import narwhals as nw
+
+        wrapped: Any = nw.from_native(values, pass_through=True, series_only=True)
+        values = wrapped.to_numpy() if isinstance(wrapped, nw.Series) else values
+    mixed = isinstance(values, (list, tuple)) and len({type(v) for v in values}) > 1
+    array = np.asarray(values, dtype=object) if mixed else np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        remedy = "Pass one value a row."
+        raise InputError(complaint(expected="a column", of=of, got=f"an array of shape {array.shape}", remedy=remedy))
+    return array
+
+
+def _prediction(prediction: Any) -> Values:
+    if isinstance(prediction, (np.ndarray, list, tuple)) and np.ndim(prediction) == 2:
+        array = np.asarray(prediction)
+        return array[:, 0] if array.shape[1] == 1 else array
+    if not isinstance(prediction, (np.ndarray, list, tuple)):
+        columns = _frame_or_array(prediction)
+        if len(columns) > 1:
+            return np.stack(list(columns.values()), axis=1)
+        return next(iter(columns.values()))
+    return _column(prediction, "prediction")
+
+
+def _classes(labels: Values | None, predicted: Values, given: Sequence[Hashable] | None) -> tuple[Hashable, ...]:
+    if predicted.ndim == 1:
+        _refuse_missing(predicted, "prediction", "Predict something for every row.")
+        _refuse_scores(labels, predicted)
+    if given is not None:
+        known = tuple(keys.plain(value, of="classes") for value in given)
+    else:
+        of_labels = [] if labels is None else labels.tolist()
+        of_prediction = [] if predicted.ndim == 2 else predicted.tolist()
+        known = tuple(_sorted(dict.fromkeys([*of_labels, *of_prediction]), "y and prediction"))
+    if predicted.ndim == 2 and predicted.shape[1] != len(known):
+        remedy = "Pass classes= in the order of the columns."
+        expected = f"a column for each of the {len(known)} classes"
+        raise InputError(complaint(expected=expected, of="prediction", got=f"{predicted.shape[1]} columns", remedy=remedy))
+    return known
+
+
+def _refuse_scores(labels: Values | None, predicted: Values) -> None:
+    """A column of probabilities would be taken for as many classes as rows."""
+    if predicted.dtype.kind != "f" or labels is None:
+        return
+    strange = ~np.isin(predicted, labels) if labels.dtype.kind in "fiub" else np.ones(len(predicted), dtype=bool)
+    if (strange & (predicted != np.floor(predicted))).any():
+        remedy = "Pass decisions, or probabilities as an array of shape (rows, classes)."
+        raise InputError(complaint(expected="classes", of="prediction", got="fractions that are no label", remedy=remedy))
+
+
+def _probabilities(predicted: Values) -> Floats:
+    array = np.asarray(predicted, dtype=np.float64)
+    sums = array.sum(axis=1)
+    if not np.isfinite(array).all() or array.min(initial=0.0) < 0 or np.abs(sums - 1.0).max(initial=0.0) > 1e-6:
+        remedy = "Pass rows of numbers in [0, 1] that sum to 1."
+        raise InputError(complaint(expected="probabilities", of="prediction", got="rows that are none", remedy=remedy))
+    return array
+
+
+def read_weights(sample_weight: Any, rows: int) -> Floats | None:
+    """Finite weights of at least 0, or None."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(_column(sample_weight, "sample_weight"), dtype=np.float64)
+    same_length({"prediction": rows, "sample_weight": len(weights)})
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        remedy = "Pass finite weights of at least 0."
+        raise InputError(complaint(expected="weights", of="sample_weight", got="a negative or missing one", remedy=remedy))
+    return weights
+
+
+def read_numbers(values: Any, of: str) -> Floats:
+    """A column of finite numbers."""
+    column = _column(values, of)
+    if column.dtype.kind not in "fiub" or not np.isfinite(column.astype(np.float64)).all():
+        got, remedy = "others", "Pass one finite number a row."
+        raise InputError(complaint(expected="finite numbers", of=of, got=got, remedy=remedy))
+    return column.astype(np.float64)
+
+
+def same_length(lengths: Mapping[str, int | None]) -> None:
+    """Rows are matched by position, so all columns must be of one length."""
+    given = {name: length for name, length in lengths.items() if length is not None}
+    if len(set(given.values())) > 1:
+        got = ", ".join(f"{name}: {length}" for name, length in given.items())
+        remedy = "Rows are matched by position: pass columns of one length."
+        raise InputError(complaint(expected="columns of one length", of="rows", got=got, remedy=remedy))
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _missing_mask(column: Values) -> npt.NDArray[np.bool_]:
+    if column.dtype.kind == "f":
+        return np.asarray(np.isnan(column))
+    if column.dtype.kind == "O":
+        return np.fromiter((_is_missing(value) for value in column), bool, len(column))
+    return np.zeros(len(column), dtype=bool)
+
+
+def _refuse_missing(column: Values, of: str, remedy: str) -> None:
+    gone = int(_missing_mask(column).sum())
+    if gone:
+        raise InputError(complaint(expected="no missing values", of=of, got=f"{gone} missing", remedy=remedy))
+
+
+def _fill_missing(column: Values, name: str, missing: Hashable) -> Values:
+    mask = _missing_mask(column)
+    if not mask.any():
+        return column
+    if missing is None:
+        remedy = 'Declare a group for them: missing="unknown", say.'
+        _refuse_missing(column, f"sensitive column {name!r}", remedy)
+    filled = _as_objects(column)
+    filled[mask] = missing
+    return filled
+
+
+def _as_objects(column: Values) -> npt.NDArray[np.object_]:
+    """The column as plain Python values."""
+    out = np.empty(len(column), dtype=object)
+    out[:] = [keys.plain(value, of="sensitive_features") for value in column.tolist()]
+    return out
+
+
+def _distinct(column: Values, of: str) -> list[Hashable]:
+    return _sorted(dict.fromkeys(_as_objects(column).tolist()), of)
+
+
+def _sorted(values: Any, of: str) -> list[Any]:
+    listed = list(values)
+    if not listed:
+        raise InputError(complaint(expected="at least one row", of=of, got="none", remedy="Pass some rows."))
+    try:
+        return sorted(listed)
+    except TypeError:
+        if of.startswith("y "):
+            remedy = "Give labels and predictions as values of one kind."
+            kinds = sorted({type(value).__name__ for value in listed})
+            raise InputError(complaint(expected="values of one kind", of=of, got=kinds, remedy=remedy)) from None
+        return sorted(listed, key=lambda value: (type(value).__name__, str(value)))
+
+
+def _code(column: Values, known: tuple[Hashable, ...], of: str) -> Codes:
+    code_of = {value: code for code, value in enumerate(known)}
+    try:
+        return np.fromiter((code_of[value] for value in column.tolist()), np.intp, len(column))
+    except (KeyError, TypeError):
+        unknown = sorted({repr(value) for value in column.tolist() if value not in code_of})[:5]
+        got = ", ".join(unknown)
+        raise InputError(complaint(expected=f"one of {list(known)}", of=of, got=got, remedy="List every class.")) from None
+
+
+def _is_column(item: Any) -> bool:
+    return hasattr(item, "__len__") and not isinstance(item, (str, bytes))
+
+
+def _name(item: Any) -> str:
+    name = getattr(item, "name", None)
+    return name if isinstance(name, str) else ""

@@ -1,0 +1,280 @@
+"""Exact measures of decisions: gaps between groups, and audits of a notion. Undefined is NaN, never 0.
+
+`prediction` holds decisions (one class a row), or probabilities of shape (rows, classes) in the order of `classes`: the
+rates are then the expected ones of a randomised model. Several sensitive columns make product or marginal groups.
+
+A gap is the largest difference over outcomes and pairs of groups, or of a group against the rest (`compare=`). Compared are
+the groups that the data hold (all declared ones, when `groups` is `Cells`) and the labels that occur. When a rate that should
+be compared is undefined, because a group has no row with that label, the gap is NaN: it is not known. `undefined="skip"`
+leaves such rates out instead. One group alone has no gap: NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..facts import Cells
+from .grouping import COMPARISONS, Grouping
+from .histograms import Floats, cell_counts, hard_histogram, soft_histogram
+from .inputs import Decisions, read_decisions, read_groups, read_numbers, read_weights, same_length
+from .losses import resolve_losses
+from .notions import (
+    BoundedGroupLoss,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    ErrorRateParity,
+    FalsePositiveRateParity,
+    GapNotion,
+    Outcome,
+)
+from .rates import Notion
+from .resolution import resolve
+
+
+class Options(TypedDict, total=False):
+    """How a gap is measured; see the module. `missing` is the group that rows with a missing value are counted in."""
+
+    groups: Cells | str
+    compare: str
+    classes: Sequence[Hashable] | None
+    sample_weight: Any
+    missing: Hashable
+    undefined: str
+
+
+def demographic_parity_gap(y: Any, prediction: Any, sensitive_features: Any, **options: Unpack[Options]) -> float:
+    """max over classes k and groups of |P(prediction = k | a) - P(prediction = k | b)|. `y` may be None.
+
+    >>> demographic_parity_gap([0, 1, 0, 1], [1, 1, 0, 1], ["f", "f", "m", "m"])
+    0.5
+    """
+    return _gap(DemographicParity(), y, prediction, sensitive_features, options)
+
+
+def equalized_odds_gap(y: Any, prediction: Any, sensitive_features: Any, **options: Unpack[Options]) -> float:
+    """max over labels, classes k and groups of |P(prediction = k | label, a) - P(prediction = k | label, b)|.
+
+    >>> equalized_odds_gap([0, 1, 0, 1], [0, 1, 1, 1], ["f", "f", "m", "m"])
+    1.0
+    """
+    return _gap(EqualizedOdds(), y, prediction, sensitive_features, options)
+
+
+def equal_opportunity_gap(
+    y: Any, prediction: Any, sensitive_features: Any, *, positive: Hashable = None, **options: Unpack[Options]
+) -> float:
+    """The largest difference of true positive rates. `positive` is needed for more than two classes, else the second."""
+    return _gap(EqualOpportunity(positive=positive), y, prediction, sensitive_features, options)
+
+
+def false_positive_rate_gap(
+    y: Any, prediction: Any, sensitive_features: Any, *, positive: Hashable = None, **options: Unpack[Options]
+) -> float:
+    """The largest difference of false positive rates. `positive` as for `equal_opportunity_gap`."""
+    return _gap(FalsePositiveRateParity(positive=positive), y, prediction, sensitive_features, options)
+
+
+def error_rate_gap(y: Any, prediction: Any, sensitive_features: Any, **options: Unpack[Options]) -> float:
+    """The largest difference of error rates."""
+    return _gap(ErrorRateParity(), y, prediction, sensitive_features, options)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Each constraint of a notion on given predictions: its name, value (NaN: undefined), bound and whether it holds."""
+
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    bounds: tuple[float, ...]
+    tolerance: float
+
+    @property
+    def satisfied(self) -> tuple[bool | None, ...]:
+        """True, False, or None where the value is undefined."""
+        checked = zip(self.values, self.bounds, strict=True)
+        return tuple(None if math.isnan(value) else value <= bound + self.tolerance for value, bound in checked)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether all hold: False if one is broken, else None if one is undefined, else True."""
+        found = self.satisfied
+        return False if False in found else None if None in found else True
+
+    @property
+    def worst(self) -> int | None:
+        """Which constraint exceeds its bound most; None if none is defined."""
+        defined = [j for j, value in enumerate(self.values) if not math.isnan(value)]
+        return max(defined, key=lambda j: self.values[j] - self.bounds[j]) if defined else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; undefined is null."""
+        return {
+            "holds": self.holds,
+            "constraints": [
+                {"name": name, "value": None if math.isnan(value) else value, "bound": bound, "satisfied": ok}
+                for name, value, bound, ok in zip(self.names, self.values, self.bounds, self.satisfied, strict=True)
+            ],
+        }
+
+
+def audit(
+    notion: Notion | Sequence[Notion],
+    y: Any,
+    prediction: Any,
+    sensitive_features: Any,
+    *,
+    groups: Cells | None = None,
+    classes: Sequence[Hashable] | None = None,
+    sample_weight: Any = None,
+    missing: Hashable = None,
+    tolerance: float = 1e-9,
+) -> Audit:
+    """Measure one notion or several on predictions. Groups are the notion's own; `groups` declares which exist."""
+    tolerance = _checks.non_negative(tolerance=tolerance)
+    if isinstance(notion, BoundedGroupLoss) and notion.loss != "zero_one":
+        return _audit_losses(notion, y, prediction, sensitive_features, groups, classes, sample_weight, missing, tolerance)
+    read = read_decisions(
+        y,
+        prediction,
+        sensitive_features,
+        classes=classes,
+        groups=groups or "product",
+        missing=missing,
+        sample_weight=sample_weight,
+    )
+    system = resolve(notion, read.cells, read.classes)
+    if read.labels is None:
+        system = system.without_labels()
+    counts, histogram = tally(read)
+    values = system.exact_values(histogram, counts)
+    return Audit(system.names, tuple(values.tolist()), tuple(system.bounds.tolist()), tolerance)
+
+
+def tally(read: Decisions) -> tuple[Floats, Floats]:
+    """Exact counts (cells, labels) and histogram (cells, labels, classes); one label when none are given."""
+    shape = (read.cells.count, 1 if read.labels is None else len(read.classes), len(read.classes))
+    counts = cell_counts(read.labels, read.cell_ids, shape, read.weights)
+    if read.decisions is None:
+        assert read.probabilities is not None
+        return counts, soft_histogram(read.probabilities, read.labels, read.cell_ids, shape, read.weights)
+    return counts, hard_histogram(read.decisions, read.labels, read.cell_ids, shape, read.weights)
+
+
+def outcome_rate(outcome: Outcome, classes: Sequence[Hashable], counts: Floats, histogram: Floats) -> Floats:
+    """The rate of an outcome for each line of (..., labels) counts and (..., labels, classes) histogram; NaN if undefined."""
+    given = slice(None) if outcome.labels is None else [list(classes).index(y) for y in outcome.labels]
+    sizes = counts[..., given].sum(axis=-1)
+    if outcome.wrong:
+        hits = histogram.sum(axis=(-1, -2)) - np.trace(histogram, axis1=-2, axis2=-1)
+    else:
+        hits = histogram[..., given, list(classes).index(outcome.prediction)].sum(axis=-1)
+    return np.where(sizes > 0, hits, np.nan) / np.where(sizes > 0, sizes, 1.0)
+
+
+def _gap(notion: GapNotion, y: Any, prediction: Any, sensitive_features: Any, options: Options) -> float:
+    _check(options)
+    if y is None and not isinstance(notion, DemographicParity):
+        remedy = "Only demographic parity does without."
+        raise InputError(complaint(expected="labels", of="y", got=None, remedy=remedy))
+    read = read_decisions(
+        y,
+        prediction,
+        sensitive_features,
+        classes=options.get("classes"),
+        groups=options.get("groups", "product"),
+        missing=options.get("missing"),
+        sample_weight=options.get("sample_weight"),
+    )
+    counts, histogram = tally(read)
+    occurring = read.classes if read.labels is None else [read.classes[k] for k in np.unique(read.labels)]
+    outcomes = [o for o in notion.outcomes(read.classes) if o.labels is None or set(o.labels) & set(occurring)]
+    found: list[float] = []
+    for block in Grouping.of(read.cells, read.cells.mode).blocks():
+        if not isinstance(options.get("groups"), Cells):
+            block = [g for g in block if counts[g].sum() > 0]
+        for outcome in outcomes:
+            found += _differences(outcome, read.classes, counts[block], histogram[block], options.get("compare", "pairs"))
+    defined = [gap for gap in found if not math.isnan(gap)]
+    unknown = len(defined) < len(found) and options.get("undefined", "nan") == "nan"
+    return math.nan if unknown or not defined else max(defined)
+
+
+def _differences(outcome: Outcome, classes: Sequence[Hashable], counts: Floats, histogram: Floats, compare: str) -> list[float]:
+    """The differences of one outcome's rate within one block of groups; NaN for each that is undefined."""
+    rates = outcome_rate(outcome, classes, counts, histogram)
+    if len(rates) < 2:
+        return []
+    if compare == "rest":
+        rest = outcome_rate(outcome, classes, counts.sum(axis=0) - counts, histogram.sum(axis=0) - histogram)
+        return [float(gap) for gap in np.abs(rates - rest)]
+    defined = rates[~np.isnan(rates)]
+    largest = [float(defined.max() - defined.min())] if len(defined) > 1 else []
+    return largest + [math.nan] * (len(rates) - len(defined))
+
+
+def _check(options: Options) -> None:
+    known = set(Options.__annotations__)
+    if not set(options) <= known:
+        remedy = "See docs/fairness.md."
+        raise InputError(
+            complaint(expected=f"options out of {sorted(known)}", of="options", got=sorted(options), remedy=remedy)
+        )
+    _checks.one_of(COMPARISONS, compare=options.get("compare", "pairs"))
+    _checks.one_of(("nan", "skip"), undefined=options.get("undefined", "nan"))
+
+
+def _audit_losses(
+    notion: BoundedGroupLoss,
+    y: Any,
+    prediction: Any,
+    sensitive_features: Any,
+    groups: Cells | None,
+    classes: Sequence[Hashable] | None,
+    sample_weight: Any,
+    missing: Hashable,
+    tolerance: float,
+) -> Audit:
+    """Mean losses by group. A squared loss of one column of numbers is a regression's, (y - prediction)^2."""
+    declared = groups or "product"
+    if notion.loss == "squared" and np.ndim(prediction) == 1:
+        numbers, predicted = read_numbers(y, "y"), read_numbers(prediction, "prediction")
+        cells, codes = read_groups(sensitive_features, len(predicted), groups=declared, missing=missing)
+        ids, weights = cells.ids(codes), read_weights(sample_weight, len(predicted))
+        same_length({"y": len(numbers), "prediction": len(predicted)})
+        losses = (numbers - predicted) ** 2
+    else:
+        read = read_decisions(
+            y,
+            prediction,
+            sensitive_features,
+            classes=classes,
+            groups=declared,
+            missing=missing,
+            sample_weight=sample_weight,
+        )
+        cells, ids, weights, losses = read.cells, read.cell_ids, read.weights, _losses(notion.loss, read)
+    bounds = resolve_losses(notion, cells)
+    shape = (cells.count, 1, 1)
+    counts = cell_counts(None, ids, shape, weights)[:, 0]
+    sums = cell_counts(None, ids, shape, losses if weights is None else losses * weights)[:, 0]
+    values = bounds.values(sums, counts)
+    return Audit(bounds.names, tuple(values.tolist()), tuple(bounds.bounds.tolist()), tolerance)
+
+
+def _losses(loss: str, read: Decisions) -> Floats:
+    """Each row's loss from probabilities: -log p[label], or half the Brier sum (for two classes (label - p)^2)."""
+    if read.probabilities is None or read.labels is None:
+        remedy = "Pass labels, and probabilities of shape (rows, classes)."
+        raise InputError(complaint(expected="probabilities", of="prediction", got="decisions", remedy=remedy))
+    if loss == "log":
+        with np.errstate(divide="ignore"):
+            return np.asarray(-np.log(read.probabilities[np.arange(len(read.labels)), read.labels]))
+    return np.asarray(((read.probabilities - np.eye(len(read.classes))[read.labels]) ** 2).sum(axis=1) / 2)

@@ -1,0 +1,331 @@
+"""Notions of fairness. Each only chooses what is compared; the general rate constraint does the rest.
+
+A gap notion with bound `max_gap` says |rate given one group - rate given another| <= max_gap, as two one-sided constraints:
+- `compare="pairs"`: every ordered pair of groups (of one sensitive column, when groups are marginal);
+- `compare="rest"`: every group against its complement, all rows that are not in it, and the complement against it. With two
+  groups that is the same as pairs. With more it is weaker: pairs within g imply rest within g, not the other way round.
+
+With two classes a constraint on the second class's rate is also one on the first's (they sum to 1), so only the second is
+written down; with more, every class.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..facts import GROUP_MODES, Cells
+from . import keys
+from .grouping import COMPARISONS, Grouping
+from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
+
+LOSSES = ("zero_one", "log", "squared")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is compared across groups: the rate of `prediction`, or of errors, given one of `labels` (None: any)."""
+
+    prediction: Hashable = None
+    labels: tuple[Hashable, ...] | None = None
+    wrong: bool = False
+
+    def rate(self, groups: tuple[Hashable, ...] | None, *, outside: bool = False) -> Rate:
+        """Its rate in these groups, or outside of them."""
+        event = Event(groups, self.labels, outside)
+        return ErrorRate(event) if self.wrong else PredictionRate(self.prediction, event)
+
+
+@dataclass(frozen=True)
+class GapNotion(Notion):
+    """Abstract: some outcomes are about as frequent in every group."""
+
+    max_gap: float = 0.05
+    groups: str = field(default="product", kw_only=True)
+    compare: str = field(default="pairs", kw_only=True)
+
+    def __post_init__(self) -> None:
+        remedy = "Pass max_gap=0.05, say; 1 or more asks for nothing."
+        object.__setattr__(self, "max_gap", _checks.non_negative(max_gap=self.max_gap, remedy=remedy))
+        _shape(self)
+
+    @abstractmethod
+    def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
+        """What is compared."""
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Two rates are never more than 1 apart."""
+        return self.max_gap >= 1
+
+    def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
+        """Two one-sided constraints a comparison and outcome."""
+        out = []
+        grouping = Grouping.of(cells, self.groups)
+        for outcome in self.outcomes(classes):
+            for one, other in _compared(outcome, grouping, self.compare):
+                out.append(RateConstraint(((1.0, one), (-1.0, other)), self.max_gap, groups=self.groups))
+        return tuple(out)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return _to_dict(self)
+
+
+@dataclass(frozen=True)
+class DemographicParity(GapNotion):
+    """|P(prediction = k | group a) - P(prediction = k | group b)| <= max_gap for every class k."""
+
+    kind: ClassVar[str] = "demographic_parity"
+
+    def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
+        """Every class's rate."""
+        return tuple(Outcome(k) for k in _enough(classes))
+
+
+@dataclass(frozen=True)
+class EqualizedOdds(GapNotion):
+    """|P(prediction = k | label y, group a) - P(prediction = k | label y, group b)| <= max_gap for every k and y."""
+
+    kind: ClassVar[str] = "equalized_odds"
+
+    def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
+        """Every class's rate given each label."""
+        return tuple(Outcome(k, (y,)) for y in classes for k in _enough(classes))
+
+
+@dataclass(frozen=True)
+class EqualOpportunity(GapNotion):
+    """Equal true positive rates: P(prediction = positive | label = positive) within max_gap across groups."""
+
+    kind: ClassVar[str] = "equal_opportunity"
+    positive: Hashable = None
+
+    def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
+        """The positive class's rate given the positive label."""
+        positive = positive_class(self.positive, classes)
+        return (Outcome(positive, (positive,)),)
+
+
+@dataclass(frozen=True)
+class FalsePositiveRateParity(GapNotion):
+    """Equal false positive rates: P(prediction = positive | label not positive) within max_gap across groups."""
+
+    kind: ClassVar[str] = "false_positive_rate_parity"
+    positive: Hashable = None
+
+    def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
+        """The positive class's rate given any other label."""
+        positive = positive_class(self.positive, classes)
+        return (Outcome(positive, tuple(y for y in classes if y != positive)),)
+
+
+@dataclass(frozen=True)
+class ErrorRateParity(GapNotion):
+    """|P(prediction is wrong | group a) - P(prediction is wrong | group b)| <= max_gap."""
+
+    kind: ClassVar[str] = "error_rate_parity"
+
+    def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
+        """The error rate."""
+        return (Outcome(wrong=True),)
+
+
+@dataclass(frozen=True)
+class FalseNegativeRate(Notion):
+    """P(prediction is not positive | label = positive) <= max_rate: in the population (`group=None`), in `"each"` group, or
+    in one group, given by its key."""
+
+    kind: ClassVar[str] = "false_negative_rate"
+    max_rate: float
+    group: Hashable = None
+    positive: Hashable = None
+    groups: str = field(default="product", kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_rate", _checks.non_negative(max_rate=self.max_rate))
+        object.__setattr__(self, "group", keys.plain(self.group, of="group"))
+        _shape(self)
+
+    @property
+    def is_vacuous(self) -> bool:
+        """A rate is never above 1."""
+        return self.max_rate >= 1
+
+    def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
+        """One constraint a group that is asked about."""
+        positive = positive_class(self.positive, classes)
+        asked = Grouping.of(cells, self.groups).keys if self.group == "each" else (self.group,)
+        events = [Event(None if key is None and self.group is None else (key,), (positive,)) for key in asked]
+        others = [k for k in classes if k != positive]
+        return tuple(
+            RateConstraint(tuple((1.0, PredictionRate(k, event)) for k in others), self.max_rate, groups=self.groups)
+            for event in events
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return _to_dict(self)
+
+
+@dataclass(frozen=True)
+class BoundedGroupLoss(Notion):
+    """The mean loss of every group is at most max_loss.
+
+    `"zero_one"` is the error rate, a rate constraint. `"log"` (-log of the probability given to the label) and `"squared"`
+    are not functions of decisions: `losses.resolve_losses` gives a solver the bound on each group's mean loss.
+    """
+
+    kind: ClassVar[str] = "bounded_group_loss"
+    max_loss: float
+    loss: str = "zero_one"
+    groups: str = field(default="product", kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_loss", _checks.non_negative(max_loss=self.max_loss))
+        _checks.one_of(LOSSES, loss=self.loss)
+        _shape(self)
+
+    @property
+    def is_vacuous(self) -> bool:
+        """An error rate is never above 1; the other losses have no largest value."""
+        return self.loss == "zero_one" and self.max_loss >= 1
+
+    def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
+        """One bound on the error rate a group."""
+        if self.loss != "zero_one":
+            remedy = "Resolve it with losses.resolve_losses, or pass loss='zero_one'."
+            raise InputError(complaint(expected="a loss of decisions", of="loss", got=self.loss, remedy=remedy))
+        grouping = Grouping.of(cells, self.groups)
+        rates = [ErrorRate(Event((key,))) for key in grouping.keys]
+        return tuple(RateConstraint(((1.0, rate),), self.max_loss, groups=self.groups) for rate in rates)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return _to_dict(self)
+
+
+NOTIONS: Mapping[str, type[Notion]] = {
+    cls.kind: cls
+    for cls in (
+        DemographicParity,
+        EqualizedOdds,
+        EqualOpportunity,
+        FalsePositiveRateParity,
+        ErrorRateParity,
+        FalseNegativeRate,
+        BoundedGroupLoss,
+        RateConstraint,
+    )
+}
+
+
+def positive_class(positive: Hashable, classes: Sequence[Hashable]) -> Hashable:
+    """The class meant by `positive`: itself, or the second of two when it is None."""
+    if positive is not None and positive in classes and len(classes) > 1:
+        return positive
+    if positive is None and len(classes) == 2:
+        return classes[1]
+    expected = "one of at least two classes" if positive is not None else "a class, as there are not exactly two"
+    remedy = f"Pass positive= one of {list(classes)}."
+    raise InputError(complaint(expected=expected, of="positive", got=positive, remedy=remedy))
+
+
+def from_dict(values: object) -> Notion:
+    """The inverse of every notion's `to_dict`; refuses unknown notions and fields."""
+    if not isinstance(values, Mapping) or not isinstance(values.get("notion"), str) or values["notion"] not in NOTIONS:
+        expected = f"an object whose 'notion' is one of {sorted(NOTIONS)}"
+        raise InputError(complaint(expected=expected, of="notion", got=values, remedy="Write notions with to_dict()."))
+    cls = NOTIONS[values["notion"]]
+    if cls is RateConstraint:
+        return RateConstraint.from_dict(values)
+    return _make(cls, {name: value for name, value in values.items() if name != "notion"}, complete=True)
+
+
+def parse(text: str) -> Notion:
+    """A notion from the command line: its name, a colon and the bound, then options after commas.
+
+    >>> parse("demographic_parity:0.05")
+    DemographicParity(max_gap=0.05, groups='product', compare='pairs')
+    >>> parse("equal_opportunity:0.1,positive=yes,compare=rest")
+    EqualOpportunity(max_gap=0.1, groups='product', compare='rest', positive='yes')
+    """
+    head, *options = str(text).split(",")
+    name, _, bound = (part.strip() for part in head.partition(":"))
+    name = name.replace("-", "_")
+    known = [kind for kind in NOTIONS if kind != RateConstraint.kind]
+    if name not in known:
+        expected = f"a name out of {', '.join(known)}, then ':' and a bound"
+        raise InputError(complaint(expected=expected, of="constraint", got=text, remedy="Pass demographic_parity:0.05, say."))
+    given: dict[str, Any] = {}
+    if bound:
+        given[_bound_name(NOTIONS[name])] = _literal(bound)
+    for option in options:
+        key, equals, value = (part.strip() for part in option.partition("="))
+        if not equals or key in given:
+            remedy = "Write demographic_parity:0.05,groups=marginal, say."
+            raise InputError(complaint(expected="name=value, each once", of="constraint", got=option, remedy=remedy))
+        given[key] = _literal(value)
+    return _make(NOTIONS[name], given, complete=False)
+
+
+def _bound_name(cls: type[Notion]) -> str:
+    return next(f.name for f in fields(cls) if f.name.startswith("max_"))  # type: ignore[arg-type]
+
+
+def _literal(text: str) -> Any:
+    """A JSON number, truth value or quoted text as such, all else as the text it is."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return value if isinstance(value, (int, float, bool, str)) else text
+
+
+def _make(cls: type[Notion], given: dict[str, Any], *, complete: bool) -> Notion:
+    names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+    missing = names - set(given) if complete else {_bound_name(cls)} - set(given) - {"max_gap"}
+    if missing or not set(given) <= names:
+        expected = f"{'the' if complete else 'a bound, and some of the'} fields {sorted(names)}"
+        raise InputError(complaint(expected=expected, of=cls.kind, got=sorted(given), remedy="See docs/fairness.md."))
+    return cls(**given)
+
+
+def _to_dict(notion: Notion) -> dict[str, Any]:
+    named = {f.name: getattr(notion, f.name) for f in fields(notion)}  # type: ignore[arg-type]
+    return {"notion": notion.kind} | {name: keys.to_json(value, of=name) for name, value in named.items()}
+
+
+def _shape(notion: Any) -> None:
+    """Check the fields that most notions share."""
+    _checks.one_of(GROUP_MODES, groups=notion.groups)
+    for f in fields(notion):
+        if f.name == "compare":
+            _checks.one_of(COMPARISONS, compare=notion.compare)
+        if f.name == "positive":
+            object.__setattr__(notion, "positive", keys.plain(notion.positive, of="positive"))
+
+
+def _enough(classes: Sequence[Hashable]) -> Sequence[Hashable]:
+    return classes[1:] if len(classes) == 2 else classes
+
+
+def _compared(outcome: Outcome, grouping: Grouping, compare: str) -> list[tuple[Rate, Rate]]:
+    """The ordered pairs of rates whose difference is bounded."""
+    out: list[tuple[Rate, Rate]] = []
+    for block in grouping.blocks():
+        inside = [outcome.rate((grouping.keys[g],)) for g in block]
+        if compare == "pairs":
+            out += [(one, other) for one in inside for other in inside if one is not other]
+            continue
+        # Two groups are each other's complement: the second would repeat the first's two constraints.
+        for g, one in list(zip(block, inside, strict=True))[: 1 if len(block) == 2 else None]:
+            if len(block) > 1:
+                rest = outcome.rate((grouping.keys[g],), outside=True)
+                out += [(one, rest), (rest, one)]
+    return out
