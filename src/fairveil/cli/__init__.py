@@ -1,1 +1,55 @@
-"""Room."""
+"""Ring 6: the command line, one file a command. A command imports what it needs when it runs, so that `--help` is instant."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from ..errors import FairveilError
+from .demo import demo
+from .verify import verify
+
+app = typer.Typer(
+    name="fairveil",
+    help="Models that are fair to groups and private to people, with proof of both.",
+    no_args_is_help=True,
+    add_completion=False,
+    # Plain help texts: loading rich for them would take longer than all the rest.
+    rich_markup_mode=None,
+    # A traceback printed with its local variables could show rows of the data.
+    pretty_exceptions_enable=False,
+)
+
+BAD_INPUT = 2
+"""The exit status of everything that was asked wrongly; 1 is left to a command whose answer is no."""
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"fairveil {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _frame(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Models that are fair to groups and private to people, with proof of both."""
+
+
+app.command()(verify)
+app.command()(demo)
+
+
+def main() -> None:
+    """The console script. What the library refuses becomes one line on standard error and exit status 2."""
+    try:
+        app()
+    except FairveilError as error:
+        print(f"fairveil: {error}", file=sys.stderr)
+        raise SystemExit(BAD_INPUT) from None

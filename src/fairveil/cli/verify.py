@@ -1,0 +1,81 @@
+"""`fairveil verify`: does a privacy statement agree with itself?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ..privacy.statement import PrivacyStatement
+    from ..privacy.statement_checks import Finding
+
+LARGEST_FILE = 64 * 2**20
+WHAT_IT_PROVES = "This proves that the statement is consistent, not who wrote it nor that the events happened."
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(help="The statement, as written by PrivacyStatement.write().", show_default=False)],
+    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Recompute the epsilon of a privacy statement from its events, and look for contradictions.
+
+    Exit status: 0 consistent, 1 inconsistent, 2 unreadable. Proves consistency, not authorship.
+    """
+    from ..privacy.statement_checks import examine
+
+    statement, found = examine(_text(file))
+    (_print_json if json else _print_words)(statement, found)
+    if any(finding.grave for finding in found):
+        raise typer.Exit(1)
+
+
+def _text(file: Path) -> str:
+    from ..errors import DataNotFoundError, StatementError, complaint
+
+    try:
+        with file.open(encoding="utf-8") as opened:
+            text = opened.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise DataNotFoundError(
+            complaint(expected="a file that can be read", of=str(file), got=error.strerror, remedy="Look for its name.")
+        ) from error
+    except UnicodeDecodeError as error:
+        raise StatementError(
+            complaint(expected="text in UTF-8", of=str(file), got=error.reason, remedy="Pass a statement's JSON file.")
+        ) from error
+    if len(text) > LARGEST_FILE:
+        raise StatementError(
+            complaint(
+                expected=f"at most {LARGEST_FILE} characters",
+                of=str(file),
+                got="more",
+                remedy="A statement holds events, not data: this is another file.",
+            )
+        )
+    return text
+
+
+def _print_words(statement: PrivacyStatement, found: list[Finding]) -> None:
+    typer.echo(statement.summary())
+    typer.echo("")
+    for finding in found:
+        typer.echo(f"{'CONTRADICTION' if finding.grave else 'note'}: {finding.sentence}")
+    if any(finding.grave for finding in found):
+        typer.echo("Inconsistent.")
+    else:
+        typer.echo(f"Consistent: the events cost no more than the stated epsilon. {WHAT_IT_PROVES}")
+
+
+def _print_json(statement: PrivacyStatement, found: list[Finding]) -> None:
+    import json
+
+    out = {
+        "consistent": not any(finding.grave for finding in found),
+        "epsilon": statement.epsilon if statement.is_private else "inf",
+        "delta": statement.delta,
+        "findings": [{"grave": finding.grave, "sentence": finding.sentence} for finding in found],
+        "proves": WHAT_IT_PROVES,
+    }
+    typer.echo(json.dumps(out, indent=2, allow_nan=False))

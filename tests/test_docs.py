@@ -1,0 +1,110 @@
+"""The documents are executed. Each file's examples run from top to bottom, in one namespace and one empty folder.
+
+A ```python block is run; one with `>>>` prompts must also print what it shows. In a ```console block every line
+`$ fairveil ...` is run, must succeed, and must print what stands below it, if anything does (`...` stands for anything).
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")))
+BLOCK = re.compile(r"^```(python|console)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_examples(page.read_text("utf-8"), page.name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = [link for link in LINK.findall(FENCED.sub("", page.read_text("utf-8"))) if not _leads_somewhere(page, link)]
+    assert not broken
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\n1 / 0\n```\n",
+        "```python\n>>> 1 + 1\n3\n```\n",
+        "```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n",
+        "```console\n$ fairveil no-such-command\n```\n",
+        "```console\n$ fairveil --version\nfairveil 99\n```\n",
+    ],
+)
+def test_a_wrong_example_is_found(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((AssertionError, ZeroDivisionError)):
+        run_examples(text, "page.md")
+
+
+def test_a_right_example_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_examples("```python\n>>> x = 1\n>>> x\n1\n```\n```console\n$ fairveil --version\nfairveil ...\n```\n", "page.md")
+
+
+def run_examples(text: str, name: str) -> None:
+    """Run every block of one document in the current folder; raise at the first that fails."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for match in BLOCK.finditer(text):
+        kind, body = match.groups()
+        line = text.count("\n", 0, match.start()) + 1
+        if kind == "console":
+            _run_console(body, f"{name}:{line}")
+        elif ">>>" in body:
+            _run_prompts(body, names, f"{name}:{line}")
+        else:
+            exec(compile("\n" * line + body, name, "exec"), names)
+
+
+def _run_prompts(body: str, names: dict[str, Any], where: str) -> None:
+    test = doctest.DocTestParser().get_doctest(body, names, where, where, 0)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    runner.run(test, out=report.append, clear_globs=False)
+    names.update(test.globs)
+    assert not runner.failures, "".join(report)
+
+
+def _run_console(body: str, where: str) -> None:
+    commands = re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]
+    for command, _, shown in (text.partition("\n") for text in commands):
+        words = shlex.split(command, comments=True)
+        if words[0] != "fairveil":
+            continue
+        done = subprocess.run(
+            [sys.executable, "-m", *words], capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "120"}
+        )
+        assert done.returncode == 0, f"{where}: {command}: {done.stderr}"
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        matches = not shown.strip() or doctest.OutputChecker().check_output(shown, done.stdout, flags)
+        assert matches, f"{where}: {command} printed:\n{done.stdout}"
+
+
+def _leads_somewhere(page: Path, link: str) -> bool:
+    if re.match(r"[a-z]+:", link):
+        return True
+    path, _, anchor = link.partition("#")
+    target = (page.parent / path).resolve() if path else page
+    if not target.exists():
+        return False
+    return not anchor or anchor in _anchors(target.read_text("utf-8"))
+
+
+def _anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

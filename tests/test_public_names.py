@@ -1,0 +1,53 @@
+"""The public names: every one exists, is listed once, and means the same to a type checker."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+PACKAGES = ("fairveil", "fairveil.privacy")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_listed_name_exists(package: str) -> None:
+    module = importlib.import_module(package)
+    assert module.__all__
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_three_lists_agree(package: str) -> None:
+    module = importlib.import_module(package)
+    assert set(module.__all__) == set(module.PLACES) == set(_typed(module))
+    assert set(module.PLACES) <= set(dir(module))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_type_checkers_are_told_the_same_place(package: str) -> None:
+    module = importlib.import_module(package)
+    assert _typed(module) == module.PLACES
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
+    module = importlib.import_module(package)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        module.no_such_name  # noqa: B018
+
+
+def _typed(module: object) -> dict[str, str]:
+    """name -> place, from the block `if TYPE_CHECKING:`."""
+    tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))  # type: ignore[attr-defined]
+    places: dict[str, str] = {}
+    for block in tree.body:
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING":
+            for line in block.body:
+                assert isinstance(line, ast.ImportFrom)
+                for alias in line.names:
+                    assert alias.asname == alias.name, "re-exports are spelled `name as name`"
+                    places[alias.name] = f".{line.module}" if line.module else f".{alias.name}"
+    return places

@@ -1,0 +1,148 @@
+"""The import rules of docs/architecture.md, read from the sources: at module level, in functions and for types alike."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "src" / "fairveil"
+
+# From the ground up. A room may import rooms of earlier lines; rooms of one line are strangers.
+LINES = (
+    ("errors", "_lazy"),  # ring 0
+    ("_checks",),
+    ("facts",),
+    ("privacy", "fairness", "models"),  # ring 1
+    ("curator",),  # ring 2
+    ("learning",),  # ring 3
+    ("estimators", "audit", "data"),  # ring 4
+    ("study", "report"),  # ring 5
+    ("cli",),  # ring 6
+)
+LEVEL = {room: level for level, rooms in enumerate(LINES) for room in rooms}
+
+# The front door hands out names of every room and is imported by the command line alone.
+FRONT = ("__init__", "__main__")
+
+CONFINED = {
+    "torch": ("curator/torch_gradient.py", "models/torch_*.py"),
+    "safetensors": ("models/*.py",),
+    "dp_accounting": ("privacy/accounting*.py",),
+    "numba": ("*/kernels*.py", "*/samplers*.py"),
+}
+VAGUE = ("utils", "util", "helpers", "helper", "common", "misc", "tools")
+
+
+def test_every_import_goes_downwards() -> None:
+    found = [wrong for path in _sources() for wrong in violations(path.relative_to(ROOT), path.read_text("utf-8"))]
+    assert not found, "\n".join(found)
+
+
+def test_every_module_belongs_to_a_room() -> None:
+    strays = [str(path.relative_to(ROOT)) for path in _sources() if _room(path.relative_to(ROOT)) not in (*LEVEL, *FRONT)]
+    assert not strays, f"not in docs/architecture.md: {strays}"
+
+
+def test_no_module_has_a_vague_name() -> None:
+    assert not [path for path in _sources() if path.stem in VAGUE]
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("privacy/promise.py", "from ..fairness import notions"),
+        ("privacy/promise.py", "import fairveil.models"),
+        ("fairness/rates.py", "def f():\n    from ..curator import Curator"),
+        ("fairness/rates.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..privacy import Promise"),
+        ("facts/cells.py", "from ..privacy.promise import Promise"),
+        ("errors.py", "from . import _checks"),
+        ("curator/rows.py", "from ..cli import main"),
+        ("curator/rows.py", "from .. import Promise"),
+        ("curator/rows.py", "import fairveil"),
+        ("curator/rows.py", "import torch.nn"),
+        ("models/linear.py", "def f():\n    import torch"),
+        ("privacy/noise.py", "from dp_accounting import pld"),
+        ("curator/rows.py", "import numba"),
+        ("data/csv.py", "import importlib\nimportlib.import_module('torch')"),
+        ("data/csv.py", "__import__('torch')"),
+        ("data/csv.py", "from importlib import import_module"),
+        ("audit/attack.py", "from ..estimators import fermi"),
+    ],
+)
+def test_a_wrong_import_is_found(path: str, source: str) -> None:
+    assert violations(Path(path), source)
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("privacy/promise.py", "from .. import _checks\nfrom ..errors import InputError\nfrom .events import Event"),
+        ("facts/cells.py", "from .. import _checks"),
+        ("curator/curator.py", "from ..privacy import events\nfrom ..facts import RowBlock\nimport numpy"),
+        ("curator/torch_gradient.py", "import torch"),
+        ("models/torch_module.py", "from torch import nn"),
+        ("privacy/accounting.py", "def f():\n    import dp_accounting"),
+        ("curator/kernels.py", "import numba"),
+        ("cli/demo.py", "from .. import __version__\nfrom ..curator import Curator"),
+        ("__init__.py", "from .privacy import Promise"),
+    ],
+)
+def test_a_right_import_is_let_through(path: str, source: str) -> None:
+    assert not violations(Path(path), source)
+
+
+def violations(path: Path, source: str) -> list[str]:
+    """What this module, at this path inside the package, imports against the rules."""
+    return [f"{path}: {wrong}" for target in _imports(path, source) if (wrong := _verdict(path, target))]
+
+
+def _verdict(path: Path, target: str) -> str | None:
+    own = _room(path)
+    top, *rest = target.split(".")
+    if top != "fairveil":
+        allowed = CONFINED.get(top)
+        if allowed is None or any(path.match(pattern) for pattern in allowed):
+            return None
+        return f"imports {top}, which belongs to {' and '.join(allowed)} alone"
+    if own in FRONT:
+        return None
+    if not rest or rest[0] not in LEVEL:
+        return None if own == "cli" else f"imports {target} through the front door"
+    room = rest[0]
+    if room == own or LEVEL[room] < LEVEL[own]:
+        return None
+    return f"{own} imports {target}"
+
+
+def _imports(path: Path, source: str) -> Iterator[str]:
+    """Absolute names of everything imported, wherever the statement stands; a hidden import counts as the front door."""
+    package = ("fairveil", *path.parent.parts)
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module="importlib", level=0) if path.name != "_lazy.py":
+                if any(alias.name == "import_module" for alias in node.names):
+                    yield "fairveil"
+            case ast.ImportFrom(module=module, names=names, level=level):
+                base = ".".join(package[: len(package) - level + 1]) if level else ""
+                start = ".".join(part for part in (base, module) if part)
+                yield from ([f"fairveil.{alias.name}" for alias in names] if start == "fairveil" else [start])
+            case ast.Call(func=ast.Attribute(attr="import_module") | ast.Name(id="__import__")) if path.name != "_lazy.py":
+                yield "fairveil"
+            case _:
+                pass
+
+
+def _room(path: Path) -> str:
+    return path.parts[0] if len(path.parts) > 1 else path.stem
+
+
+def _sources() -> list[Path]:
+    found = sorted(ROOT.rglob("*.py"))
+    assert len(found) > 10, f"no sources under {ROOT} ({sys.version})"
+    return found
