@@ -13,12 +13,34 @@ if TYPE_CHECKING:
     from . import fairness as fairness
     from . import models as models
     from . import privacy as privacy
+    from .fairness import BoundedGroupLoss as BoundedGroupLoss
+    from .fairness import DemographicParity as DemographicParity
+    from .fairness import EqualizedOdds as EqualizedOdds
+    from .fairness import EqualOpportunity as EqualOpportunity
+    from .fairness import ErrorRateParity as ErrorRateParity
+    from .fairness import FalseNegativeRate as FalseNegativeRate
+    from .fairness import FalsePositiveRateParity as FalsePositiveRateParity
+    from .fairness import RateConstraint as RateConstraint
+    from .fairness import demographic_parity_gap as demographic_parity_gap
+    from .fairness import equalized_odds_gap as equalized_odds_gap
+    from .fairness import group_table as group_table
     from .privacy.promise import Promise as Promise
     from .privacy.statement import PrivacyStatement as PrivacyStatement
 
 __version__ = "0.1.0"
 
 PLACES = {
+    "BoundedGroupLoss": ".fairness",
+    "DemographicParity": ".fairness",
+    "EqualOpportunity": ".fairness",
+    "EqualizedOdds": ".fairness",
+    "ErrorRateParity": ".fairness",
+    "FalseNegativeRate": ".fairness",
+    "FalsePositiveRateParity": ".fairness",
+    "RateConstraint": ".fairness",
+    "demographic_parity_gap": ".fairness",
+    "equalized_odds_gap": ".fairness",
+    "group_table": ".fairness",
     "curator": ".curator",
     "data": ".data",
     "facts": ".facts",
@@ -30,7 +52,27 @@ PLACES = {
 }
 """Where each public name lives. The block for type checkers above says the same; a test compares them."""
 
-__all__ = ["PrivacyStatement", "Promise", "curator", "data", "facts", "fairness", "models", "privacy"]
+__all__ = [
+    "BoundedGroupLoss",
+    "DemographicParity",
+    "EqualOpportunity",
+    "EqualizedOdds",
+    "ErrorRateParity",
+    "FalseNegativeRate",
+    "FalsePositiveRateParity",
+    "PrivacyStatement",
+    "Promise",
+    "RateConstraint",
+    "curator",
+    "data",
+    "demographic_parity_gap",
+    "equalized_odds_gap",
+    "facts",
+    "fairness",
+    "group_table",
+    "models",
+    "privacy",
+]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(__name__, PLACES)

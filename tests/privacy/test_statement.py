@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -264,19 +265,17 @@ def test_another_version_is_noted_and_not_grave() -> None:
 EVENTS = st.lists(st.sampled_from([Gaussian(1.0), Gaussian(2.0), Pure(0.5)]), max_size=6)
 
 
-@given(log=EVENTS, plan=EVENTS)
-def test_beginning_of_a_plan_is_what_it_is_when_spelled_out(log: list[Event], plan: list[Event]) -> None:
-    def runs(events: list[Event]) -> tuple[Event, ...]:
-        folded: list[Event] = []
-        for event in events:
-            last = folded[-1] if folded else None
-            if isinstance(last, Repeated) and last.event == event and last.count < 2:
-                folded[-1] = Repeated(event, last.count + 1)
-            else:
-                folded.append(Repeated(event, 1) if len(folded) % 2 else event)
-        return tuple(folded)
+@given(log=EVENTS, plan=EVENTS, begins=st.booleans())
+def test_beginning_of_a_plan_is_what_it_is_when_spelled_out(log: list[Event], plan: list[Event], begins: bool) -> None:
+    if begins:
+        plan = log + plan
 
-    assert is_prefix(runs(log), runs(plan)) == (log == plan[: len(log)])
+    def folded(events: list[Event]) -> tuple[Event, ...]:
+        return tuple(Repeated(event, len(list(run))) for event, run in itertools.groupby(events))
+
+    expected = log == plan[: len(log)]
+    for first, second in itertools.product((tuple(log), folded(log)), (tuple(plan), folded(plan))):
+        assert is_prefix(first, second) == expected
 
 
 # Files --------------------------------------------------------------------------------------------------------------------

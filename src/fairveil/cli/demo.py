@@ -23,7 +23,7 @@ def demo(
     """Show the accountant, and a private fairness table of the census data set Adult with its privacy statement."""
     from rich.console import Console
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, width=max(100, Console().width))
     _show_prices(console)
 
 

@@ -152,7 +152,7 @@ class PrivacyStatement:
         >>> from fairveil.privacy.events import Gaussian
         >>> statement = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4)
         >>> print(f"{statement.epsilon:.3f} of {statement.promise.epsilon:g}")
-        0.697 of 1
+        0.686 of 1
         """
         from .statement_checks import reprice, required_stamps, versions_now
 
