@@ -117,9 +117,9 @@ def _frame_or_array(given: Any) -> dict[str, Values]:
         if isinstance(wrapped, nw.LazyFrame):
             wrapped = wrapped.collect()
         if isinstance(wrapped, nw.DataFrame):
-            return {str(name): wrapped[name].to_numpy() for name in wrapped.columns}
+            return {str(name): _from_series(wrapped[name]) for name in wrapped.columns}
         if isinstance(wrapped, nw.Series):
-            return {str(wrapped.name or "sensitive_0"): wrapped.to_numpy()}
+            return {str(wrapped.name or "sensitive_0"): _from_series(wrapped)}
     array = np.asarray(given)
     if array.ndim == 2:
         return {f"sensitive_{j}": array[:, j] for j in range(array.shape[1])}
@@ -131,7 +131,7 @@ def _column(values: Any, of: str) -> Values:
         import narwhals as nw
 
         wrapped: Any = nw.from_native(values, pass_through=True, series_only=True)
-        values = wrapped.to_numpy() if isinstance(wrapped, nw.Series) else values
+        values = _from_series(wrapped) if isinstance(wrapped, nw.Series) else values
     mixed = isinstance(values, (list, tuple)) and len({type(v) for v in values}) > 1
     array = np.asarray(values, dtype=object) if mixed else np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -140,6 +140,13 @@ def _column(values: Any, of: str) -> Values:
         remedy = "Pass one value a row."
         raise InputError(complaint(expected="a column", of=of, got=f"an array of shape {array.shape}", remedy=remedy))
     return array
+
+
+def _from_series(series: Any) -> Values:
+    """A narwhals series as an array; whole numbers and texts stay what they are beside missing values."""
+    if series.null_count() and not series.dtype.is_float():
+        return np.asarray(series.to_list(), dtype=object)
+    return np.asarray(series.to_numpy())
 
 
 def _prediction(prediction: Any) -> Values:
@@ -245,7 +252,7 @@ def _fill_missing(column: Values, name: str, missing: Hashable) -> Values:
     if missing is None:
         remedy = 'Declare a group for them: missing="unknown", say.'
         _refuse_missing(column, f"sensitive column {name!r}", remedy)
-    filled = _as_objects(column)
+    filled = column.astype(object)
     filled[mask] = missing
     return filled
 
@@ -253,7 +260,10 @@ def _fill_missing(column: Values, name: str, missing: Hashable) -> Values:
 def _as_objects(column: Values) -> npt.NDArray[np.object_]:
     """The column as plain Python values."""
     out = np.empty(len(column), dtype=object)
-    out[:] = [keys.plain(value, of="sensitive_features") for value in column.tolist()]
+    listed = column.tolist()
+    if column.dtype.kind == "O":  # only objects can hold anything but plain values
+        listed = [value if type(value) in (str, int) else keys.plain(value, of="sensitive_features") for value in listed]
+    out[:] = listed
     return out
 
 

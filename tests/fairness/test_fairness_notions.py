@@ -1,0 +1,198 @@
+"""Notions as values: validated, hashable, printable, JSON both ways, read from the command line."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from fairveil.errors import InputError
+from fairveil.facts import Cells
+from fairveil.fairness import (
+    BoundedGroupLoss,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    ErrorRate,
+    ErrorRateParity,
+    Event,
+    FalseNegativeRate,
+    FalsePositiveRateParity,
+    PredictionRate,
+    RateConstraint,
+    notions,
+    resolve,
+)
+
+ODD = Event((("f", 1), ("m", 2)), ("yes", None), True, (Event(), Event(None, (True,))))
+EXAMPLES = [
+    DemographicParity(),
+    DemographicParity(0.1, groups="marginal", compare="rest"),
+    EqualizedOdds(0.02, compare="rest"),
+    EqualOpportunity(0.1, "yes"),
+    EqualOpportunity(0.1, 3, groups="marginal"),
+    FalsePositiveRateParity(0.1, positive=False),
+    ErrorRateParity(0.3),
+    FalseNegativeRate(0.1),
+    FalseNegativeRate(0.1, "each", "yes", groups="marginal"),
+    FalseNegativeRate(0.1, ("f", 1), 2.5),
+    BoundedGroupLoss(0.2),
+    BoundedGroupLoss(1.5, "log", groups="marginal"),
+    BoundedGroupLoss(7, "squared"),
+    RateConstraint(((1.0, PredictionRate("yes", ODD)), (-2.5, ErrorRate(ODD))), 0.1, groups="marginal", name="mine"),
+]
+
+
+@pytest.mark.parametrize("notion", EXAMPLES, ids=repr)
+def test_json_both_ways_hash_copy_and_pickle(notion):
+    text = json.dumps(notion.to_dict(), allow_nan=False)
+    back = notions.from_dict(json.loads(text))
+    assert back == notion
+    assert hash(back) == hash(notion)
+    assert type(back) is type(notion)
+    assert json.dumps(back.to_dict()) == text
+    assert copy.deepcopy(notion) == pickle.loads(pickle.dumps(notion)) == notion
+    assert len({*EXAMPLES, back}) == len(EXAMPLES)
+    assert type(notion).__name__ in repr(notion)
+
+
+def test_every_notion_is_among_the_examples():
+    assert {type(notion) for notion in EXAMPLES} == set(notions.NOTIONS.values())
+
+
+def test_the_same_notion_serves_again_and_again():
+    notion, cells = DemographicParity(0.1), Cells((("f", "m"),))
+    first, other = resolve(notion, cells, (0, 1)), resolve(notion, Cells((("a", "b", "c"),)), (0, 1, 2))
+    assert (len(first), len(other), len(resolve(notion, cells, (0, 1)))) == (2, 18, 2)
+    assert notion == DemographicParity(0.1)
+
+
+def test_the_number_of_constraints():
+    twelve, five = Cells((tuple(range(12)),)), tuple(range(5))
+    for notion, classes, expected in (
+        (DemographicParity(), (0, 1), 12 * 11),
+        (DemographicParity(), five, 12 * 11 * 5),
+        (DemographicParity(compare="rest"), five, 12 * 2 * 5),
+        (EqualizedOdds(), five, 12 * 11 * 25),
+        (FalseNegativeRate(0.1, "each"), (0, 1), 12),
+        (BoundedGroupLoss(0.1), five, 12),
+    ):
+        assert len(resolve(notion, twelve, classes)) == expected
+    assert len(resolve(DemographicParity(compare="rest"), Cells((("f", "m"),)), (0, 1))) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("demographic_parity:0.05", DemographicParity(0.05)),
+        ("demographic_parity", DemographicParity()),
+        ("demographic-parity:0.2", DemographicParity(0.2)),
+        (" equalized_odds : 1e-2 , groups = marginal , compare=rest", EqualizedOdds(0.01, groups="marginal", compare="rest")),
+        ("equal_opportunity:0.1,positive=>50K", EqualOpportunity(0.1, ">50K")),
+        ("false_positive_rate_parity:0.1,positive=1", FalsePositiveRateParity(0.1, 1)),
+        ('false_positive_rate_parity:0.1,positive="1"', FalsePositiveRateParity(0.1, "1")),
+        ("error_rate_parity:0.3", ErrorRateParity(0.3)),
+        ("false_negative_rate:0.1,group=each,positive=true", FalseNegativeRate(0.1, "each", True)),
+        ("false_negative_rate:0.1", FalseNegativeRate(0.1)),
+        ("bounded_group_loss:0.4,loss=log", BoundedGroupLoss(0.4, "log")),
+    ],
+)
+def test_parse(text, expected):
+    assert notions.parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "parity:0.1", "demographic_parity:lots", "demographic_parity:-1", "demographic_parity:nan", 5, None),
+        *("demographic_parity:0.1,x=1", "demographic_parity:0.1,max_gap=0.2", "demographic_parity:0.1,marginal"),
+        *("demographic_parity:0.1,compare=all", "demographic_parity:true", "false_negative_rate", "rate_constraint:0.1"),
+    ],
+)
+def test_parse_refuses(text):
+    with pytest.raises(InputError):
+        notions.parse(text)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: DemographicParity(-0.1),
+        lambda: DemographicParity(float("nan")),
+        lambda: DemographicParity("0.1"),
+        lambda: DemographicParity(True),
+        lambda: DemographicParity(0.1, groups="both"),
+        lambda: EqualizedOdds(0.1, compare="all"),
+        lambda: FalseNegativeRate(-1),
+        lambda: FalseNegativeRate(0.1, float("nan")),
+        lambda: EqualOpportunity(0.1, ["a", {}]),
+        lambda: BoundedGroupLoss(0.1, "hinge"),
+        lambda: RateConstraint((), 0.1),
+        lambda: RateConstraint(((1.0, "rate"),), 0.1),
+        lambda: RateConstraint(((float("inf"), ErrorRate()),), 0.1),
+        lambda: RateConstraint(((1.0, ErrorRate()),), float("nan")),
+        lambda: Event("f"),
+        lambda: Event(()),
+        lambda: Event(("f", "f")),
+        lambda: Event(outside=True),
+        lambda: notions.from_dict({"notion": "demographic_parity", "max_gap": 0.1}),
+        lambda: notions.from_dict({"notion": "x"}),
+        lambda: notions.from_dict([]),
+        lambda: notions.from_dict(DemographicParity().to_dict() | {"more": 1}),
+        lambda: notions.from_dict(EXAMPLES[-1].to_dict() | {"terms": [{"coefficient": 1.0}]}),
+        lambda: notions.from_dict(EXAMPLES[-1].to_dict() | {"terms": [{"coefficient": 1.0, "event": {"also": 3}}]}),
+        lambda: EqualOpportunity(0.1, frozenset("a")).to_dict(),
+    ],
+)
+def test_bad_notions_are_refused(make):
+    with pytest.raises(InputError):
+        make()
+
+
+def test_options_are_keyword_only():
+    with pytest.raises(TypeError):
+        DemographicParity(0.1, "product")
+    with pytest.raises(TypeError):
+        EqualizedOdds(0.1, "rest")
+
+
+def test_numpy_values_are_kept_as_plain_ones():
+    notion = EqualOpportunity(np.float64(0.1), np.int64(1))
+    assert type(notion.positive) is int
+    assert json.loads(json.dumps(notion.to_dict()))["positive"] == 1
+
+
+def test_vacuous_notions():
+    for gap, vacuous in ((0.99, False), (1.0, True), (2.0, True)):
+        assert DemographicParity(gap).is_vacuous is vacuous
+        assert FalseNegativeRate(gap).is_vacuous is vacuous
+        assert BoundedGroupLoss(gap).is_vacuous is vacuous
+        assert not BoundedGroupLoss(gap, "log").is_vacuous
+
+
+def test_a_vacuous_rate_constraint_is_one_that_no_decisions_break():
+    """The bound is compared with the true maximum, found by trying every decision rule on one row a (group, label)."""
+    cells, classes = Cells((("f", "m"),)), (0, 1)
+    rng = np.random.default_rng(2)
+    events = [Event(("f",)), Event(("m",)), Event(("f",), (1,)), Event()]
+    for _ in range(60):
+        chosen = rng.choice(4, size=2, replace=False)
+        rates = [PredictionRate(k, events[e]) for e in chosen for k in classes] + [ErrorRate(events[chosen[0]])]
+        terms = tuple((float(c), rate) for c, rate in zip(rng.normal(size=5), rates, strict=True))
+        probe = RateConstraint(terms, 0.0)
+        reached = -math.inf
+        system = resolve(probe, cells, classes)
+        for code in range(16):
+            histogram = np.zeros(system.shape)
+            for row, (cell, label) in enumerate(np.ndindex(2, 2)):
+                histogram[cell, label, code >> row & 1] += 1
+            reached = max(reached, system.exact_values(histogram, np.ones((2, 2)))[0])
+        vacuous_from = next(b for b in np.arange(0, 20, 0.01) if RateConstraint(terms, float(b)).is_vacuous)
+        assert vacuous_from >= reached - 1e-9
+    assert RateConstraint(((1.0, PredictionRate(1)), (1.0, PredictionRate(0))), 1.0).is_vacuous
+    assert not RateConstraint(((1.0, PredictionRate(1)), (0.5, ErrorRate())), 1.4).is_vacuous
+    assert RateConstraint(((1.0, PredictionRate(1)), (-1.0, PredictionRate(1))), 0.0).is_vacuous
