@@ -1,0 +1,231 @@
+"""A tree of events, read for one relation: every mechanism with how many times it was used.
+
+Two trees that mean the same give the same `Inventory`, so that n-fold repetition equals a list of n, order does not matter
+and a no-op is free, whatever route prices it afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .. import _checks
+from ..errors import InputError, complaint
+from . import profiles
+from .events import (
+    Approximate,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Gaussian,
+    Laplace,
+    NonPrivate,
+    NoOp,
+    PerCell,
+    PoissonSampled,
+    PrivateSelection,
+    Pure,
+    Repeated,
+    SamplerError,
+    VisiblySampled,
+    compose,
+    joint_parts,
+)
+from .profiles import Atoms
+from .promise import NEIGHBOURS, Neighbours
+
+LONE_SPREAD = 2.0
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """`gaussian`: the sum of (sensitivity / deviation)^2 of all unsampled Gaussians (PRIVACY T1: mu^2, exact under
+    adaptive composition). `others`: every other mechanism. `total_variation`: of the samplers (PRIVACY T7)."""
+
+    gaussian: float
+    others: tuple[tuple[Event, int], ...]
+    total_variation: float
+    private: bool
+
+
+def checked_relation(neighbours: str) -> Neighbours:
+    """One of the two relations."""
+    return "add-remove" if _checks.one_of(NEIGHBOURS, neighbours=neighbours) == "add-remove" else "replace-one"
+
+
+def as_event(events: Event | Iterable[Event]) -> Event:
+    """One event for an event or several."""
+    if isinstance(events, Event):
+        return events
+    if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
+        raise InputError(
+            complaint(
+                expected="an event or several",
+                of="events",
+                got=events,
+                remedy="Pass fairveil.privacy.events.Gaussian(1.0), or a list.",
+            )
+        )
+    return compose(Composed(tuple(events)).events)
+
+
+@lru_cache(maxsize=256)
+def inventory(event: Event, neighbours: Neighbours) -> Inventory:
+    """What was done, sorted and counted."""
+    counts: Counter[Event] = Counter()
+    _count(event, 1, counts)
+    squares: list[float] = []
+    errors: list[float] = []
+    others: Counter[Event] = Counter()
+    private = True
+    for leaf, times in counts.items():
+        square = gaussian_square(leaf, neighbours)
+        if square is not None:
+            squares.append(times * square)
+        elif isinstance(leaf, SamplerError):
+            errors.append(times * leaf.total_variation)
+        elif _never_private(leaf):
+            private = False
+        else:
+            others[leaf] += times
+    ordered = sorted(others.items(), key=lambda item: repr(item[0]))
+    return Inventory(math.fsum(squares), tuple(ordered), min(1.0, math.fsum(errors)), private)
+
+
+def _count(event: Event, times: int, into: Counter[Event]) -> None:
+    if isinstance(event, Composed):
+        for inner in event.events:
+            _count(inner, times, into)
+    elif isinstance(event, Repeated):
+        if event.count:
+            _count(event.event, times * event.count, into)
+    elif isinstance(event, Approximate) and event.delta == 0:
+        if event.epsilon > 0:
+            into[Pure(event.epsilon)] += times
+    elif isinstance(event, VisiblySampled) and event.rate == 1:
+        _count(event.event, times, into)
+    elif not isinstance(event, NoOp) and not _is_free(event):
+        into[event] += times
+
+
+def _is_free(event: Event) -> bool:
+    if isinstance(event, VisiblySampled | PrivateSelection | PoissonSampled):
+        inside: Counter[Event] = Counter()
+        _count(event.event, 1, inside)
+        return not inside
+    return False
+
+
+def _never_private(event: Event) -> bool:
+    if isinstance(event, NonPrivate):
+        return True
+    if isinstance(event, Composed):
+        return any(_never_private(inner) for inner in event.events)
+    return isinstance(event, Repeated | VisiblySampled | PrivateSelection) and _never_private(event.event)
+
+
+def gaussian_square(event: Event, neighbours: Neighbours) -> float | None:
+    """mu^2 of a release that is Gaussian and nothing else and not sampled, else None."""
+    if isinstance(event, Gaussian):
+        return event.noise_multiplier**-2
+    if isinstance(event, PerCell):
+        return per_cell_squares(event, neighbours)[1]
+    if isinstance(event, PoissonSampled):
+        batch = one_batch(event, neighbours)
+        free = batch.replaced is not None and batch.replaced.is_free
+        if free or (event.rate == 1 and batch.alone.is_gaussian):
+            return (batch.replaced or batch.alone).mu ** 2
+    return None
+
+
+def per_cell_squares(event: PerCell, neighbours: Neighbours) -> tuple[float, float]:
+    """(mu^2 of one row against none, mu^2 under the relation), the worst over people (PRIVACY 4.2).
+
+    Add-remove: max_k sum_j 1/m_jk^2. Replace-one: within a cell max_k sum_j (spread_j/m_jk)^2, or from one cell to another
+    max_{k != k'} of the sum of what both cost.
+    """
+    alone = sorted(
+        (math.fsum(part[k] ** -2 for part in event.multipliers) for k in range(len(event.multipliers[0]))), reverse=True
+    )
+    if neighbours == "add-remove":
+        return alone[0], alone[0]
+    inside = max(
+        math.fsum((spread / part[k]) ** 2 for part, spread in zip(event.multipliers, event.spreads, strict=True))
+        for k in range(len(event.multipliers[0]))
+    )
+    return alone[0], max(inside, alone[0] + alone[1] if len(alone) > 1 else 0.0)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """One joint release: Gaussians merged to mu, Laplaces to s, discrete Laplaces to atoms, discrete Gaussians to rho."""
+
+    mu: float
+    s: float
+    atoms: Atoms
+    rho: float
+
+    @property
+    def is_gaussian(self) -> bool:
+        return self.s == 0 and self.rho == 0 and self.atoms == profiles.ONLY_ZERO
+
+    @property
+    def is_free(self) -> bool:
+        return self.mu == 0 and self.is_gaussian
+
+    @property
+    def pure(self) -> float:
+        """The epsilon at delta 0; inf with Gaussian parts."""
+        return math.inf if self.mu > 0 or self.rho > 0 else self.s + max(loss for loss, _ in self.atoms)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A secret Poisson batch: the release against no row and, under replace-one, against another row."""
+
+    rate: float
+    alone: Joint
+    replaced: Joint | None
+
+
+@lru_cache(maxsize=1024)
+def one_batch(event: PoissonSampled, neighbours: Neighbours) -> Batch:
+    """What one row can do to the joint release on its batch: c and, under replace-one, d of PRIVACY T3."""
+    parts = [part for part in joint_parts(event.event) if not isinstance(part, NoOp)]
+    alone = _joint([(part, 1.0) for part in parts], per_cell=0, neighbours=neighbours)
+    if neighbours == "add-remove":
+        return Batch(event.rate, alone, None)
+    spreads = event.spreads or (LONE_SPREAD,) * len(parts)
+    replaced = _joint(list(zip(parts, spreads, strict=True)), per_cell=1, neighbours=neighbours)
+    # Two contributions of norm c are at most 2c apart, whatever the cells say.
+    return Batch(event.rate, alone, Joint(min(replaced.mu, 2 * alone.mu), replaced.s, replaced.atoms, replaced.rho))
+
+
+def _joint(parts: list[tuple[Event, float]], *, per_cell: int, neighbours: Neighbours) -> Joint:
+    squares, laplace, rho, atoms = [], [], [], profiles.ONLY_ZERO
+    for part, spread in parts:
+        if isinstance(part, Gaussian):
+            squares.append((spread / part.noise_multiplier) ** 2)
+        elif isinstance(part, PerCell):
+            squares.append(per_cell_squares(part, neighbours)[per_cell])
+        elif isinstance(part, Laplace):
+            laplace.append(spread / part.noise_multiplier)
+        elif isinstance(part, DiscreteGaussian):
+            rho.append((spread / part.noise_multiplier) ** 2 / 2)
+        elif isinstance(part, DiscreteLaplace):
+            shift = math.ceil(spread * part.sensitivity)
+            if shift:
+                scale = part.noise_multiplier * part.sensitivity
+                atoms = profiles.product_atoms(atoms, profiles.discrete_laplace_atoms(scale, shift))
+    return Joint(math.sqrt(math.fsum(squares)), math.fsum(laplace), atoms, math.fsum(rho))
+
+
+def lone(event: Event) -> Joint | None:
+    """One unsampled noise event as a joint release of one part; None for any other event."""
+    if isinstance(event, Gaussian | Laplace | DiscreteGaussian | DiscreteLaplace):
+        return _joint([(event, 1.0)], per_cell=0, neighbours="add-remove")
+    return None

@@ -1,0 +1,300 @@
+"""Privacy-loss distributions on a grid: from profiles, composed by one Fourier transform, read back as epsilon or delta.
+
+Every step only adds cost. The discrete pair connects the dots of the profile (Doroshenko, Ghazi, Kamath, Kumar and
+Manurangsi 2022), so it dominates; what lies beyond the grid becomes an infinite loss; the transform's rounding error is bounded and
+added to every cell. The distribution is tilted by e^{lambda loss} before the transform and back after it, with lambda at
+the saddle point, so that the precision is relative to the tail that delta asks about: delta = 1e-30 is as good as 1e-3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+
+from .profiles import Array, Curve, Profile
+
+MOST_CELLS = 1 << 21
+TILTED_TAIL = 30.0
+"""-log of the tilted mass that may lie outside the window of the transform (1e-13)."""
+ROUNDING = 2.0**-53
+NEGLIGIBLE = 1e-290
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """One direction of one pair: `mass[i]` at loss (low + i) * step, `never` at an infinite loss."""
+
+    step: float
+    low: int
+    mass: Array
+    never: float
+
+    @property
+    def losses(self) -> Array:
+        return np.asarray((self.low + np.arange(len(self.mass))) * self.step)
+
+
+def connect_the_dots(points: Array, forward: Array, backward: Array) -> tuple[Array, Array, float]:
+    """Mass under P at `points` (from 0 up) and at `-points[1:]`, and at infinity, of a pair that dominates the profile.
+
+    The dominating profile is piecewise linear in e^e, so a cell's mass is a difference of two slopes. Values need only be
+    upper bounds: where they are not convex the mass is cut at 0, which only raises the profile.
+    """
+    size = max(len(forward), len(backward))
+    gaps = np.diff(points[:size])
+    start = max(forward[0], backward[0])
+
+    def rising(values: Array) -> tuple[Array, float]:
+        values = np.maximum.accumulate(values[::-1])[::-1].copy()
+        values[0] = start
+        falls, widths = -np.diff(values), gaps[: len(values) - 1]
+        mass = np.zeros(len(values))
+        mass[1:] = falls / -np.expm1(-widths)
+        mass[:-1] -= falls / np.expm1(widths)
+        return np.maximum(mass[1:], 0.0), float(falls[0] / np.expm1(widths[0]))
+
+    above, lost_above = rising(forward)
+    below, lost_below = rising(backward)
+    middle = max(0.0, 1.0 - float(start) - lost_above - lost_below)
+    return np.concatenate(([middle], above)), below * np.exp(-points[1 : len(below) + 1]), float(forward[-1])
+
+
+def reach(curve: Curve, tail: float, top: float) -> float:
+    """A loss beyond which the profile is at most `tail`, or does not fall any more."""
+    high = 1e-9
+    while high < min(1e9, top) and _at(curve, high) > tail:
+        high *= 4
+    if high >= top:
+        return top
+    low = high / 4
+    while high - low > 1e-2 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _at(curve, middle) > tail else (low, middle)
+    return high
+
+
+def _at(curve: Curve, e: float) -> float:
+    return float(curve(np.array([e]))[0])
+
+
+def on_grid(profile: Profile, step: float, tail: float) -> tuple[Losses, Losses]:
+    """Both directions of a profile on multiples of `step`."""
+    sizes = [max(1, math.ceil(reach(curve, tail, profile.top) / step - 1e-9)) for curve in (profile.forward, profile.backward)]
+    points: Array = np.asarray(step * np.arange(max(sizes) + 1), dtype=np.float64)
+    forward, backward = profile.forward(points[: sizes[0] + 1]), profile.backward(points[: sizes[1] + 1])
+    out = []
+    for one, other in ((forward, backward), (backward, forward)):
+        above, below, never = connect_the_dots(points, one, other)
+        out.append(_trimmed(step, -len(below), np.concatenate((below[::-1], above)), never))
+    return out[0], out[1]
+
+
+def _trimmed(step: float, low: int, mass: Array, never: float) -> Losses:
+    """Without the empty cells at the ends; cells too light for arithmetic count as infinite losses."""
+    heavy = np.flatnonzero(mass > NEGLIGIBLE)
+    first, last = int(heavy[0]), int(heavy[-1]) + 1
+    return Losses(step, low + first, mass[first:last], never + float(mass[:first].sum()) + float(mass[last:].sum()))
+
+
+def spread(profile: Profile, tail: float) -> float:
+    """Twice the larger relative entropy: the variance of the loss when that is small.
+
+    KL(P || Q) is the integral over e >= 0 of H(P || Q) + e^-e H(Q || P), since log is an integral of hockey sticks.
+    """
+    ends = [reach(curve, tail, profile.top) for curve in (profile.forward, profile.backward)]
+    points: Array = np.concatenate((np.zeros(1), np.geomspace(1e-6 * max(ends), max(ends), 300)))
+    ahead, behind, fall = profile.forward(points), profile.backward(points), np.exp(-points)
+    return 2 * max(float(np.trapezoid(ahead + fall * behind, points)), float(np.trapezoid(behind + fall * ahead, points)))
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """One direction of a composition: each loss distribution with how many times it is used, all on one grid."""
+
+    step: float
+    parts: tuple[tuple[Losses, int], ...]
+
+    @property
+    def never(self) -> float:
+        return math.fsum(part.never * count for part, count in self.parts)
+
+    def cumulant(self, tilt: float) -> float:
+        """log E e^{tilt x total loss}, over finite losses."""
+        return math.fsum(count * _log_mean_exp(part.mass, tilt * part.losses) for part, count in self.parts)
+
+
+def _log_mean_exp(mass: Array, exponents: Array) -> float:
+    top = float(max(exponents[0], exponents[-1]))
+    total = float(mass @ np.exp(exponents - top))
+    return top + math.log(total) if total > 0 else top - 745.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Sketch:
+    """A few hundred cells for each part: enough to choose the tilt and the window, which need no certainty."""
+
+    parts: tuple[tuple[Array, Array, int], ...]
+
+    @staticmethod
+    def of(parts: Parts) -> _Sketch:
+        out = []
+        for part, count in parts.parts:
+            tip = max(0, len(part.mass) - 128)
+            starts = np.concatenate((np.arange(0, tip, max(1, tip // 512)), np.arange(tip, len(part.mass))))
+            mass = np.add.reduceat(part.mass, starts)
+            centre = np.add.reduceat(part.mass * part.losses, starts) / np.maximum(mass, 1e-300)
+            keep = mass > 0
+            out.append((mass[keep], centre[keep], count))
+        return _Sketch(tuple(out))
+
+    def cumulant(self, tilt: float) -> float:
+        return math.fsum(count * _log_mean_exp(mass, tilt * losses) for mass, losses, count in self.parts)
+
+    def deviation(self) -> float:
+        """The standard deviation of the total, or so."""
+        total = 0.0
+        for mass, losses, count in self.parts:
+            mean = float(mass @ losses) / float(mass.sum())
+            total += count * max(float(mass @ (losses - mean) ** 2), abs(mean) ** 2 * 1e-6)
+        return math.sqrt(total) or 1e-9
+
+
+def _steepest(scale: float, step: float) -> float:
+    """The largest tilt worth trying: beyond it one cell holds everything."""
+    return max(min(1e3 / scale, 30.0 / step), 2e-3 / scale)
+
+
+def _tilt_for_delta(sketch: _Sketch, delta: float, scale: float, most: float) -> float:
+    tilts = np.geomspace(1e-3 / scale, most, 61)
+    costs = [(sketch.cumulant(t) - math.log(delta)) / t for t in tilts]
+    return float(tilts[int(np.argmin(costs))])
+
+
+def _tilt_for_epsilon(sketch: _Sketch, epsilon: float, scale: float, most: float) -> float:
+    tilts = np.concatenate(([0.0], np.geomspace(1e-3 / scale, most, 61)))
+    costs = [sketch.cumulant(t) - t * epsilon for t in tilts]
+    return float(tilts[int(np.argmin(costs))])
+
+
+@dataclass(frozen=True, eq=False)
+class _Tilted:
+    """The total's mass is `mass` x exp(scale - tilt x (loss - centre)); `never` includes what lies above the window."""
+
+    losses: Array
+    mass: Array
+    tilt: float
+    centre: float
+    scale: float
+    never: float
+
+    def sums(self) -> tuple[Array, Array, Array]:
+        """Losses from where it can be computed, and from each cell up: the mass, and the mass x e^-(loss - centre)."""
+        away = self.losses - self.centre
+        first = int(np.searchsorted(away, -600.0 / (1.0 + self.tilt)))
+        away = away[first:]
+        mass = self.mass[first:] * np.exp(-self.tilt * away)
+        from_top = np.cumsum(mass[::-1])[::-1]
+        weighed = np.cumsum((mass * np.exp(-away))[::-1])[::-1]
+        return self.losses[first:], from_top, weighed
+
+
+def window_cells(parts: Parts, delta: float) -> int:
+    """How many cells the transform for this delta needs."""
+    sketch = _Sketch.of(parts)
+    scale = sketch.deviation()
+    low, high, _ = _window(parts, sketch, _tilt_for_delta(sketch, delta, scale, _steepest(scale, parts.step)), scale)
+    return high - low
+
+
+def _window(parts: Parts, sketch: _Sketch, tilt: float, scale: float) -> tuple[int, int, float]:
+    """First and last cell of the window, and the exponent that certifies its upper end."""
+    here = sketch.cumulant(tilt)
+    turns = np.geomspace(1e-2, 1e2, 41) / scale
+    above = [(sketch.cumulant(tilt + t) - here + TILTED_TAIL) / t for t in turns]
+    below = [(sketch.cumulant(tilt - t) - here + TILTED_TAIL) / t for t in turns]
+    best = int(np.argmin(above))
+    most = sum(count * (part.low + len(part.mass) - 1) for part, count in parts.parts)
+    least = sum(count * part.low for part, count in parts.parts)
+    witness = tilt + float(turns[best])
+    bound = (parts.cumulant(witness) - parts.cumulant(tilt) + TILTED_TAIL) / float(turns[best])
+    high = min(most, math.ceil(min(bound / parts.step, 2.0**60)) + 1)
+    low = max(least, math.floor(max(-min(below) / parts.step, -(2.0**60))) - 1)
+    return low, max(high, low + 1), witness if high < most else math.inf
+
+
+def _compose(parts: Parts, sketch: _Sketch, tilt: float, scale: float) -> _Tilted:
+    low, high, witness = _window(parts, sketch, tilt, scale)
+    cells = next_fast_len(high - low + 1, real=True)
+    spectrum = np.ones(cells // 2 + 1, dtype=np.complex128)
+    cumulant, uses = 0.0, 0
+    for part, count in parts.parts:
+        exponents = tilt * part.losses
+        one = _log_mean_exp(part.mass, exponents)
+        weights = part.mass * np.exp(exponents - one)
+        where = (part.low + np.arange(len(weights))) % cells
+        spectrum *= rfft(np.bincount(where, weights=weights, minlength=cells)) ** count
+        cumulant, uses = cumulant + count * one, uses + count
+    mass = np.roll(irfft(spectrum, cells), -(low % cells))
+    # Each of `uses` factors is off by a few roundings of the transform; the mean modulus bounds the error of every cell.
+    slack = 4 * ROUNDING * (uses + 1) * (math.log2(cells) + 4) * float(np.mean(np.abs(spectrum)))
+    losses: Array = np.asarray((low + np.arange(cells)) * parts.step, dtype=np.float64)
+    never = parts.never
+    if not math.isinf(witness):
+        never += math.exp(min(0.0, parts.cumulant(witness) - witness * float(losses[-1])))
+    weights = np.maximum(mass, 0.0)
+    centre = float(weights @ losses / max(float(weights.sum()), 1e-300))
+    return _Tilted(losses, weights + slack, tilt, centre, cumulant - tilt * centre, never)
+
+
+def epsilon_of(parts: Parts, delta: float) -> float:
+    """The least epsilon at delta > 0, from above; inf when delta does not cover the infinite losses."""
+    sketch = _Sketch.of(parts)
+    scale = sketch.deviation()
+    tilt = _tilt_for_delta(sketch, delta, scale, _steepest(scale, parts.step))
+    found = math.inf
+    for _ in range(4):
+        total = _compose(parts, sketch, tilt, scale)
+        if delta <= total.never:
+            return math.inf
+        losses, mass, weighed = total.sums()
+        share = math.exp(min(700.0, math.log(delta - total.never) - total.scale))
+        after = np.append(mass[1:], 0.0) - np.exp(np.minimum(losses - total.centre, 700.0)) * np.append(weighed[1:], 0.0)
+        index = int(np.argmax(after <= share))
+        found = min(found, float(losses[index]))
+        if index > 0:
+            ratio = (float(mass[index]) - share) / float(weighed[index])
+            inside = total.centre + math.log(ratio) if ratio > 0 else -math.inf
+            return max(0.0, min(float(losses[index]), max(float(losses[index - 1]), inside)))
+        if found <= 0:
+            return 0.0
+        tilt /= 8
+    return max(0.0, found)
+
+
+def delta_of(parts: Parts, epsilon: float) -> float:
+    """The least delta at epsilon >= 0, from above."""
+    sketch = _Sketch.of(parts)
+    scale = sketch.deviation()
+    total = _compose(parts, sketch, _tilt_for_epsilon(sketch, epsilon, scale, _steepest(scale, parts.step)), scale)
+    losses, mass, weighed = total.sums()
+    if epsilon < losses[0]:
+        return 1.0
+    index = int(np.searchsorted(losses, epsilon, side="right"))
+    if index == len(losses):
+        return min(1.0, total.never)
+    share = float(mass[index]) - math.exp(epsilon - total.centre) * float(weighed[index])
+    if share <= 0:
+        return min(1.0, total.never)
+    return min(1.0, total.never + math.exp(min(0.0, total.scale + math.log(share))))
+
+
+def both_ways(parts: Sequence[tuple[tuple[Losses, Losses], int]], step: float) -> tuple[Parts, Parts]:
+    """A composition in its two directions: every mechanism sees the same pair of neighbours in the same order."""
+    return (
+        Parts(step, tuple((pair[0], count) for pair, count in parts)),
+        Parts(step, tuple((pair[1], count) for pair, count in parts)),
+    )
