@@ -1,7 +1,7 @@
 """Privacy-loss distributions on a grid: from profiles, composed by one Fourier transform, read back as epsilon or delta.
 
 Every step only adds cost. The discrete pair connects the dots of the profile (Doroshenko, Ghazi, Kamath, Kumar and
-Manurangsi 2022), so it dominates; what lies beyond the grid becomes an infinite loss; the transform's rounding error is bounded and
+Manurangsi 2022), so it dominates; what lies beyond the grid becomes an infinite loss; a bound on the transform's rounding is
 added to every cell. The distribution is tilted by e^{lambda loss} before the transform and back after it, with lambda at
 the saddle point, so that the precision is relative to the tail that delta asks about: delta = 1e-30 is as good as 1e-3.
 """

@@ -1,6 +1,6 @@
 """Renyi curves: for mechanisms that are known by moments only, for many choices, and for filters.
 
-A curve is the Renyi divergence at each of `ORDERS`, from 1.0001 to 10 million, so that promises from 1e-3 to 1e3 find their order.
+A curve is the Renyi divergence at each of `ORDERS`, from 1.0001 to 10 million: promises from 1e-3 to 1e3 find their order.
 """
 
 from __future__ import annotations
@@ -88,9 +88,8 @@ def profile_of(curve: RenyiCurve) -> Profile:
     top = float(curve.values[-1]) + 1e-5
     points = np.concatenate(([0.0], np.geomspace(min(1e-7, top / 2), top, 1500)))
     values = np.concatenate(([1.0], np.exp(np.minimum(0.0, _log_deltas(curve.values, points[1:])))))
-    values[0] = min(
-        1.0, math.sqrt(float(curve.values[0]) / 2), math.exp(min(0.0, float(_log_deltas(curve.values, points[:1])[0])))
-    )
+    near_0 = math.exp(min(0.0, float(_log_deltas(curve.values, points[:1])[0])))
+    values[0] = min(near_0, math.sqrt(float(curve.values[0]) / 2))
     return profiles.interpolated(points, np.minimum(1.0, values + curve.leak), top)
 
 
@@ -185,9 +184,9 @@ def _response(epsilon: float) -> Array:
 def bounded_range(epsilon: float) -> Array:
     """The worst two-point pair of range epsilon, at each order; never above a epsilon^2 / 8 (PRIVACY T6).
 
-    A pair has losses t and t - epsilon, the first with probability p = (1 - e^{t - epsilon})/(1 - e^-epsilon). With x = e^t the
-    log-moment is (a-1) log x + log(p + (1-p) r), r = e^{-(a-1) epsilon}, concave in log x, and its maximum over t has the closed form
-    below (Dong, Durfee and Rogers 2020 maximise the hockey stick the same way).
+    A pair has losses t and t - epsilon, the first with probability p = (1 - e^{t - epsilon})/(1 - e^-epsilon). With x = e^t
+    the log-moment is (a-1) log x + log(p + (1-p) r), r = e^{-(a-1) epsilon}, and its maximum over t has the closed form below
+    (Dong, Durfee and Rogers 2020 maximise the hockey stick the same way).
     """
     steps = ORDERS - 1
     whole = -math.expm1(-epsilon)

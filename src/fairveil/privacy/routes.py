@@ -22,6 +22,7 @@ from .events import (
     Pure,
     VisiblySampled,
     ZeroConcentrated,
+    joint_parts,
 )
 from .leaves import Inventory
 from .losses import Losses
@@ -174,7 +175,12 @@ def _pure(event: Event, neighbours: Neighbours) -> tuple[float, float]:
 
 def has_competition(total: Inventory) -> bool:
     """Whether Renyi can beat the loss distributions: moments known only, or choices, whose sup-profile composes loosely."""
-    return any(_by_moments(event) or isinstance(event, Exponential | VisiblySampled) for event, _ in total.others)
+    return any(
+        _by_moments(event)
+        or isinstance(event, Exponential | VisiblySampled)
+        or (isinstance(event, PoissonSampled) and any(isinstance(part, DiscreteGaussian) for part in joint_parts(event.event)))
+        for event, _ in total.others
+    )
 
 
 def only_moments(total: Inventory) -> bool:
@@ -192,7 +198,7 @@ def _hidden_error(total: Inventory, neighbours: Neighbours) -> float:
 
 
 def _tail(delta: float) -> float:
-    """Mass that may be called infinite: a millionth of delta, in whole decades so that neighbouring deltas share their grids."""
+    """Mass that may be called infinite: a millionth of delta, in whole decades so that near deltas share their grids."""
     return float(10.0 ** (math.floor(math.log10(delta)) - 6)) if delta > 1e-290 else 1e-297
 
 
@@ -230,7 +236,7 @@ def _step(uses: list[tuple[Profile, int]], tail: float) -> float:
     times = sum(count for _, count in uses)
     variance = math.fsum(count * losses.spread(profile, tail) for profile, count in uses)
     step = min(FINE * math.sqrt(variance / times), TOTAL_FINE * math.sqrt(variance))
-    step = 2.0 ** (math.floor(4 * math.log2(step)) / 4)
+    step = float(2.0 ** (math.floor(4 * math.log2(step)) / 4))
     reached = [losses.reach(side, tail, profile.top) for profile, _ in uses for side in (profile.forward, profile.backward)]
     step = max(step, math.fsum(reached) / losses.MOST_CELLS, max(reached) * 1e-6)
     bounded = [profile.top for profile, _ in uses if profile.top <= max(reached)]
