@@ -69,7 +69,8 @@ def test_no_module_has_a_vague_name() -> None:
         ("curator/rows.py", "import numba"),
         ("data/csv.py", "import importlib\nimportlib.import_module('torch')"),
         ("data/csv.py", "__import__('torch')"),
-        ("data/csv.py", "from importlib import import_module"),
+        ("data/csv.py", "from importlib import import_module\nimport_module(name)"),
+        ("privacy/noise.py", "import importlib\nimportlib.import_module('..curator', __package__)"),
         ("audit/attack.py", "from ..estimators import fermi"),
     ],
 )
@@ -85,6 +86,7 @@ def test_a_wrong_import_is_found(path: str, source: str) -> None:
         ("curator/curator.py", "from ..privacy import events\nfrom ..facts import RowBlock\nimport numpy"),
         ("curator/torch_gradient.py", "import torch"),
         ("models/torch_module.py", "from torch import nn"),
+        ("privacy/noise.py", "import importlib\nimportlib.import_module('.samplers', __package__)"),
         ("privacy/accounting.py", "def f():\n    import dp_accounting"),
         ("curator/kernels.py", "import numba"),
         ("cli/demo.py", "from .. import __version__\nfrom ..curator import Curator"),
@@ -119,23 +121,29 @@ def _verdict(path: Path, target: str) -> str | None:
 
 
 def _imports(path: Path, source: str) -> Iterator[str]:
-    """Absolute names of everything imported, wherever the statement stands; a hidden import counts as the front door."""
+    """Absolute names of all that is imported, wherever it stands; a name that is computed counts as the front door."""
     package = ("fairveil", *path.parent.parts)
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Import(names=names):
                 yield from (alias.name for alias in names)
-            case ast.ImportFrom(module="importlib", level=0) if path.name != "_lazy.py":
-                if any(alias.name == "import_module" for alias in node.names):
-                    yield "fairveil"
             case ast.ImportFrom(module=module, names=names, level=level):
-                base = ".".join(package[: len(package) - level + 1]) if level else ""
-                start = ".".join(part for part in (base, module) if part)
+                start = _absolute("." * level + (module or ""), package)
                 yield from ([f"fairveil.{alias.name}" for alias in names] if start == "fairveil" else [start])
-            case ast.Call(func=ast.Attribute(attr="import_module") | ast.Name(id="__import__")) if path.name != "_lazy.py":
-                yield "fairveil"
+            case ast.Call(func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__")):
+                if path.name != "_lazy.py":
+                    named = node.args[0] if node.args else None
+                    literal = isinstance(named, ast.Constant) and isinstance(named.value, str)
+                    yield _absolute(named.value, package) if literal else "fairveil"
             case _:
                 pass
+
+
+def _absolute(name: str, package: tuple[str, ...]) -> str:
+    level = len(name) - len(name.lstrip("."))
+    if not level:
+        return name
+    return ".".join((*package[: len(package) - level + 1], *([name[level:]] if name[level:] else [])))
 
 
 def _room(path: Path) -> str:

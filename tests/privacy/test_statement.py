@@ -278,6 +278,24 @@ def test_beginning_of_a_plan_is_what_it_is_when_spelled_out(log: list[Event], pl
         assert is_prefix(first, second) == expected
 
 
+def test_a_plan_in_rounds_is_begun_by_a_log_of_single_answers() -> None:
+    one, two = Gaussian(30.0), Gaussian(40.0)
+    plan = (Pure(0.1), Repeated(Composed((one, two)), 3), Repeated(Repeated(two, 2), 2))
+    log = (Pure(0.1), one, two, one, two, one, two, two, two, two, two)
+    for length in range(len(log) + 1):
+        assert is_prefix((NoOp(), *log[:length]), plan)
+    assert not is_prefix((*log, two), plan)
+    assert not is_prefix((*log[:2], one), plan)
+
+
+def test_long_plans_are_compared_quickly() -> None:
+    assert is_prefix((Repeated(Gaussian(1.0), 2**50),), (Repeated(Repeated(Gaussian(1.0), 2**50), 2),))
+    assert not is_prefix((Repeated(Gaussian(1.0), 2**50 + 1),), (Repeated(Gaussian(1.0), 2**50),))
+    assert is_prefix((), (Repeated(Composed((Composed(()), NoOp())), 2**50),))
+    rounds = Composed((Gaussian(1.0), Gaussian(2.0)))
+    assert not is_prefix((Repeated(rounds, 2**50),), (Repeated(rounds, 2**50), NoOp()))
+
+
 # Files --------------------------------------------------------------------------------------------------------------------
 
 

@@ -30,11 +30,11 @@ def demo(
 def _plans() -> list[tuple[str, str, Event]]:
     from ..privacy.events import Gaussian, PoissonSampled, Repeated
 
-    full = [
+    full: list[tuple[str, str, Event]] = [
         (f"{steps} passes over all rows", f"{multiplier:g}", Repeated(Gaussian(multiplier), steps))
         for steps, multiplier in ((1, 5.0), (100, 50.0), (200, 70.0), (200, 140.0))
     ]
-    batches = [
+    batches: list[tuple[str, str, Event]] = [
         (
             f"{steps} random batches of {rate:.0%}",
             f"{multiplier:g}",
@@ -59,6 +59,6 @@ def _show_prices(console: Console) -> None:
         table.add_row(plan, multiplier, *(f"{one.epsilon:.3f}" for one in prices), " / ".join(routes))
     console.print(table)
     console.print(
-        "A multiplier is the noise's standard deviation over how far one person moves the sum. For random batches it is over one"
+        "A multiplier is the noise's standard deviation over how far one person moves the sum; for random batches it is over\n"
+        "one row's largest contribution, and to replace a row moves the sum twice as far: that relation costs more.\n"
     )
-    console.print("row's largest contribution; to replace a row moves the sum twice as far, so that relation costs more.\n")

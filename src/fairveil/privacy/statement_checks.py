@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import platform
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from ..errors import FairveilError
-from .events import Event, Repeated
+from .events import Composed, Event, NoOp, Repeated
 from .statement import READ_FROM_DATA, Noise, PublicFact, Stamp, StatedBound, UserCode
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 SLACK = 1e-9
 """A recomputed epsilon may exceed the stated one by this fraction and no more: the last bits of another processor."""
+
+MOST_RUNS = 1_000_000
 
 NAMED_VERSIONS = ("fairveil", "python", "numpy", "dp-accounting")
 
@@ -126,9 +129,8 @@ def _stamps(statement: PrivacyStatement) -> Iterator[Finding]:
 
 
 def _log_and_plan(statement: PrivacyStatement) -> Iterator[Finding]:
-    if statement.plan is None or is_prefix(statement.events, statement.plan):
-        return
-    yield Finding(True, "the log is not a beginning of the plan: something else was done than was planned")
+    if statement.plan is not None and not is_prefix(statement.events, statement.plan):
+        yield Finding(True, "the log is not a beginning of the plan: something else was done than was planned")
 
 
 def _audit(statement: PrivacyStatement) -> Iterator[Finding]:
@@ -155,24 +157,47 @@ def _versions(statement: PrivacyStatement) -> Iterator[Finding]:
 
 
 def is_prefix(log: tuple[Event, ...], plan: tuple[Event, ...]) -> bool:
-    """Whether the log, spelled out, is how the plan, spelled out, begins. Works on runs: neither is spelled out."""
-    planned = [_run(event) for event in plan]
-    position = 0
-    for event, count in (_run(event) for event in log):
+    """Whether the log, spelled out answer by answer, is how the plan, spelled out, begins.
+
+    Runs of one event are compared by their counts, so that long plans are not spelled out. More than `MOST_RUNS` runs (a
+    stranger's file can claim any number of rounds) count as not agreeing.
+    """
+    if log == plan:
+        return True
+    planned = _runs(plan)
+    event, left = None, 0
+    for number, (done, count) in enumerate(_runs(log)):
+        if number == MOST_RUNS:
+            return False
         while count > 0:
-            if position == len(planned) or planned[position][0] != event:
+            if left == 0:
+                event, left = next(planned, (None, 0))
+            if event != done:
                 return False
-            left = planned[position][1]
-            if count < left:
-                planned[position] = (event, left - count)
-            else:
-                position += 1
-            count -= min(count, left)
+            step = min(count, left)
+            count, left = count - step, left - step
     return True
 
 
-def _run(event: Event) -> tuple[Event, int]:
-    return (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
+def _runs(events: Iterable[Event], times: int = 1) -> Iterator[tuple[Event, int]]:
+    """(event, how often in a row), composition and repetition spelled out, free events left out."""
+    whole = events if times == 1 else itertools.chain.from_iterable(itertools.repeat(tuple(events), times))
+    for event in whole:
+        match event:
+            case NoOp():
+                continue
+            case Composed(inner):
+                yield from _runs(inner)
+            case Repeated(Composed(inner), count):
+                if next(_runs(inner), None) is not None:
+                    yield from _runs(inner, count)
+            case Repeated(Repeated(inner, first), second):
+                yield from _runs((Repeated(inner, first * second),))
+            case Repeated(inner, count):
+                if count and not isinstance(inner, NoOp):
+                    yield inner, count
+            case _:
+                yield event, 1
 
 
 def _version(distribution: str) -> str:
