@@ -1,6 +1,57 @@
 """Ring 0: what is public. Schemas, groups as cells, the shape of coded rows."""
 
-from .cells import GROUP_MODES, Cells, GroupMode
-from .rows import RowBlock, RowLayout, RowSource
+from __future__ import annotations
 
-__all__ = ["GROUP_MODES", "Cells", "GroupMode", "RowBlock", "RowLayout", "RowSource"]
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
+
+if TYPE_CHECKING:
+    from .cells import GROUP_MODES as GROUP_MODES
+    from .cells import Cells as Cells
+    from .cells import GroupMode as GroupMode
+    from .columns import Boolean as Boolean
+    from .columns import Category as Category
+    from .columns import Column as Column
+    from .columns import Ignored as Ignored
+    from .columns import Number as Number
+    from .columns import Value as Value
+    from .rows import RowBlock as RowBlock
+    from .rows import RowLayout as RowLayout
+    from .rows import RowSource as RowSource
+    from .schema import Schema as Schema
+
+PLACES = {
+    "GROUP_MODES": ".cells",
+    "Boolean": ".columns",
+    "Category": ".columns",
+    "Cells": ".cells",
+    "Column": ".columns",
+    "GroupMode": ".cells",
+    "Ignored": ".columns",
+    "Number": ".columns",
+    "RowBlock": ".rows",
+    "RowLayout": ".rows",
+    "RowSource": ".rows",
+    "Schema": ".schema",
+    "Value": ".columns",
+}
+
+__all__ = [
+    "GROUP_MODES",
+    "Boolean",
+    "Category",
+    "Cells",
+    "Column",
+    "GroupMode",
+    "Ignored",
+    "Number",
+    "RowBlock",
+    "RowLayout",
+    "RowSource",
+    "Schema",
+    "Value",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, PLACES)

@@ -1,0 +1,281 @@
+"""One column's values to codes, by its declaration alone.
+
+Guarantees, each with a test:
+1. A row's code depends on that row's value and the declaration, on nothing else: no other row moves it by a bit.
+2. A number's code lies in [-1, 1], whatever came.
+3. What the declaration does not cover is an error that names column, value and row, never a code.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import SchemaError, complaint
+from ..facts.columns import Boolean, Category, Number, Value
+
+NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
+NOT_A_NUMBER = re.compile(r"[+-]?nan", re.ASCII | re.IGNORECASE)
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Values as they came: a numeric array, or objects. `null` marks those that the table itself calls missing."""
+
+    values: npt.NDArray[Any]
+    null: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many values."""
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Values as positions in a list of distinct ones; -1 is missing. `at` is an index array, so a value is looked at once."""
+
+    at: npt.NDArray[np.integer]
+    values: tuple[object, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many values."""
+        return len(self.at)
+
+
+Raw = Plain | Listed
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where values stand, for messages: the column, the number of its first row, and whether cells are text that is parsed.
+
+    `missing_values`: texts that mean "missing" where the column does not list them.
+    """
+
+    column: str
+    first_row: int = 0
+    text: bool = False
+    missing_values: tuple[str, ...] = ("",)
+
+
+def is_missing(value: object) -> bool:
+    """None, NaN, and what pandas writes for them.
+
+    >>> [is_missing(value) for value in (None, float("nan"), 0, "")]
+    [True, True, False, False]
+    """
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+        return True
+    return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
+
+
+# Numbers
+
+
+def number_codes(raw: Raw, column: Number, place: Place) -> npt.NDArray[np.float64]:
+    """Numbers scaled from [low, high] to [-1, 1] and clipped; guarantee 2.
+
+    z = (min(max(x, low), high) - center) / half, with center = low/2 + high/2 and half = high/2 - low/2.
+    """
+    given, missing = _listed_numbers(raw, place) if isinstance(raw, Listed) else _plain_numbers(raw, place)
+    values = given.astype(np.float64)
+    if missing.any():
+        if column.missing is None:
+            _refuse(
+                place, "a number", ["a missing value"], missing, "Declare what it counts as: Number(low, high, missing=...)."
+            )
+        values[missing] = column.missing
+    np.clip(values, column.low, column.high, out=values)
+    values -= column.low / 2 + column.high / 2
+    values /= column.high / 2 - column.low / 2
+    return np.clip(values, -1.0, 1.0, out=values)
+
+
+def _plain_numbers(raw: Plain, place: Place) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    values = raw.values
+    if values.dtype.kind in "biuf":
+        missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+        if raw.null is not None:
+            missing |= raw.null
+        return values, missing
+    parsed = [_number(value, place) for value in values.tolist()]
+    return _numbers_or_error(parsed, values, raw.null, place)
+
+
+def _listed_numbers(raw: Listed, place: Place) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    parsed = np.array([*(_number(value, place) for value in raw.values), math.nan], dtype=object)[raw.at].tolist()
+    values = np.array([*raw.values, None], dtype=object)[raw.at]
+    return _numbers_or_error(parsed, values, None, place)
+
+
+def _numbers_or_error(
+    parsed: list[float | None], values: npt.NDArray[Any], null: npt.NDArray[np.bool_] | None, place: Place
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    strange = np.fromiter((number is None for number in parsed), bool, len(parsed))
+    if null is not None:
+        strange &= ~null
+    if strange.any():
+        _refuse(place, "a number", values[strange][:SHOWN].tolist(), strange, "Mend these values, or declare another kind.")
+    numbers = np.array([math.nan if number is None else number for number in parsed], dtype=np.float64)
+    missing = np.isnan(numbers)
+    return numbers, missing if null is None else missing | null
+
+
+def _number(value: Any, place: Place) -> float | None:
+    """A float (NaN: missing), or None for what is not a number."""
+    if is_missing(value):
+        return math.nan
+    if isinstance(value, str):
+        if value in place.missing_values or (place.text and NOT_A_NUMBER.fullmatch(value)):
+            return math.nan
+        return float(value) if place.text and NUMBER.fullmatch(value) else None
+    if isinstance(value, bytes | complex):
+        return None
+    try:
+        return float(value)  # Decimal, Fraction and their like say how they become floats
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # only whole numbers overflow
+    except (TypeError, ValueError):
+        return None
+
+
+# Categories
+
+
+def category_codes(raw: Raw, column: Category | Boolean, place: Place) -> npt.NDArray[np.int32]:
+    """The position of each value in the declared list; guarantees 1 and 3."""
+    coder = _Coder(column, place)
+    if isinstance(raw, Listed):
+        codes = np.fromiter((*map(coder.code, raw.values), MISSING), np.int32, len(raw.values) + 1)[raw.at]
+    else:
+        fast = _numeric_codes(raw.values, column) if raw.values.dtype.kind in "biuf" else None
+        codes = np.fromiter(map(coder.code, raw.values.tolist()), np.int32, raw.rows) if fast is None else fast
+        if raw.null is not None:
+            codes[raw.null] = MISSING
+    return _declared(codes, raw, column, place)
+
+
+MISSING, UNKNOWN = -1, -2
+
+
+class _Coder:
+    """Code of one value, or MISSING or UNKNOWN. A listed value wins over the texts that mean missing."""
+
+    def __init__(self, column: Category | Boolean, place: Place) -> None:
+        self._codes: dict[Hashable, int] = {value: code for code, value in enumerate(column.values)}
+        self._known: dict[str, int] = {value: code for value, code in self._codes.items() if isinstance(value, str)}
+        self._place = place
+        self._boolean = isinstance(column, Boolean)
+
+    def code(self, value: Any) -> int:
+        if isinstance(value, str):
+            code = self._known.get(value)
+            if code is None:
+                code = self._text(value)
+                if code != UNKNOWN:
+                    self._known[value] = code
+            return code
+        if is_missing(value):
+            return MISSING
+        try:
+            return self._codes.get(value, UNKNOWN)
+        except TypeError:
+            return UNKNOWN
+
+    def _text(self, text: str) -> int:
+        """A text that is not itself listed: a marker of missing, or the writing of a listed number or truth value."""
+        if text in self._place.missing_values:
+            return MISSING
+        if not self._place.text:
+            return UNKNOWN
+        truth = {"true": True, "false": False}.get(text.lower())
+        for value, code in self._codes.items():
+            if truth is not None and isinstance(value, bool) and value is truth:
+                return code
+            if NUMBER.fullmatch(text) and not isinstance(value, str) and (self._boolean or not isinstance(value, bool)):
+                number = _as_listed(text)
+                if number == value:
+                    return code
+        return MISSING if NOT_A_NUMBER.fullmatch(text) else UNKNOWN
+
+
+def _as_listed(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _numeric_codes(values: npt.NDArray[Any], column: Category | Boolean) -> npt.NDArray[np.int32] | None:
+    """Codes by binary search, where float64 holds both the values and the list exactly; None elsewhere."""
+    listed = [(float(value), code) for code, value in enumerate(column.values) if not isinstance(value, str)]
+    exact = values.dtype.kind in "bf" or values.dtype.itemsize <= 4 or (len(values) > 0 and _below_53_bits(values))
+    if not exact or any(isinstance(value, int) and abs(value) > 2**53 for value in column.values):
+        return None
+    codes = np.full(len(values), UNKNOWN, dtype=np.int32)
+    as_float = values.astype(np.float64)
+    if listed:
+        listed.sort()
+        keys = np.array([key for key, _ in listed])
+        at = np.minimum(np.searchsorted(keys, as_float), len(keys) - 1)
+        found = keys[at] == as_float
+        codes[found] = np.array([code for _, code in listed], dtype=np.int32)[at[found]]
+    codes[np.isnan(as_float)] = MISSING
+    return codes
+
+
+def _below_53_bits(values: npt.NDArray[Any]) -> bool:
+    return bool(values.max() <= 2**53 and values.min() >= -(2**53))
+
+
+def _declared(codes: npt.NDArray[np.int32], raw: Raw, column: Category | Boolean, place: Place) -> npt.NDArray[np.int32]:
+    """The declared codes in the place of missing and unknown values, or an error."""
+    if codes.size == 0 or codes.min() >= 0:
+        return codes
+    values: Sequence[Value] = column.values
+    unknown = column.unknown if isinstance(column, Category) else None
+    for mark, option, declared in ((MISSING, "missing", column.missing), (UNKNOWN, "unknown", unknown)):
+        where = codes == mark
+        if not where.any():
+            continue
+        if declared is not None:
+            codes[where] = values.index(declared)
+            continue
+        came = ["a missing value"] if mark == MISSING else _sample(raw, where)
+        way = f"Declare what it counts as: Category(values, {option}=one of the values)"
+        remedy = f"{way}." if mark == MISSING else f"List the value in the schema. Or: {way[0].lower()}{way[1:]}."
+        _refuse(place, f"one of {list(values)}", came, where, remedy)
+    return codes
+
+
+def _sample(raw: Raw, where: npt.NDArray[np.bool_]) -> list[object]:
+    if isinstance(raw, Listed):
+        return [raw.values[at] for at in raw.at[where][:SHOWN]]
+    return list(raw.values[where][:SHOWN].tolist())
+
+
+def _refuse(place: Place, expected: str, came: Sequence[object], where: npt.NDArray[np.bool_], remedy: str) -> NoReturn:
+    """Raised before any release, to the data holder: it may show values of rows."""
+    rows = np.flatnonzero(where)
+    shown = list(
+        dict.fromkeys(value if isinstance(value, str) and value == "a missing value" else repr(value) for value in came)
+    )
+    at = place.first_row + int(rows[0]) + 1
+    got = f"{', '.join(shown)} (in {len(rows)} of the {len(where)} rows looked at; first in row {at})"
+    raise SchemaError(complaint(expected=expected, of=f"column {place.column!r}", got=_Words(got), remedy=remedy))
+
+
+class _Words(str):
+    """A text that is already quoted where it should be."""
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -1,0 +1,227 @@
+"""Rows from CSV files, plain or gzip: by pyarrow where it is there, by the standard library elsewhere, to the same bits."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from ..errors import InputError, SchemaError, complaint
+from ..facts.columns import Number
+from ..facts.schema import Schema
+from .coding import Plain, Raw
+from .encoded import BLOCK_ROWS, EncodedRows, require_columns
+from .encoding import Encoding
+from .files import BROKEN_GZIP, PathLike, existing, identity_of, is_gzip, open_text, unreadable
+from .streamed import Chunk, StreamedRows, rows_of
+from .tables import from_arrow
+
+ENGINES = ("auto", "pyarrow", "csv")
+BLANKS = " \t"
+WELL_FORMED = "text in UTF-8 with as many cells in every row as in the header"
+
+
+def load_csv(
+    path: PathLike,
+    schema: Schema,
+    *,
+    names: Sequence[str] | None = None,
+    delimiter: str = ",",
+    skip_rows: int = 0,
+    in_memory: bool = False,
+    sensitive_as_feature: bool = False,
+    block_rows: int = BLOCK_ROWS,
+    precision: str = "float64",
+    engine: str = "auto",
+) -> StreamedRows | EncodedRows:
+    """Rows of a CSV file (gzip or not), read block by block at each pass, or once with `in_memory=True`.
+
+    The first line holds the names of the columns, unless `names` are given. Blanks around a cell do not count; a cell that is
+    empty, or one of the schema's `missing_values`, or NaN, is missing unless the column lists it. Numbers are written as in
+    -1.5e3; truth values as true, false, 1, 0.
+
+    The whole file is checked here, before any release; see `StreamedRows` for what happens when it changes afterwards.
+    """
+    found = existing(path, "a CSV file")
+    _checks.one_of(ENGINES, engine=engine)
+    skip_rows = _checks.whole(skip_rows=skip_rows)
+    if len(delimiter) != 1 or delimiter in '\r\n"':
+        raise InputError(complaint(expected="one letter", of="delimiter", got=delimiter, remedy='Pass "," or ";", say.'))
+    arrow = importlib.util.find_spec("pyarrow") is not None
+    if engine == "pyarrow" and not arrow:
+        raise InputError(complaint(expected="pyarrow", of="engine", got="no pyarrow", remedy="pip install 'fairveil[data]'"))
+    encoding = Encoding(schema, sensitive_as_feature, precision)
+    dialect = _Dialect(found, delimiter, *_header(found, delimiter, skip_rows, names))
+    positions = _positions(dialect, encoding)
+    reader = (_ArrowReader if arrow and engine != "csv" else _PlainReader)(dialect, encoding, positions)
+    return rows_of(reader, encoding, in_memory, block_rows)
+
+
+@dataclass(frozen=True)
+class _Dialect:
+    path: Path
+    delimiter: str
+    names: tuple[str, ...]
+    lines_before: int
+
+
+def _header(path: Path, delimiter: str, skip: int, names: Sequence[str] | None) -> tuple[tuple[str, ...], int]:
+    """The names of the columns, and how many rows (blank ones too) stand before the first row of data."""
+    try:
+        with open_text(path) as text:
+            for _ in range(skip):
+                text.readline()
+            if names is not None:
+                return tuple(names), skip
+            lines = csv.reader(text, delimiter=delimiter)
+            for blank, row in enumerate(lines):
+                if row:
+                    # A name with a line break in it makes the header longer than a line.
+                    return tuple(cell.strip(BLANKS) for cell in row), skip + blank + (lines.line_num - blank)
+    except (UnicodeDecodeError, csv.Error, *BROKEN_GZIP) as error:
+        raise unreadable(path, error, WELL_FORMED) from None
+    raise SchemaError(
+        complaint(
+            expected="a line with the names of the columns", of=str(path), got="an empty file", remedy="Pass names=[...]."
+        )
+    )
+
+
+def _positions(dialect: _Dialect, encoding: Encoding) -> dict[str, int]:
+    needed = encoding.needed()
+    require_columns(needed, dialect.names, str(dialect.path))
+    twice = [name for name, count in Counter(dialect.names).items() if count > 1 and name in needed]
+    if twice:
+        raise SchemaError(
+            complaint(
+                expected="declared columns that occur once",
+                of=str(dialect.path),
+                got=twice,
+                remedy="Pass names=[...] and skip_rows=1 to tell them apart.",
+            )
+        )
+    return {name: dialect.names.index(name) for name in needed}
+
+
+class _PlainReader:
+    """By the standard library."""
+
+    def __init__(self, dialect: _Dialect, encoding: Encoding, positions: dict[str, int]) -> None:
+        self._dialect = dialect
+        self._positions = positions
+
+    @property
+    def place(self) -> str:
+        return str(self._dialect.path)
+
+    def identity(self) -> object:
+        return identity_of(self._dialect.path)
+
+    def chunks(self) -> Iterator[Chunk]:
+        try:
+            with open_text(self._dialect.path) as text:
+                for _ in range(self._dialect.lines_before):
+                    text.readline()
+                lines = (row for row in csv.reader(text, delimiter=self._dialect.delimiter) if row)
+                while rows := list(itertools.islice(lines, BLOCK_ROWS)):
+                    yield self._chunk(rows)
+        except (UnicodeDecodeError, csv.Error, *BROKEN_GZIP) as error:
+            raise unreadable(self._dialect.path, error, WELL_FORMED) from None
+
+    def _chunk(self, rows: list[list[str]]) -> Chunk:
+        width = len(self._dialect.names)
+        for row in rows:
+            if len(row) != width:
+                raise SchemaError(
+                    complaint(
+                        expected=f"{width} cells in every row",
+                        of=self.place,
+                        got=row,
+                        remedy="Mend that row; a cell that holds the delimiter goes between quotes.",
+                    )
+                )
+        columns: dict[str, Raw] = {
+            name: Plain(np.fromiter((row[at].strip(BLANKS) for row in rows), dtype=object, count=len(rows)))
+            for name, at in self._positions.items()
+        }
+        return Chunk(columns, len(rows), text=True)
+
+
+class _ArrowReader:
+    """By pyarrow: cells as text, so that the coding rules are the same ones."""
+
+    def __init__(self, dialect: _Dialect, encoding: Encoding, positions: dict[str, int]) -> None:
+        self._dialect = dialect
+        self._positions = positions
+        schema = encoding.schema
+        self._numbers = {name for name in positions if isinstance(schema.columns[name], Number)}
+        self._missing_values = schema.missing_values
+
+    @property
+    def place(self) -> str:
+        return str(self._dialect.path)
+
+    def identity(self) -> object:
+        return identity_of(self._dialect.path)
+
+    def chunks(self) -> Iterator[Chunk]:
+        import pyarrow as pa
+
+        try:
+            with self._open() as batches:
+                for batch in batches:
+                    if batch.num_rows:
+                        yield Chunk({name: self._raw(name, batch) for name in self._positions}, batch.num_rows, text=True)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise unreadable(self._dialect.path, error, WELL_FORMED) from None
+
+    def _open(self) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        path = str(self._dialect.path)
+        stream = pa.CompressedInputStream(pa.OSFile(path), "gzip") if is_gzip(self._dialect.path) else pa.OSFile(path)
+        # Columns go by position: a name may occur twice among those that are not read.
+        wanted = [str(at) for at in self._positions.values()]
+        return arrow_csv.open_csv(
+            stream,
+            read_options=arrow_csv.ReadOptions(
+                column_names=[str(at) for at in range(len(self._dialect.names))], skip_rows=self._dialect.lines_before
+            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=self._dialect.delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=list(dict.fromkeys(wanted)),
+                column_types=dict.fromkeys(wanted, pa.string()),
+                strings_can_be_null=False,
+            ),
+        )
+
+    def _raw(self, name: str, batch: Any) -> Raw:
+        import pyarrow.compute as pc
+
+        cells = pc.utf8_trim(batch.column(str(self._positions[name])), BLANKS)
+        if name in self._numbers:
+            numbers = self._numbers_of(cells)
+            if numbers is not None:
+                return numbers
+        return from_arrow(cells)
+
+    def _numbers_of(self, cells: Any) -> Plain | None:
+        """Numbers parsed by Arrow, correctly rounded as Python's are; None where only Python's rules can say."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        missing = pc.is_in(cells, value_set=pa.array(self._missing_values, pa.string()))
+        try:
+            numbers = pc.cast(pc.if_else(missing, pa.scalar("0"), cells), pa.float64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid:
+            return None
+        return None if np.isnan(numbers).any() else Plain(numbers, missing.to_numpy(zero_copy_only=False))

@@ -1,0 +1,168 @@
+"""Coded rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from ..errors import InputError, SchemaError, complaint
+from ..facts.rows import RowBlock, RowLayout
+from ..facts.schema import Schema
+from .encoding import Encoding
+from .tables import Arrays, Table, column_of, table_of
+
+BLOCK_ROWS = 65_536
+
+
+@dataclass(frozen=True, repr=False)
+class EncodedRows:
+    """A `RowSource` in memory. The blocks are rows of people: nothing here prints them, nor how many there are."""
+
+    encoding: Encoding
+    _blocks: tuple[RowBlock, ...]
+
+    @property
+    def layout(self) -> RowLayout:
+        """The public shape."""
+        return self.encoding.layout
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """All rows, in the order of the table."""
+        return iter(self._blocks)
+
+    def __repr__(self) -> str:
+        return f"EncodedRows({self.encoding!r})"
+
+
+def encode(
+    table: object,
+    schema: Schema,
+    *,
+    names: Sequence[str] | None = None,
+    target: object = None,
+    sensitive: Mapping[str, object] | None = None,
+    with_target: bool = True,
+    with_sensitive: bool = True,
+    sensitive_as_feature: bool = False,
+    block_rows: int = BLOCK_ROWS,
+    precision: str = "float64",
+) -> EncodedRows:
+    """Code a table by its schema alone: nothing (no least, largest, mean, list of values) is read from its rows.
+
+    `table`: a pandas, polars or pyarrow table, a mapping of columns, a structured array, or a 2-D array with `names`.
+    `target`, `sensitive`: those columns, where they are not in the table. `with_target=False`, `with_sensitive=False`: rows to
+    predict, without them.
+
+    Everything that the schema does not cover is an error here, before any release. It names the column, the value and the row,
+    for the data holder alone; numbers beyond their bounds are clipped without a word.
+
+    >>> from fairveil.facts import Category, Number
+    >>> schema = Schema({"age": Number(0, 100), "sex": Category(("f", "m"))}, sensitive="sex")
+    >>> rows = encode({"age": [25, 300], "sex": ["m", "f"]}, schema)
+    >>> next(rows.blocks()).numbers.tolist()
+    [[-0.5, 1.0]]
+    """
+    block_rows = _checks.whole(block_rows=block_rows, at_least=1)
+    if not isinstance(schema, Schema):
+        raise InputError(
+            complaint(expected="a Schema", of="schema", got=type(schema).__name__, remedy="Read one with Schema.load(path).")
+        )
+    encoding = Encoding(schema, sensitive_as_feature, precision)
+    needed = encoding.needed(target=with_target, sensitive=with_sensitive)
+    beside = _beside(schema, target, sensitive)
+    main = table_of(table, names)
+    tables = {name: (Arrays({name: beside[name]}) if name in beside else main) for name in needed}
+    require_columns([name for name in needed if name not in beside], main.names, "table")
+    rows = _one_length(tables, main)
+    blocks = []
+    for start in range(0, rows, block_rows):
+        stop = min(start + block_rows, rows)
+        raw = {name: tables[name].run(name, start, stop) for name in needed}
+        blocks.append(encoding.block(raw, rows=stop - start, first_row=start, target=with_target, sensitive=with_sensitive))
+    return EncodedRows(encoding, tuple(blocks))
+
+
+def _beside(schema: Schema, target: object, sensitive: Mapping[str, object] | None) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    if target is not None:
+        if schema.target is None:
+            raise SchemaError(
+                complaint(expected="a schema with a target", of="target", got=schema, remedy='Pass Schema(..., target="name").')
+            )
+        columns[schema.target] = column_of(target, schema.target)
+    for name, values in (sensitive or {}).items():
+        if name not in schema.sensitive:
+            raise SchemaError(
+                complaint(expected=f"one of {list(schema.sensitive)}", of="sensitive", got=name, remedy="Declare it sensitive.")
+            )
+        columns[name] = column_of(values, name)
+    return columns
+
+
+def require_columns(needed: Iterable[str], there: Sequence[str], of: str) -> None:
+    """An error that names the declared columns that a table lacks."""
+    lacking = [name for name in needed if name not in set(there)]
+    if lacking:
+        raise SchemaError(
+            complaint(
+                expected=f"the declared columns, {lacking} among them",
+                of=of,
+                got=list(there),
+                remedy="Rename the table's columns, or declare only those that there are.",
+            )
+        )
+
+
+def _one_length(tables: Mapping[str, Table], main: Table) -> int:
+    lengths = {name: table.rows for name, table in tables.items()}
+    if len(set(lengths.values())) > 1:
+        raise SchemaError(
+            complaint(expected="columns of one length", of="table", got=lengths, remedy="Align the columns by position.")
+        )
+    return next(iter(lengths.values()), main.rows)
+
+
+def in_blocks_of(blocks: Iterable[RowBlock], block_rows: int) -> Iterator[RowBlock]:
+    """The same rows in the same order, in blocks of exactly `block_rows` (the last may be shorter)."""
+    waiting: list[RowBlock] = []
+    count = 0
+    for block in blocks:
+        start = 0
+        while start < block.rows:
+            stop = min(block.rows, start + block_rows - count)
+            waiting.append(_part(block, start, stop))
+            count += stop - start
+            start = stop
+            if count == block_rows:
+                yield _joined(waiting)
+                waiting, count = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _part(block: RowBlock, start: int, stop: int) -> RowBlock:
+    if start == 0 and stop == block.rows:
+        return block
+    labels = None if block.labels is None else block.labels[start:stop]
+    sensitive = None if block.sensitive is None else block.sensitive[:, start:stop]
+    return RowBlock(block.numbers[:, start:stop], block.codes[:, start:stop], labels, sensitive)
+
+
+def _joined(parts: list[RowBlock]) -> RowBlock:
+    if len(parts) == 1:
+        only = parts[0]
+        if only.numbers.flags.c_contiguous and only.codes.flags.c_contiguous:
+            return only
+    first = parts[0]
+    return RowBlock(
+        np.concatenate([part.numbers for part in parts], axis=1),
+        np.concatenate([part.codes for part in parts], axis=1),
+        None if first.labels is None else np.concatenate([part.labels for part in parts if part.labels is not None]),
+        None
+        if first.sensitive is None
+        else np.concatenate([part.sensitive for part in parts if part.sensitive is not None], axis=1),
+    )

@@ -1,0 +1,250 @@
+"""The encoding that a schema defines: from a table's values to coded rows, and from coefficients back to the table's units."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from ..errors import DataNotFoundError, SchemaError, complaint
+from ..facts.columns import Boolean, Category, Number
+from ..facts.rows import RowBlock, RowLayout
+from ..facts.schema import Schema
+from .coding import Place, Raw, category_codes, number_codes
+
+FORMAT = 1
+PRECISIONS = ("float64", "float32")
+
+
+@dataclass(frozen=True)
+class Affine:
+    """z = (x - center) / half: a number's scale from its bounds to [-1, 1].
+
+    >>> Affine("age", center=50.0, half=25.0).undo(np.array([-1.0, 0.5])).tolist()
+    [25.0, 62.5]
+    """
+
+    name: str
+    center: float
+    half: float
+
+    def undo(self, codes: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """From [-1, 1] back to the units of the input."""
+        return np.asarray(codes, dtype=np.float64) * self.half + self.center
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How rows are coded: public facts only, so it may be printed, saved and shipped with a model.
+
+    Numbers come first, scaled by their bounds and clipped to [-1, 1]; then categories and booleans as codes in the order of
+    their lists. A class is its position in the list; a numeric target is scaled like any number. Sensitive columns are
+    features only with `sensitive_as_feature`.
+
+    >>> columns = {"age": Number(0, 100), "job": Category(("none", "some")), "sex": Category(("f", "m"))}
+    >>> Encoding(Schema(columns, sensitive="sex")).feature_names
+    ('age', 'job=none', 'job=some')
+    """
+
+    schema: Schema
+    sensitive_as_feature: bool = False
+    precision: str = "float64"
+
+    def __post_init__(self) -> None:
+        _checks.one_of(PRECISIONS, precision=self.precision)
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """The columns that are features, in the schema's order."""
+        chosen = {*self.schema.features, *(self.schema.sensitive if self.sensitive_as_feature else ())}
+        return tuple(name for name in self.schema.columns if name in chosen)
+
+    @cached_property
+    def numbers(self) -> tuple[Affine, ...]:
+        """The scale of each numeric feature."""
+        return tuple(self._affine(name) for name in self.features if isinstance(self.schema.columns[name], Number))
+
+    @cached_property
+    def coded(self) -> tuple[str, ...]:
+        """The features that are codes."""
+        return tuple(name for name in self.features if isinstance(self.schema.columns[name], Category | Boolean))
+
+    @property
+    def target(self) -> Affine | None:
+        """The scale of a numeric target: `target.undo(prediction)` is in its units."""
+        name = self.schema.target
+        return self._affine(name) if name is not None and isinstance(self.schema.columns[name], Number) else None
+
+    @cached_property
+    def layout(self) -> RowLayout:
+        """The public shape of the coded rows."""
+        return RowLayout(
+            numbers=len(self.numbers),
+            code_sizes=tuple(len(self.schema.listed(name)) for name in self.coded),
+            classes=self.schema.classes,
+            sensitive=self.schema.groups,
+            sensitive_names=self.schema.sensitive,
+        )
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        """One name a coefficient of a linear model: numbers, then "column=value"."""
+        indicators = (f"{name}={value}" for name in self.coded for value in self.schema.listed(name))
+        return (*(scale.name for scale in self.numbers), *indicators)
+
+    def _affine(self, name: str) -> Affine:
+        column = self.schema.columns[name]
+        assert isinstance(column, Number)
+        return Affine(name, column.low / 2 + column.high / 2, column.high / 2 - column.low / 2)
+
+    def in_input_units(
+        self, coefficients: npt.ArrayLike, intercept: npt.ArrayLike
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Coefficients (..., width) and intercept (...) of coded rows, for rows in the units of the input.
+
+        w.z + b = sum_j (w_j / half_j) x_j + (b - sum_j w_j center_j / half_j) for every x inside the bounds; the target's own
+        scale is not undone (see `target`).
+        """
+        weights = np.array(coefficients, dtype=np.float64)
+        if weights.ndim == 0 or weights.shape[-1] != self.layout.width:
+            raise SchemaError(
+                complaint(
+                    expected=f"{self.layout.width} coefficients, one for each of feature_names",
+                    of="coefficients",
+                    got=weights.shape,
+                    remedy="Pass the coefficients of a model of these rows.",
+                )
+            )
+        count = len(self.numbers)
+        weights[..., :count] /= np.array([scale.half for scale in self.numbers])
+        shift = weights[..., :count] @ np.array([scale.center for scale in self.numbers])
+        return weights, np.asarray(intercept, dtype=np.float64) - shift
+
+    # Rows
+
+    def needed(self, *, target: bool = True, sensitive: bool = True) -> tuple[str, ...]:
+        """The columns of a table that are read, each once."""
+        roles = (
+            *((self.schema.target,) if target and self.schema.target else ()),
+            *(self.schema.sensitive if sensitive else ()),
+        )
+        return tuple(dict.fromkeys((*self.features, *roles)))
+
+    def block(
+        self,
+        raw: Mapping[str, Raw],
+        *,
+        rows: int,
+        first_row: int = 0,
+        text: bool = False,
+        target: bool = True,
+        sensitive: bool = True,
+    ) -> RowBlock:
+        """A run of rows, coded. `text`: the cells are text (a CSV file) whose numbers and truth values are parsed."""
+        places = {name: Place(name, first_row, text, self.schema.missing_values) for name in raw}
+        numbers = np.empty((len(self.numbers), rows), dtype=self.precision)
+        for line, scale in zip(numbers, self.numbers, strict=True):
+            line[:] = self._number(raw, scale.name, places)
+        largest = max(self.layout.code_sizes, default=0)
+        codes = np.empty((len(self.coded), rows), dtype=_code_type(largest))
+        for row, name in zip(codes, self.coded, strict=True):
+            row[:] = self._category(raw, name, places)
+        labels: npt.NDArray[Any] | None = None
+        if target and self.schema.target is not None:
+            of_target = self._category if self.schema.classes is not None else self._number
+            labels = of_target(raw, self.schema.target, places)
+        groups: npt.NDArray[np.uint16] | None = None
+        if sensitive and self.schema.sensitive:
+            groups = np.empty((len(self.schema.sensitive), rows), dtype=np.uint16)
+            for group, name in zip(groups, self.schema.sensitive, strict=True):
+                group[:] = self._category(raw, name, places)
+        return RowBlock(numbers, codes, labels, groups)
+
+    def _number(self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]) -> npt.NDArray[np.float64]:
+        column = self.schema.columns[name]
+        assert isinstance(column, Number)
+        return number_codes(raw[name], column, places[name])
+
+    def _category(self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]) -> npt.NDArray[np.int32]:
+        column = self.schema.columns[name]
+        assert isinstance(column, Category | Boolean)
+        return category_codes(raw[name], column, places[name])
+
+    # Files
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "fairveil_encoding": FORMAT,
+            "schema": self.schema.to_dict(),
+            "fingerprint": self.schema.fingerprint,
+            "sensitive_as_feature": self.sensitive_as_feature,
+            "precision": self.precision,
+        }
+
+    @staticmethod
+    def from_dict(values: object) -> Encoding:
+        """The inverse of `to_dict`; a schema that does not have the fingerprint written beside it is an error."""
+        keys = {"fairveil_encoding", "schema", "fingerprint", "sensitive_as_feature", "precision"}
+        known = isinstance(values, Mapping) and set(values) == keys
+        if not known or not isinstance(values, Mapping) or values["fairveil_encoding"] != FORMAT:
+            raise SchemaError(
+                complaint(
+                    expected=f"exactly {sorted(keys)}, fairveil_encoding {FORMAT}",
+                    of="encoding",
+                    got=values if not isinstance(values, Mapping) else sorted(map(str, values)),
+                    remedy="Write encodings with save().",
+                )
+            )
+        encoding = Encoding(Schema.from_dict(values["schema"]), values["sensitive_as_feature"] is True, values["precision"])
+        if values["fingerprint"] != encoding.schema.fingerprint:
+            raise SchemaError(
+                complaint(
+                    expected=encoding.schema.fingerprint,
+                    of="fingerprint of the schema",
+                    got=values["fingerprint"],
+                    remedy="The file was changed by hand: save the encoding again.",
+                )
+            )
+        return encoding
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write JSON, whole or not at all."""
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        try:
+            partial.write_text(json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Encoding:
+        """Read what `save` wrote."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise DataNotFoundError(
+                complaint(expected="an encoding", of=str(path), got=error.strerror, remedy="Write one with save().")
+            ) from None
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise SchemaError(
+                complaint(expected="JSON", of=str(path), got=str(error), remedy="Write encodings with save().")
+            ) from None
+        return Encoding.from_dict(values)
+
+
+def _code_type(largest: int) -> type[np.integer]:
+    if largest <= 2**8:
+        return np.uint8
+    return np.uint16 if largest <= 2**16 else np.int32

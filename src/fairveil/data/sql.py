@@ -1,0 +1,125 @@
+"""Rows from SQL databases: SQLite by the standard library, DuckDB by duckdb, every other one by SQLAlchemy."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..errors import DataNotFoundError, FairveilError, InputError, complaint
+from ..facts.schema import Schema
+from .coding import Plain, Raw
+from .databases import Cursor, Failure, connector_for, file_of
+from .encoded import BLOCK_ROWS, EncodedRows, require_columns
+from .encoding import Encoding
+from .streamed import Chunk, StreamedRows, rows_of
+from .urls import scrubbed, without_password
+
+QUERY = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
+
+
+def load_sql(
+    url: str | os.PathLike[str],
+    query_or_table: str,
+    schema: Schema,
+    *,
+    order_by: Sequence[str] = (),
+    in_memory: bool = False,
+    sensitive_as_feature: bool = False,
+    block_rows: int = BLOCK_ROWS,
+    precision: str = "float64",
+) -> StreamedRows | EncodedRows:
+    """Rows of a table or of a SELECT, read block by block at each pass, or once with `in_memory=True`.
+
+    `url`: "sqlite:///people.db" (or just the path of the file), "duckdb:///people.duckdb", "postgresql://user:password@host/base"
+    or any other address of SQLAlchemy. Databases are opened for reading only, so none is made where there is none; passwords
+    never appear in an error. `order_by`: columns that fix the order of rows, which SQL leaves open: only the repetition of a
+    seeded fit with sampling needs it.
+
+    All rows are checked here, before any release. A database gives no sign of a change but another number of rows: read a
+    snapshot, or a table that nobody writes to.
+    """
+    address = os.fspath(url)
+    encoding = Encoding(schema, sensitive_as_feature, precision)
+    reader = _Reader(address, query_or_table, encoding.needed(), tuple(order_by))
+    reader.require_columns()
+    return rows_of(reader, encoding, in_memory, block_rows)
+
+
+class _Reader:
+    def __init__(self, url: str, query_or_table: str, needed: tuple[str, ...], order_by: tuple[str, ...]) -> None:
+        self._url = url
+        self._place = without_password(url)
+        self._connect = connector_for(url)
+        self._what = query_or_table
+        self._needed = needed
+        self._order_by = order_by
+
+    @property
+    def place(self) -> str:
+        return f"{self._place}, {self._what.strip().splitlines()[0][:60] if self._what.strip() else ''}"
+
+    def identity(self) -> object:
+        file = file_of(self._url)
+        stat = file.stat() if file is not None and file.is_file() else None
+        return None if stat is None else (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+    def require_columns(self) -> None:
+        """SQLite would read a name that it does not know as a text, so the columns are looked up first."""
+        cursor = self._run(f"SELECT * FROM {self._source()} WHERE 1 = 0")
+        try:
+            require_columns((*self._needed, *self._order_by), cursor.names, self.place)
+        finally:
+            cursor.close()
+
+    def chunks(self) -> Iterator[Chunk]:
+        columns = ", ".join(map(self._quoted, self._needed)) or "1"
+        order = f" ORDER BY {', '.join(map(self._quoted, self._order_by))}" if self._order_by else ""
+        cursor = self._run(f"SELECT {columns} FROM {self._source()}{order}")
+        try:
+            while rows := self._fetch(cursor):
+                raw: dict[str, Raw] = {
+                    name: Plain(np.fromiter((row[at] for row in rows), dtype=object, count=len(rows)))
+                    for at, name in enumerate(self._needed)
+                }
+                yield Chunk(raw, len(rows))
+        finally:
+            cursor.close()
+
+    def _source(self) -> str:
+        text = self._what.strip().rstrip(";").rstrip()
+        if not text:
+            raise InputError(
+                complaint(expected="a table or a SELECT", of="query_or_table", got=self._what, remedy='Pass "people", say.')
+            )
+        if QUERY.match(text):
+            return f"({text}\n) AS fairveil_rows"
+        return ".".join(map(self._quoted, text.split(".")))
+
+    def _quoted(self, name: str) -> str:
+        return self._connect.quoted(name)
+
+    def _run(self, query: str) -> Cursor:
+        try:
+            return self._connect.run(query)
+        except Failure as failure:
+            error = self._error(failure)
+        raise error
+
+    def _fetch(self, cursor: Cursor) -> Sequence[Sequence[object]]:
+        try:
+            return cursor.fetch(BLOCK_ROWS)
+        except Failure as failure:
+            error = self._error(failure)
+        raise error
+
+    def _error(self, failure: Failure) -> FairveilError:
+        """Made here and raised by the caller outside its `except`, so that no context holds the driver's own message."""
+        got = scrubbed(str(failure), self._url)
+        if failure.connected:
+            remedy = "Look for the table's name (schema.table), or mend the query."
+            return DataNotFoundError(complaint(expected="a table or a query that runs", of=self.place, got=got, remedy=remedy))
+        remedy = "Check the address, the name of the database, the user and the password, and that the server runs."
+        return DataNotFoundError(complaint(expected="a database that answers", of=self._place, got=got, remedy=remedy))

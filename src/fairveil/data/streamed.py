@@ -1,0 +1,125 @@
+"""Rows that stay where they are (a file, a database) and are coded block by block, again at each pass.
+
+Guarantees, each with a test:
+1. Every row is checked against the schema before the source is handed out, hence before any release.
+2. From then on no error shows a value of a row, and rows that are not those that were checked are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from .. import _checks
+from ..errors import FairveilError, PrivacyError, complaint
+from ..facts.rows import RowBlock, RowLayout
+from .coding import Raw
+from .encoded import BLOCK_ROWS, EncodedRows, in_blocks_of
+from .encoding import Encoding
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A run of raw rows. `text`: cells are text to be parsed."""
+
+    columns: Mapping[str, Raw]
+    rows: int
+    text: bool = False
+
+
+class Reader(Protocol):
+    """A place that rows can be read from, again and again."""
+
+    @property
+    def place(self) -> str:
+        """Where, in words, without a password."""
+        ...
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All rows, in a fixed order."""
+        ...
+
+    def identity(self) -> object:
+        """What changes when the rows do, as far as can be told without reading them; None where nothing tells."""
+        ...
+
+
+class StreamedRows:
+    """A `RowSource` that reads its rows anew at each pass; memory is that of a block."""
+
+    def __init__(self, reader: Reader, encoding: Encoding, block_rows: int = BLOCK_ROWS) -> None:
+        self._reader = reader
+        self._encoding = encoding
+        self._block_rows = _checks.whole(block_rows=block_rows, at_least=1)
+        self._identity = reader.identity()
+        # The pass that may still show the data holder what is wrong: guarantee 1.
+        self._rows = sum(block.rows for block in coded(self._reader, self._encoding))
+        self._require(self._identity == reader.identity())
+
+    @property
+    def encoding(self) -> Encoding:
+        """How the rows are coded."""
+        return self._encoding
+
+    @property
+    def layout(self) -> RowLayout:
+        """The public shape."""
+        return self._encoding.layout
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """All rows, once; guarantee 2."""
+        self._require(self._identity == self._reader.identity())
+        rows = 0
+        passing = in_blocks_of(coded(self._reader, self._encoding), self._block_rows)
+        while True:
+            block = self._next(passing)
+            if block is None:
+                break
+            rows += block.rows
+            yield block
+        self._require(rows == self._rows)
+
+    def _next(self, passing: Iterator[RowBlock]) -> RowBlock | None:
+        try:
+            return next(passing, None)
+        except (FairveilError, OSError):
+            failed = True
+        # Raised out here, so that the error and the values in its message are not kept as its context.
+        self._require(not failed)
+        return None
+
+    def _require(self, unchanged: bool) -> None:
+        if not unchanged:
+            raise PrivacyError(
+                complaint(
+                    expected="the rows that were checked when the source was made",
+                    of=self._reader.place,
+                    got=_Changed(),
+                    remedy="Read a copy that nobody writes to, and load it anew.",
+                )
+            )
+
+    def __repr__(self) -> str:
+        return f"StreamedRows({self._reader.place})"
+
+
+class _Changed:
+    def __repr__(self) -> str:
+        return "others"
+
+
+def coded(reader: Reader, encoding: Encoding) -> Iterator[RowBlock]:
+    """One pass over a reader's rows."""
+    first_row = 0
+    for chunk in reader.chunks():
+        yield encoding.block(chunk.columns, rows=chunk.rows, first_row=first_row, text=chunk.text)
+        first_row += chunk.rows
+
+
+def rows_of(reader: Reader, encoding: Encoding, in_memory: bool, block_rows: int) -> StreamedRows | EncodedRows:
+    """The rows of a reader: streamed, or coded once and kept."""
+    block_rows = _checks.whole(block_rows=block_rows, at_least=1)
+    if not in_memory:
+        return StreamedRows(reader, encoding, block_rows)
+    return EncodedRows(encoding, tuple(in_blocks_of(coded(reader, encoding), block_rows)))

@@ -1,0 +1,212 @@
+"""The kinds of columns that a schema may declare. Each holds public facts only and checks itself."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import MissingBoundError, SchemaError, complaint
+
+Value = str | int | float | bool
+"""What a category, a class or a group may be: everything that both TOML and JSON can write."""
+
+LARGEST_WHOLE = 2**63 - 1
+
+
+def _plain(given: object) -> Any:
+    return given.item() if isinstance(given, np.generic) else given
+
+
+def _value(given: object, of: str) -> Value:
+    """One listed value as plain Python, its type kept; what TOML or JSON could not write back is refused."""
+    plain = _plain(given)
+    fits = isinstance(plain, bool | str | int | float)
+    if isinstance(plain, float):
+        fits = math.isfinite(plain)
+    elif isinstance(plain, int):
+        fits = abs(plain) <= LARGEST_WHOLE
+    elif isinstance(plain, str):
+        fits = all(not 0xD800 <= ord(letter) <= 0xDFFF for letter in plain)
+    if not fits:
+        raise SchemaError(
+            complaint(
+                expected="a text, a truth value, a whole number below 2^63 or a finite number",
+                of=of,
+                got=given,
+                remedy="List the values that occur; a missing one is declared by missing=, not listed as None or NaN.",
+            )
+        )
+    value: Value = plain
+    return value
+
+
+def _bound(given: object, of: str) -> float:
+    plain = _plain(given)
+    if plain is None:
+        raise MissingBoundError(
+            complaint(
+                expected="a finite number",
+                of=of,
+                got=None,
+                remedy="State a bound from public knowledge (a scale, a law, a legal limit); never from the rows.",
+            )
+        )
+    if isinstance(plain, bool) or not isinstance(plain, int | float) or not math.isfinite(plain):
+        raise SchemaError(
+            complaint(expected="a finite number", of=of, got=given, remedy="Bounds are public numbers, such as 0 and 120.")
+        )
+    return float(plain)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with public bounds. Values beyond them are clipped; `missing` is what stands in for a missing one.
+
+    >>> Number(0, 120, missing=40).high
+    120.0
+    """
+
+    low: float
+    high: float
+    missing: float | None = None
+
+    kind: ClassVar[str] = "number"
+
+    def __post_init__(self) -> None:
+        low, high = _bound(self.low, "low"), _bound(self.high, "high")
+        if not low < high:
+            raise SchemaError(
+                complaint(expected="low < high", of="bounds", got=(low, high), remedy="Swap them, or widen the range.")
+            )
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        if self.missing is not None:
+            missing = _bound(self.missing, "missing")
+            if not low <= missing <= high:
+                raise SchemaError(
+                    complaint(
+                        expected=f"a number between {low:g} and {high:g}",
+                        of="missing",
+                        got=missing,
+                        remedy="Declare a stand-in inside the bounds.",
+                    )
+                )
+            object.__setattr__(self, "missing", missing)
+
+    def facts(self) -> dict[str, Any]:
+        """The options, as plain values."""
+        return {"low": self.low, "high": self.high, **({} if self.missing is None else {"missing": self.missing})}
+
+
+@dataclass(frozen=True)
+class Category:
+    """One of the listed values; their order is the order of the codes.
+
+    `missing`: the listed value that a missing one counts as. `unknown`: the listed value that an unlisted one counts as. List a
+    value of its own ("other") to keep them apart. Not declared: a missing or unlisted value is an error.
+
+    >>> Category(("private", "state", "?"), missing="?").values
+    ('private', 'state', '?')
+    """
+
+    values: tuple[Value, ...]
+    missing: Value | None = None
+    unknown: Value | None = None
+
+    kind: ClassVar[str] = "category"
+
+    def __post_init__(self) -> None:
+        given: object = self.values
+        if isinstance(given, str | bytes) or not isinstance(given, list | tuple | np.ndarray) or len(given) == 0:
+            raise SchemaError(
+                complaint(
+                    expected="a non-empty list of values", of="values", got=given, remedy='Pass values=["no", "yes"], say.'
+                )
+            )
+        values = tuple(_value(value, "values") for value in given)
+        if len(set(values)) != len(values):
+            twice = [value for at, value in enumerate(values) if value in values[:at]]
+            raise SchemaError(
+                complaint(
+                    expected="distinct values (1, 1.0 and true are the same value)",
+                    of="values",
+                    got=twice,
+                    remedy="List each value once.",
+                )
+            )
+        object.__setattr__(self, "values", values)
+        for name in ("missing", "unknown"):
+            option = getattr(self, name)
+            if option is None:
+                continue
+            option = _value(option, name)
+            if option not in values:
+                raise SchemaError(
+                    complaint(
+                        expected=f"one of the listed values {list(values)}",
+                        of=name,
+                        got=option,
+                        remedy=f"Add {option!r} to values, or name a listed value.",
+                    )
+                )
+            object.__setattr__(self, name, values[values.index(option)])
+
+    def facts(self) -> dict[str, Any]:
+        """The options, as plain values."""
+        options = {"missing": self.missing, "unknown": self.unknown}
+        return {"values": list(self.values), **{name: value for name, value in options.items() if value is not None}}
+
+
+@dataclass(frozen=True)
+class Boolean:
+    """True or false (1 and 0 too; in text, any case of "true" and "false"). Its codes are 0 for false and 1 for true."""
+
+    missing: bool | None = None
+
+    kind: ClassVar[str] = "boolean"
+
+    def __post_init__(self) -> None:
+        given = _plain(self.missing)
+        if given is not None and not isinstance(given, bool):
+            raise SchemaError(
+                complaint(
+                    expected="true, false or nothing",
+                    of="missing",
+                    got=given,
+                    remedy='For a third value use a category: values=[false, true, "unknown"], missing="unknown".',
+                )
+            )
+        object.__setattr__(self, "missing", given)
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The values in the order of their codes."""
+        return (False, True)
+
+    def facts(self) -> dict[str, Any]:
+        """The options, as plain values."""
+        return {} if self.missing is None else {"missing": self.missing}
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A column that is never read."""
+
+    kind: ClassVar[str] = "ignored"
+
+    def facts(self) -> dict[str, Any]:
+        """No options."""
+        return {}
+
+
+Column = Number | Category | Boolean | Ignored
+KINDS: dict[str, type[Column]] = {"number": Number, "category": Category, "boolean": Boolean, "ignored": Ignored}
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "number": ("low", "high", "missing"),
+    "category": ("values", "missing", "unknown"),
+    "boolean": ("missing",),
+    "ignored": (),
+}

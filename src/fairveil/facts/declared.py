@@ -1,0 +1,109 @@
+"""How a schema's parts are checked, read from files and said in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from ..errors import InputError, SchemaError, complaint
+from .columns import KINDS, OPTIONS, Boolean, Category, Column, Ignored, Number
+
+
+def in_words(column: Column) -> str:
+    """One column in plain words."""
+    options = column.facts()
+    listed = options.pop("values", None)
+    words = column.kind
+    if isinstance(column, Number):
+        words += f" from {options.pop('low'):g} to {options.pop('high'):g}"
+    if listed is not None:
+        shown = ", ".join(map(str, listed[:6])) + (f", ... ({len(listed)} values)" if len(listed) > 6 else "")
+        words += f": {shown}"
+    return words + "".join(f"; {option} counts as {value!r}" for option, value in options.items())
+
+
+def texts(given: object, of: str) -> tuple[str, ...]:
+    """A tuple of texts from one text or several."""
+    texts = (given,) if isinstance(given, str) else given
+    if not isinstance(texts, Iterable):
+        texts = (texts,)
+    listed = tuple(texts)
+    if not all(isinstance(text, str) for text in listed):
+        raise SchemaError(complaint(expected="a list of texts", of=of, got=given, remedy=f'Pass {of}=["..."].'))
+    return listed
+
+
+def checked_columns(given: object) -> dict[str, Column]:
+    """The declared columns, each with a printable name."""
+    if not isinstance(given, Mapping) or not given:
+        raise SchemaError(
+            complaint(expected="at least one column", of="columns", got=given, remedy='Pass {"age": Number(0, 120)}, say.')
+        )
+    for name, column in given.items():
+        if not isinstance(name, str) or not name.isprintable():
+            raise SchemaError(
+                complaint(expected="a printable text", of="column name", got=name, remedy="Rename that column of the table.")
+            )
+        if not isinstance(column, Number | Category | Boolean | Ignored):
+            raise SchemaError(
+                complaint(
+                    expected="Number, Category, Boolean or Ignored",
+                    of=f"column {name!r}",
+                    got=column,
+                    remedy="Declare its kind with one of those.",
+                )
+            )
+    return dict(given)
+
+
+def columns_of(given: object) -> dict[str, Column]:
+    """Columns from the plain values of a file, every option checked."""
+    if not isinstance(given, list) or not all(isinstance(row, Mapping) for row in given):
+        raise SchemaError(
+            complaint(
+                expected="a list of tables, each with name and kind",
+                of="columns",
+                got=given,
+                remedy='In TOML: [[columns]], then name = "age", kind = "number", low = 0, high = 120.',
+            )
+        )
+    columns: dict[str, Column] = {}
+    for row in given:
+        options = dict(row)
+        name, kind = options.pop("name", None), options.pop("kind", None)
+        of = f"column {name!r}"
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise SchemaError(complaint(expected=f"a kind from {list(KINDS)}", of=of, got=kind, remedy="Write its kind."))
+        if not isinstance(name, str) or name in columns:
+            raise SchemaError(complaint(expected="a name of its own", of=of, got=name, remedy="Name each column once."))
+        strange = sorted(set(options) - set(OPTIONS[kind]))
+        if strange:
+            raise SchemaError(
+                complaint(expected=f"options from {list(OPTIONS[kind])}", of=of, got=strange, remedy="Check the spelling.")
+            )
+        required = {"number": {"low": None, "high": None}, "category": {"values": None}}.get(kind, {})
+        try:
+            columns[name] = KINDS[kind](**{**required, **options})
+        except InputError as error:
+            raise type(error)(f"{of}, {error}") from None
+    return columns
+
+
+def parsed(parse: Callable[[str], object], text: str, what: str) -> object:
+    """What a parser makes of a text; what it refuses is a `SchemaError` with the place."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise SchemaError(
+            complaint(expected=f"a schema in {what}", of="schema", got=str(error), remedy=f"Mend the {what} there.")
+        ) from None
+
+
+def suffix(path: Path) -> str:
+    """`.toml` or `.json`, or an error."""
+    suffix = path.suffix.lower()
+    if suffix not in (".toml", ".json"):
+        raise InputError(
+            complaint(expected="a file ending in .toml or .json", of="path", got=str(path), remedy="Rename the file.")
+        )
+    return suffix

@@ -1,0 +1,269 @@
+"""The schema: what is public about a table, stated by its holder and never read from its rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from .. import _checks
+from ..errors import DataNotFoundError, InputError, SchemaError, complaint
+from .cells import Cells, GroupMode
+from .columns import Boolean, Category, Column, Ignored, Number, Value
+from .declared import checked_columns, columns_of, in_words, parsed, suffix, texts
+from .toml_text import document
+
+FORMAT = 1
+FIELDS = ("fairveil_schema", "name", "source", "rows", "target", "sensitive", "missing_values", "columns")
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """Public facts of a table: its columns with kinds and bounds, the target, the groups, about how many rows.
+
+    `columns`: name to `Number`, `Category`, `Boolean` or `Ignored`, in the order that features take. `target`: the column to
+    predict: a category or boolean (its values are the classes) or a number (its bounds are the target's). `sensitive`: the
+    columns that make the groups (their values are the group values). `rows`: about how many rows there are, if that is public.
+    `missing_values`: texts that mean "missing" unless a column lists them. `source`: where these facts come from, in words.
+
+    Columns of a table that the schema does not name are not read.
+
+    >>> columns = {"age": Number(17, 90), "sex": Category(("f", "m")), "hired": Boolean()}
+    >>> schema = Schema(columns, target="hired", sensitive=["sex"])
+    >>> schema.features, schema.classes
+    (('age',), (False, True))
+    >>> Schema.from_toml(schema.to_toml()) == schema
+    True
+    """
+
+    columns: Mapping[str, Column]
+    target: str | None = None
+    sensitive: tuple[str, ...] = ()
+    rows: int | None = None
+    name: str = ""
+    missing_values: tuple[str, ...] = ("",)
+    source: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        store = object.__setattr__
+        store(self, "columns", MappingProxyType(checked_columns(self.columns)))
+        store(self, "sensitive", texts(self.sensitive, "sensitive"))
+        store(self, "missing_values", texts(self.missing_values, "missing_values"))
+        for option in ("name", "source"):
+            if not isinstance(getattr(self, option), str):
+                raise SchemaError(
+                    complaint(expected="a text", of=option, got=getattr(self, option), remedy=f'Pass {option}="...".')
+                )
+        if self.rows is not None:
+            store(self, "rows", _as_schema_error(lambda: _checks.whole(rows=self.rows, at_least=1)))
+        self._check_roles()
+
+    def _check_roles(self) -> None:
+        roles = [("target", self.target)] if self.target is not None else []
+        roles += [("sensitive", name) for name in self.sensitive]
+        for role, name in roles:
+            if name not in self.columns:
+                raise SchemaError(
+                    complaint(
+                        expected=f"one of the columns {list(self.columns)}",
+                        of=role,
+                        got=name,
+                        remedy="Declare that column, or name another.",
+                    )
+                )
+            allowed = (Category, Boolean) if role == "sensitive" else (Category, Boolean, Number)
+            if not isinstance(self.columns[name], allowed):
+                raise SchemaError(
+                    complaint(
+                        expected=" or ".join(kind.kind for kind in allowed),
+                        of=f"{role} column {name!r}",
+                        got=self.columns[name].kind,
+                        remedy="Declare its values (groups of a number: make a column of ranges first).",
+                    )
+                )
+        if len(set(self.sensitive)) != len(self.sensitive) or self.target in self.sensitive:
+            raise SchemaError(
+                complaint(
+                    expected="distinct columns, none of them the target",
+                    of="sensitive",
+                    got=self.sensitive,
+                    remedy="Name each sensitive column once; copy the column under another name to use it twice.",
+                )
+            )
+        if self.classes is not None and len(self.classes) < 2:
+            raise SchemaError(
+                complaint(
+                    expected="at least two classes",
+                    of=f"target column {self.target!r}",
+                    got=list(self.classes),
+                    remedy="List every class that may occur.",
+                )
+            )
+
+    # What the facts say
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Columns that are features: neither ignored, nor the target, nor sensitive."""
+        taken = {self.target, *self.sensitive}
+        return tuple(name for name, column in self.columns.items() if name not in taken and not isinstance(column, Ignored))
+
+    @property
+    def classes(self) -> tuple[Value, ...] | None:
+        """The labels in the order of their codes; None without a target or when it is a number."""
+        column = self.columns[self.target] if self.target is not None else None
+        return column.values if isinstance(column, Category | Boolean) else None
+
+    @property
+    def groups(self) -> tuple[tuple[Value, ...], ...]:
+        """The values of each sensitive column, in the order of their codes."""
+        return tuple(self.listed(name) for name in self.sensitive)
+
+    def listed(self, name: str) -> tuple[Value, ...]:
+        """The values of a category or boolean column."""
+        column = self.columns[name]
+        if not isinstance(column, Category | Boolean):
+            raise SchemaError(
+                complaint(
+                    expected="a category or boolean",
+                    of=f"column {name!r}",
+                    got=column.kind,
+                    remedy="Numbers have bounds instead.",
+                )
+            )
+        return column.values
+
+    def cells(self, mode: GroupMode = "product") -> Cells:
+        """The groups as cells of a histogram."""
+        return Cells(self.groups, mode=mode, names=self.sensitive)
+
+    def with_roles(self, *, target: str | None = None, sensitive: Iterable[str] | None = None) -> Schema:
+        """The same columns with another target or other sensitive columns."""
+        return dataclasses.replace(
+            self,
+            target=self.target if target is None else target,
+            sensitive=self.sensitive if sensitive is None else texts(sensitive, "sensitive"),
+        )
+
+    def describe(self) -> str:
+        """The facts in plain words, one column a line."""
+        lines = [f"Schema {self.name}".rstrip() + (f": about {self.rows:,} rows" if self.rows else "")]
+        width = max(map(len, self.columns))
+        for name, column in self.columns.items():
+            role = "target" if name == self.target else "sensitive" if name in self.sensitive else ""
+            lines.append(f"  {name:<{width}}  {in_words(column)}" + (f"  [{role}]" if role else ""))
+        if self.source:
+            lines.append(f"  source: {self.source}")
+        return "\n".join(lines)
+
+    # Identity: by the canonical JSON, because Python takes 1, 1.0 and True for the same value
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical JSON: equal exactly when every fact, its type and the order of columns are equal."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self.fingerprint == other.fingerprint if isinstance(other, Schema) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schema.from_dict, (self.to_dict(),)
+
+    # To and from files
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, without what is not stated."""
+        stated = {"name": self.name, "source": self.source, "rows": self.rows, "target": self.target}
+        return {
+            "fairveil_schema": FORMAT,
+            **{key: value for key, value in stated.items() if value not in (None, "")},
+            "sensitive": list(self.sensitive),
+            "missing_values": list(self.missing_values),
+            "columns": [{"name": name, "kind": column.kind, **column.facts()} for name, column in self.columns.items()],
+        }
+
+    @staticmethod
+    def from_dict(values: object) -> Schema:
+        """The inverse of `to_dict`, with every check of the constructor."""
+        if not isinstance(values, Mapping) or not set(values) <= set(FIELDS):
+            strange = sorted(map(str, set(values) - set(FIELDS))) if isinstance(values, Mapping) else type(values).__name__
+            raise SchemaError(
+                complaint(
+                    expected=f"a table with keys from {list(FIELDS)}", of="schema", got=strange, remedy="Check the spelling."
+                )
+            )
+        if values.get("fairveil_schema") is not FORMAT:
+            raise SchemaError(
+                complaint(
+                    expected=str(FORMAT),
+                    of="fairveil_schema",
+                    got=values.get("fairveil_schema"),
+                    remedy=f"Write fairveil_schema = {FORMAT}, the version of this format.",
+                )
+            )
+        options = {key: value for key, value in values.items() if key not in ("fairveil_schema", "columns")}
+        return Schema(columns_of(values.get("columns")), **options)
+
+    def to_json(self) -> str:
+        """JSON text that `from_json` reads back."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Schema:
+        """A schema from JSON text."""
+        return Schema.from_dict(parsed(json.loads, text, "JSON"))
+
+    def to_toml(self) -> str:
+        """TOML text that `from_toml` reads back."""
+        return document(self.to_dict())
+
+    @staticmethod
+    def from_toml(text: str) -> Schema:
+        """A schema from TOML text."""
+        return Schema.from_dict(parsed(tomllib.loads, text, "TOML"))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a `.toml` or `.json` file, whole or not at all."""
+        target = Path(path)
+        text = self.to_toml() if suffix(target) == ".toml" else self.to_json()
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        try:
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Schema:
+        """Read a `.toml` or `.json` file."""
+        source = Path(path)
+        read = Schema.from_toml if suffix(source) == ".toml" else Schema.from_json
+        try:
+            text = source.read_text(encoding="utf-8")
+        except OSError as error:
+            raise DataNotFoundError(
+                complaint(expected="a schema file", of=str(source), got=error.strerror, remedy="Write one with Schema.save().")
+            ) from None
+        except UnicodeDecodeError as error:
+            raise SchemaError(
+                complaint(expected="text in UTF-8", of=str(source), got=error.reason, remedy="Save the file as UTF-8.")
+            ) from None
+        return read(text)
+
+
+def _as_schema_error(check: Callable[[], int]) -> int:
+    try:
+        return check()
+    except InputError as error:
+        raise SchemaError(str(error)) from None
