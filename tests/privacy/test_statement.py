@@ -423,6 +423,29 @@ def test_hostile_text_is_refused_politely(text: str) -> None:
         PrivacyStatement.from_json(text)
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        '{"kind": "poisson-sampled", "rate": 0.01, "spreads": null, "event": '
+        '{"kind": "repeated", "count": 1125899906842624, "event": {"kind": "gaussian", "noise_multiplier": 1.0}}}',
+        '{"kind": "repeated", "count": 1000000000, "event": '
+        '{"kind": "poisson-sampled", "rate": 0.01, "spreads": null, "event": {"kind": "gaussian", "noise_multiplier": 1.0}}}',
+        '{"kind": "gaussian", "noise_multiplier": 1e-300}',
+        '{"kind": "repeated", "count": 1000000, "event": {"kind": "exponential", "epsilon": 1e300}}',
+        '{"kind": "composed", "events": [' * 400 + "]}" * 400,
+    ],
+)
+def test_hostile_events_are_refused_or_found_too_dear(event: str) -> None:
+    values = PrivacyStatement.of(PROMISE, []).to_dict()
+    values["events"]["event"]["events"] = ["here"]
+    text = json.dumps(values).replace('"here"', event)
+    try:
+        _, found = examine(text)
+    except StatementError:
+        return
+    assert any("cost" in finding.sentence or "cannot be priced" in finding.sentence for finding in found if finding.grave)
+
+
 def test_writing_makes_a_file_that_reads_back(tmp_path: Path) -> None:
     path = full().write(tmp_path / "statement.json")
     assert PrivacyStatement.from_json(path.read_text("utf-8")) == full()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import platform
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -100,7 +101,10 @@ def _relation(statement: PrivacyStatement) -> Iterator[Finding]:
 def _cost(statement: PrivacyStatement) -> Iterator[Finding]:
     stated, promise = statement.epsilon, statement.promise
     try:
-        price = reprice(statement.events, statement.plan, promise)
+        with warnings.catch_warnings():
+            # An overflow on the way to an infinite epsilon is no news here.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            price = reprice(statement.events, statement.plan, promise)
     except (FairveilError, ArithmeticError, MemoryError, RecursionError, ValueError, NotImplementedError) as error:
         yield Finding(True, f"the events cannot be priced: {error}")
         return

@@ -93,7 +93,16 @@ def read(text: str) -> tuple[PrivacyStatement, bool]:
     except StatementError:
         raise
     # A stranger's file may be wrong in any way; each is a malformed statement and never a traceback.
-    except (FairveilError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
+    except (
+        FairveilError,
+        TypeError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise _malformed("a well-formed statement", "privacy statement", str(error)) from error
 
 
