@@ -1,1 +1,21 @@
-"""Room."""
+"""Ring 1: what comes out. Models that predict, explain their randomness, and are saved without pickle."""
+
+from . import files, folders
+from .files import load, save
+from .linear import AffineMap, LinearModel
+from .mixture import DerandomisedModel, MixtureModel
+from .model import Model, Parts, RandomState
+
+__all__ = [
+    "AffineMap",
+    "DerandomisedModel",
+    "LinearModel",
+    "MixtureModel",
+    "Model",
+    "Parts",
+    "RandomState",
+    "files",
+    "folders",
+    "load",
+    "save",
+]

@@ -1,0 +1,176 @@
+"""Linear models of coded rows: logistic with two classes, softmax with more."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..facts import RowBlock, RowLayout
+from .model import Codes, Floats, Model, Parts, RandomState, fixed_array, known_classes, one_hot
+
+BLOCK = 8192  # rows at a time: one block of scores stays in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class AffineMap:
+    """How an encoder scales numbers: encoded = scale x input + shift, inside the bounds to which it clips."""
+
+    scale: Floats
+    shift: Floats
+
+    def __post_init__(self) -> None:
+        scale = np.atleast_1d(np.asarray(self.scale, dtype=np.float64))
+        object.__setattr__(self, "scale", fixed_array(scale, (scale.size,), "scale"))
+        object.__setattr__(self, "shift", fixed_array(np.atleast_1d(self.shift), (scale.size,), "shift"))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class LinearModel(Model):
+    """score = intercept + sum of number x weight + sum over category columns of weight[offset + code].
+
+    `weights` (outputs, width), `intercept` (outputs,): one output with two classes (the score of the second against the
+    first's 0), else one a class. Width is numbers + all category codes, in the order of `RowLayout`. Category columns are
+    looked up, never made one-hot. A row's score is one fixed sequence of operations: the same bits alone, in any block, dense
+    or sparse.
+
+    >>> model = LinearModel([[2.0, -1.0, 1.0]], [0.5], classes=("no", "yes"), layout=RowLayout(1, (2,)))
+    >>> rows = RowBlock(numbers=np.array([[1.0, -1.0]]), codes=np.array([[0, 1]]))
+    >>> model.decision_scores(rows).tolist()
+    [[1.5], [-0.5]]
+    >>> model.predict(rows).tolist()
+    ['yes', 'no']
+    """
+
+    kind: ClassVar[str] = "linear"
+    weights: Floats
+    intercept: Floats
+    numbers: int
+    code_sizes: tuple[int, ...]
+    _classes: tuple[Hashable, ...]
+
+    def __init__(self, weights: Any, intercept: Any, *, classes: Sequence[Hashable], layout: RowLayout) -> None:
+        store = object.__setattr__
+        store(self, "_classes", known_classes(classes))
+        outputs = 1 if len(self._classes) == 2 else len(self._classes)
+        store(self, "numbers", _checks.whole(numbers=layout.numbers))
+        store(self, "code_sizes", tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
+        width = self.numbers + sum(self.code_sizes)
+        store(self, "weights", fixed_array(np.atleast_2d(weights), (outputs, width), "weights"))
+        store(self, "intercept", fixed_array(np.atleast_1d(intercept), (outputs,), "intercept"))
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The classes, in the order of their codes."""
+        return self._classes
+
+    @property
+    def is_randomised(self) -> bool:
+        """A linear model decides by its score alone."""
+        return False
+
+    def decision_scores(self, rows: Any) -> Floats:
+        """(rows, outputs)."""
+        block = self._block(rows)
+        scores = np.empty((block.rows, len(self.intercept)))
+        for start in range(0, block.rows, BLOCK):
+            scores[start : start + BLOCK] = self._scores(block, slice(start, start + BLOCK))
+        if not np.isfinite(scores).all():
+            remedy = "Encode missing and unbounded values by a schema."
+            raise InputError(complaint(expected="finite numbers", of="rows", got="a score that is none", remedy=remedy))
+        return scores
+
+    def predict_proba(self, rows: Any, temperature: float = 1.0) -> Floats:
+        """softmax(scores / temperature), with two classes the logistic function; near temperature 0 the decision."""
+        scores = self.decision_scores(rows) / _checks.positive(temperature=temperature)
+        if len(self._classes) == 2:
+            scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+    def decision_proba(self, rows: Any) -> Floats:
+        """One for the class decided on, zero for the others."""
+        return one_hot(self.predict_codes(rows), len(self._classes))
+
+    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+        """The class with the largest score; ties go to the first. With two classes: the second where its score is above 0."""
+        scores = self.decision_scores(rows)
+        return (scores[:, 0] > 0).astype(np.intp) if len(self._classes) == 2 else scores.argmax(axis=1)
+
+    def in_input_units(self, affine: AffineMap) -> tuple[Floats, Floats]:
+        """(coefficients, intercept) for unencoded numbers: w (a x + b) = (w a) x + w b. Category weights stay as they are."""
+        if affine.scale.size != self.numbers:
+            expected = f"a scale and a shift for each of {self.numbers} numbers"
+            remedy = "Pass the map of the encoder that made the rows."
+            raise InputError(complaint(expected=expected, of="affine", got=affine.scale.size, remedy=remedy))
+        coefficients = np.array(self.weights)
+        coefficients[:, : self.numbers] *= affine.scale
+        return coefficients, np.asarray(self.intercept + self.weights[:, : self.numbers] @ affine.shift)
+
+    def to_parts(self) -> Parts:
+        """The layout and the classes as values, weights and intercept as arrays."""
+        values = {"classes": list(self._classes), "numbers": self.numbers, "code_sizes": list(self.code_sizes)}
+        return Parts(self.kind, values, {"weights": self.weights, "intercept": self.intercept})
+
+    @staticmethod
+    def from_parts(parts: Parts) -> LinearModel:
+        """The inverse of `to_parts`."""
+        layout = RowLayout(parts.values["numbers"], tuple(parts.values["code_sizes"]))
+        weights, intercept = parts.arrays["weights"], parts.arrays["intercept"]
+        return LinearModel(weights, intercept, classes=parts.values["classes"], layout=layout)
+
+    def _scores(self, block: RowBlock, run: slice) -> Floats:
+        """Additions in one order: 0, numbers from first to last, codes from first to last, intercept."""
+        codes = block.codes[:, run]
+        if _is_sparse(block.numbers):
+            scores = np.ascontiguousarray(np.asarray(block.numbers[run] @ self.weights[:, : self.numbers].T).T)
+        else:
+            scores = np.zeros((len(self.intercept), codes.shape[1]))
+            for j in range(self.numbers):
+                scores += self.weights[:, j, np.newaxis] * block.numbers[j, run].astype(np.float64)
+        offset = self.numbers
+        for line, size in zip(codes, self.code_sizes, strict=True):
+            scores += self.weights[:, offset : offset + size][:, line]
+            offset += size
+        return (scores + self.intercept[:, np.newaxis]).T
+
+    def _block(self, rows: Any) -> RowBlock:
+        block = rows if isinstance(rows, RowBlock) else _as_block(rows)
+        numbers = block.numbers.shape[1] if _is_sparse(block.numbers) else block.numbers.shape[0]
+        if numbers != self.numbers or len(block.codes) != len(self.code_sizes):
+            expected = f"{self.numbers} numbers and {len(self.code_sizes)} category columns"
+            got = f"{numbers} and {len(block.codes)}"
+            raise InputError(complaint(expected=expected, of="rows", got=got, remedy="Encode rows as those of the fit were."))
+        for j, (line, size) in enumerate(zip(block.codes, self.code_sizes, strict=True)):
+            if line.size and (int(line.max()) >= size or int(line.min()) < 0):
+                expected = f"codes from 0 to {size - 1}"
+                got, remedy = "a code outside", "Encode rows by the schema of the fit."
+                raise InputError(complaint(expected=expected, of=f"category column {j}", got=got, remedy=remedy))
+        return block
+
+
+def _as_block(rows: Any) -> RowBlock:
+    if _is_sparse(rows):
+        numbers = rows.tocsr().astype(np.float64)
+        if not numbers.has_sorted_indices:
+            numbers = numbers.sorted_indices()
+        return RowBlock(numbers, _no_codes(numbers.shape[0]))
+    array = np.asarray(rows)
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        got, remedy = f"{array.dtype} of shape {array.shape}", "Encode the rows first."
+        raise InputError(complaint(expected="numbers of shape (rows, numbers)", of="rows", got=got, remedy=remedy))
+    return RowBlock(array.T, _no_codes(array.shape[0]))
+
+
+def _is_sparse(array: Any) -> bool:
+    return bool(sparse.issparse(array))
+
+
+def _no_codes(rows: int) -> npt.NDArray[np.integer]:
+    return np.zeros((0, rows), dtype=np.uint8)

@@ -1,0 +1,117 @@
+"""What a model is: classes, probabilities, decisions; and its parts, from which a file is made."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, complaint
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+RandomState = np.random.Generator | int | None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A model taken apart: its `kind`, JSON `values`, named `arrays`, and the parts of the models that it is made of."""
+
+    kind: str
+    values: Mapping[str, Any]
+    arrays: Mapping[str, npt.NDArray[Any]]
+    models: tuple[Parts, ...] = ()
+
+
+class Model(ABC):
+    """A rule that gives coded rows a class, perhaps by chance. Fields are public: a model may be printed.
+
+    `rows` is a `RowBlock`, or a dense or scipy-sparse array (rows, numbers) where there are no category codes.
+    """
+
+    kind: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def classes(self) -> tuple[Hashable, ...]:
+        """The classes, in the order of their codes."""
+
+    @property
+    @abstractmethod
+    def is_randomised(self) -> bool:
+        """Whether one row may be given different classes."""
+
+    @abstractmethod
+    def predict_proba(self, rows: Any) -> Floats:
+        """The probability that the model gives each class, (rows, classes)."""
+
+    @abstractmethod
+    def decision_proba(self, rows: Any) -> Floats:
+        """The law of `predict_codes`, (rows, classes): zeros and ones when the model is deterministic."""
+
+    @abstractmethod
+    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+        """Each row's class code. `random_state` (a generator, a seed, or None: fresh) matters to randomised models only."""
+
+    @abstractmethod
+    def to_parts(self) -> Parts:
+        """Everything there is to save."""
+
+    def predict(self, rows: Any, random_state: RandomState = None) -> npt.NDArray[Any]:
+        """The class of each row, as given in `classes`."""
+        values = np.empty(len(self.classes), dtype=object)
+        values[:] = self.classes
+        kinds = {type(value) for value in self.classes}
+        return (np.array(self.classes) if len(kinds) == 1 else values)[self.predict_codes(rows, random_state)]
+
+
+def known_classes(classes: Sequence[Hashable]) -> tuple[Hashable, ...]:
+    """At least two distinct classes that JSON can hold (texts, numbers, booleans), NumPy scalars as plain values."""
+    listed = tuple(value.item() if isinstance(value, np.generic) else value for value in classes)
+    plain = all(isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)) for value in listed)
+    if not plain or len(listed) < 2 or len(set(listed)) != len(listed):
+        expected = "at least two distinct texts, numbers or booleans"
+        raise InputError(complaint(expected=expected, of="classes", got=classes, remedy="Pass classes=(0, 1), say."))
+    return listed
+
+
+def fixed_array(values: Any, shape: tuple[int, ...], of: str) -> Floats:
+    """A read-only float64 copy of finite numbers of this shape."""
+    array = np.array(values, dtype=np.float64, order="C")
+    if array.shape != shape or not np.isfinite(array).all():
+        got = f"an array of shape {array.shape}" if array.shape != shape else "a number that is not finite"
+        remedy = "Pass weights that fit the rows' layout."
+        raise InputError(complaint(expected=f"finite numbers of shape {shape}", of=of, got=got, remedy=remedy))
+    array.setflags(write=False)
+    return array
+
+
+def generator(random_state: RandomState) -> np.random.Generator:
+    """A generator as it is, a seeded one from a whole number, a fresh one from None. For predictions only, never for noise."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0
+    if random_state is not None and not whole:
+        expected = "a numpy Generator, a whole number of at least 0, or None"
+        remedy = "Pass random_state=0, say."
+        raise InputError(complaint(expected=expected, of="random_state", got=random_state, remedy=remedy))
+    return np.random.default_rng(random_state)
+
+
+def draw_codes(law: Floats, random_state: RandomState) -> Codes:
+    """One class code a row from its law, independently; a class of probability 0 is never drawn."""
+    ends = np.cumsum(law, axis=1)
+    drawn = (generator(random_state).random(len(law))[:, np.newaxis] >= ends[:, :-1]).sum(axis=1)
+    # The last end may round to less than 1: what lies above it belongs to the last class that has any probability.
+    last = law.shape[1] - 1 - np.argmax(law[:, ::-1] > 0, axis=1)
+    return np.asarray(np.minimum(drawn, last), dtype=np.intp)
+
+
+def one_hot(codes: Codes, classes: int) -> Floats:
+    """A law that puts everything on one class."""
+    return np.asarray((codes[:, np.newaxis] == np.arange(classes)).astype(np.float64))
