@@ -230,4 +230,4 @@ def _complement(rate: Estimate) -> Estimate:
 def _percent(rate: Estimate) -> str:
     if math.isnan(rate.value):
         return "-"
-    return f"{100 * rate.value:.1f}% ({100 * rate.low:.3g}-{100 * rate.high:.3g})"
+    return f"{100 * rate.value:.1f}% ({100 * rate.low:.1f}-{100 * rate.high:.1f})"
