@@ -1,0 +1,149 @@
+"""Models made elsewhere, scored inside the room: questions about what they would decide for the rows.
+
+Guarantees (tests/curator/test_curator_attached.py):
+1. Predictions stay with the rows; an attached model is a handle without any.
+2. A row's predictions are a point of the simplex (or its shrinking), so a histogram of them has the bound of any histogram.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from ..facts import Cells, RowLayout
+from ..privacy import sensitivity
+from ..privacy.sensitivity import Bound
+from .questions import OwnJob, Scale, cell_count, gridded
+from .row_function import RowFunction
+from .rows import Block, Rows
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Attached:
+    """A handle on a model whose predictions for the rows the curator keeps. `Curator.attach` makes it."""
+
+    __slots__ = ("_predictions", "classes", "columns_read", "title", "troubles")
+
+    def __init__(self, function: Callable[[Block], Any], rows: Rows, columns_read: frozenset[str], title: str) -> None:
+        self.classes = len(rows.layout.classes or ())
+        self.title = title
+        self.columns_read = columns_read
+        asked = RowFunction(function=self._as_rows(function), width=self.classes, clip=1.0, columns_read=columns_read)
+        self._predictions = [_onto_simplex(asked.bounded(block, 1)) for block in rows.blocks()]
+        self.troubles = asked.troubles
+
+    def _as_rows(self, function: Callable[[Block], Any]) -> Callable[[Block], Floats]:
+        def rows(block: Block) -> Floats:
+            out = np.asarray(function(block))
+            return np.asarray(np.eye(self.classes)[out] if out.ndim == 1 else out, np.float64)
+
+        return rows
+
+    def of(self, block: Block, a: int, b: int) -> Floats:
+        """Predictions of rows a to b of a block, (rows, classes)."""
+        whole = self._predictions[block.number]
+        return whole[a:b] if block.chosen is None else whole[block.chosen[a:b]]
+
+
+def _onto_simplex(predictions: Floats) -> Floats:
+    """Nonnegative rows whose sum is at most 1."""
+    p = np.maximum(predictions, 0.0)
+    return np.asarray(p / np.maximum(1.0, p.sum(axis=1, keepdims=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class AttachedHistogram(OwnJob):
+    """How an attached model's predictions fall in each cell (and label): shape (cells[, labels], classes)."""
+
+    name: ClassVar[str] = "histogram of an attached model"
+    attached: Attached
+    cells: Cells | None = None
+    by_label: bool = False
+
+    @property
+    def reads(self) -> frozenset[str]:
+        read = super().reads | self.attached.columns_read
+        return (read | {"label"}) if self.by_label else read
+
+    @property
+    def within(self) -> float:
+        return math.sqrt(2)
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        labels = (self.attached.classes,) if self.by_label else ()
+        return (cell_count(self.cells), *labels, self.attached.classes)
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        bound = sensitivity.of_histogram(cap or 1.0, self.per_row, order)
+        return gridded(bound, self.per_row * self.attached.classes)
+
+    def job(self, scale: Scale, layout: RowLayout) -> Callable[[Block, int, int], tuple[Ints, ...]]:
+        """Scatter predictions by cell."""
+        labels = self.attached.classes if self.by_label else 1
+
+        def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
+            values = self.attached.of(block, a, b)
+            return (_scatter(self.cells, block, a, b, values, labels, scale),)
+
+        return job
+
+
+@dataclass(frozen=True, eq=False)
+class AttachedLosses(OwnJob):
+    """The sum of an attached model's losses in each cell: shape (cells,). Zero-one: 1 - p(label); log: -log p(label), cut."""
+
+    name: ClassVar[str] = "losses of an attached model"
+    columns: ClassVar[frozenset[str]] = frozenset({"features", "label"})
+    attached: Attached
+    cells: Cells | None = None
+    loss: str = "zero-one"
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        _checks.one_of(("zero-one", "log"), loss=self.loss)
+        _checks.positive(clip=self.clip)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return super().reads | self.attached.columns_read
+
+    @property
+    def within(self) -> float:
+        return 1.0
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        return (cell_count(self.cells),)
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        bound = sensitivity.of_histogram((cap or 1.0) * self.clip, self.per_row, order)
+        bound = Bound(bound.norm, bound.norm, order) if self.cells is None else bound
+        return gridded(bound, self.per_row)
+
+    def job(self, scale: Scale, layout: RowLayout) -> Callable[[Block, int, int], tuple[Ints, ...]]:
+        """Scatter losses by cell."""
+
+        def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
+            p = self.attached.of(block, a, b)[np.arange(b - a), block.labels[a:b]]
+            with np.errstate(divide="ignore"):
+                values = 1.0 - p if self.loss == "zero-one" else -np.log(p)
+            values = np.minimum(values, self.clip)[:, np.newaxis]
+            return (_scatter(self.cells, block, a, b, values, 1, scale)[:, 0],)
+
+        return job
+
+
+def _scatter(cells: Cells | None, block: Block, a: int, b: int, values: Floats, labels: int, scale: Scale) -> Ints:
+    weights = block.weights[a:b, np.newaxis] if len(block.weights) else 1.0
+    integers = np.rint(values * weights * math.ldexp(1.0, scale.exponent)).astype(np.int64)
+    out = np.zeros((cell_count(cells) * labels, values.shape[1]), np.int64)
+    for line in block.cells(cells):
+        np.add.at(out, line[a:b].astype(np.int64) * labels + (block.labels[a:b] if labels > 1 else 0), integers)
+    return out

@@ -1,0 +1,366 @@
+"""The curator: holds the rows, answers bounded questions with noise, and writes down what each answer cost.
+
+Guarantees (tests/curator/test_curator_*.py):
+1. Nothing that depends on a protected value leaves except through `answer` and `choose`, each with its event in the log.
+2. One call of `answer` is one joint release on one batch, and one event.
+3. Every coordinate of every answer gets noise of its own, from a stream named by the number of the release.
+4. An answer that the promise, or the plan, has no room for is refused before the rows are read.
+5. The entry is in the log before the answer is handed out; a run broken off half way leaves a log of what was released.
+6. The realised size of a Poisson batch is neither used nor released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from ..errors import BudgetError, InputError, PrivacyError, complaint
+from ..facts import Cells
+from ..privacy.accounting import price
+from ..privacy.events import Event, Exponential, NonPrivate, NoOp, compose
+from ..privacy.filters import Filter
+from ..privacy.noise import NoiseSource
+from ..privacy.promise import Promise
+from ..privacy.statement import READ_FROM_DATA, PrivacyStatement, PublicFact, StatedBound
+from . import choice, noising, pricing, public_scale
+from .attached import Attached
+from .log import Entry, Log, spelled_out
+from .pricing import Ask
+from .questions import FeatureSums, GradientSum, GramMatrices, GroupLosses, Question, RowCount, Scale
+from .row_function import RowFunction
+from .rows import Block, Rows
+from .sampling import FULL, Batch, Poisson
+from .totals import totals
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Curator:
+    """The only holder of rows.
+
+    `promise`: what answers may cost in total. `plan`: the events of the whole run, fixed beforehand and priced now; answers
+    must follow it. Without a plan answers may be chosen as you go; `cap`, a filter, holds them (PRIVACY T10).
+    `noise`: a source, or one source a model for questions about many models side by side (each model then gets the noise
+    that it would get alone). `public_rows`: the number to divide by, where the true one is private. `threads`: a knob of
+    speed only. `journal`: called with each log entry before its answer is handed out.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        promise: Promise,
+        *,
+        plan: Iterable[Event] | None = None,
+        cap: Filter | None = None,
+        noise: NoiseSource | Sequence[NoiseSource] | None = None,
+        public_rows: int | None = None,
+        facts: Iterable[PublicFact] = (),
+        threads: int | None = None,
+        journal: Callable[[Entry], None] | None = None,
+    ) -> None:
+        self.promise = promise
+        self.layout = rows.layout
+        self.log = Log(journal)
+        self._rows = rows
+        self._threads = None if threads is None else _checks.whole(at_least=1, threads=threads)
+        given = NoiseSource.secure() if noise is None else noise
+        self._sources: tuple[NoiseSource, ...] = (given,) if isinstance(given, NoiseSource) else tuple(given)
+        self._releases = 0
+        self._facts = (*facts, *(PublicFact(name, "as found in the arrays", READ_FROM_DATA) for name in rows.read_from_data))
+        self._bounds: dict[str, StatedBound] = {}
+        self._troubles: list[list[str]] = []
+        self._trusted = False
+        self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
+        self._plan = None if plan is None else compose(plan)
+        self._room = cap
+        self._expected: Iterator[Event] | None = None
+        if rows.weighted and math.isinf(rows.max_sample_weight) and promise.is_private:
+            raise PrivacyError(
+                complaint(
+                    expected="a finite max_sample_weight",
+                    of="rows",
+                    got=math.inf,
+                    remedy="The largest weight multiplies every sensitivity: cap it at 1.0, say.",
+                )
+            )
+        self._open_budget()
+
+    def _open_budget(self) -> None:
+        if not self.promise.is_private:
+            return
+        if self._plan is None:
+            self._room = self._room or Filter.create(self.promise, "renyi" if self.promise.delta > 0 else "pure")
+            return
+        cost = price(self._plan, self.promise.delta, self.promise.neighbours).epsilon
+        if cost > self.promise.epsilon * (1 + 1e-12):
+            raise BudgetError(
+                complaint(
+                    expected=f"a plan that costs at most epsilon={self.promise.epsilon:g}",
+                    of="plan",
+                    got=f"epsilon={cost:g} at delta={self.promise.delta:g}",
+                    remedy="Calibrate the plan to the promise: fairveil.privacy.calibrate.",
+                )
+            )
+        self._expected = spelled_out(self._plan)
+
+    # -- what is public ----------------------------------------------------------------------------------------------------
+
+    @property
+    def public_rows(self) -> int:
+        """The number of rows that averages divide by: the true one where it is public, else the one given or bought."""
+        if self._public_rows is not None:
+            return self._public_rows
+        if self.promise.rows_are_public or not self.promise.is_private:
+            return self._rows.exact_count
+        raise PrivacyError(
+            complaint(
+                expected="a public number of rows",
+                of="public_rows",
+                got=None,
+                remedy="Under add-remove it is private: pass public_rows=, or buy_rows(multiplier) first.",
+            )
+        )
+
+    def buy_rows(self, multiplier: float) -> int:
+        """One noisy count of the rows, at least 1, kept as `public_rows`."""
+        ((count,),) = self.answer([(RowCount(), multiplier)], purpose="number of rows")
+        self._public_rows = max(1, round(float(count)))
+        return self._public_rows
+
+    def cells(self, mode: str = "product", names: Sequence[str] | None = None) -> Cells:
+        """The cells of the rows' sensitive columns: public values only."""
+        return self._rows.cells(mode, names)
+
+    def describe(self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL) -> Event:
+        """The event that `answer` would log, for plans."""
+        return pricing.describe(asks, self.layout, self.promise, batch, self._cap)
+
+    # -- answers -----------------------------------------------------------------------------------------------------------
+
+    def answer(self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = "") -> list[Floats]:
+        """One joint noisy answer: an array a question, with a leading model axis where the question has many models.
+
+        Questions that do not read what is protected are answered exactly, for free, whatever their multiplier.
+        """
+        wanted = pricing.as_asks(asks)
+        if not self.promise.is_private:
+            wanted, batch = [replace(ask, question=_unclipped(ask.question)) for ask in wanted], FULL
+        for ask in wanted:
+            self._check_shape(ask)
+        event = self.describe(wanted, batch)
+        self._reserve(event)
+        number = self._next()
+        jobs = [job for i, ask in enumerate(wanted) for job in self._jobs(i, ask)]
+        chosen = list(self._chosen(batch, number)) if isinstance(batch, Poisson) else self._rows.blocks()
+        sums = totals([(ask.question, scale) for _, ask, scale in jobs], self._rows, chosen, self._threads)
+        answers: list[Floats] = [np.zeros(0)] * len(wanted)
+        for (i, ask, scale), total in zip(jobs, sums, strict=True):
+            values = self._noised(ask, scale, total, batch, number, i)
+            answers[i] = values if answers[i].size == 0 else answers[i] + values
+        out = [a if _many(ask.question) else a[0] for a, ask in zip(answers, wanted, strict=True)]
+        self._release(Entry(number, event, tuple(ask.question.name for ask in wanted), _words(batch), purpose))
+        return out
+
+    def choose(
+        self, question: GroupLosses, epsilon: float, *, cell_weights: Sequence[float] | None = None, purpose: str = ""
+    ) -> int:
+        """The exponential mechanism over the question's models: small sums of cell_weights x losses are likely (PRIVACY 3.2).
+
+        See `choice` for how far one person moves the scores. Exact: no sampling error. Returns the chosen model's index.
+        """
+        epsilon = _checks.positive(epsilon=epsilon, allow_inf=True)
+        ask = Ask(question, 1.0)
+        self._check_shape(ask)
+        count = question.shape(self.layout)[0]
+        weights = choice.dyadic(np.ones(count) if cell_weights is None else np.asarray(cell_weights, np.float64), count)
+        free = pricing.is_free(question, self.promise) or not self.promise.is_private
+        if math.isinf(epsilon) and not free:
+            way_out = "Only a promise of epsilon=inf chooses exactly."
+            raise PrivacyError(complaint(expected="a finite epsilon", of="choose", got=epsilon, remedy=way_out))
+        event: Event = Exponential(epsilon) if not free else NoOp() if self.promise.is_private else NonPrivate()
+        self._reserve(event)
+        number = self._next()
+        scale = self._scale(ask)
+        (sums,) = totals([(question, scale)], self._rows, self._rows.blocks(), self._threads)
+        reach = choice.reach(weights, scale, question, self.promise)
+        scores, steps = choice.scores(sums, weights, reach)
+        if free:
+            index = int(np.argmin(scores))
+        else:
+            index = self._sources[0].stream("noise", number, 0).choose(scores, choice.rate(epsilon, steps))
+        self._release(Entry(number, event, (f"choice by {question.name}",), "all rows", purpose))
+        return index
+
+    def attach(
+        self,
+        model: Callable[[Block], Any],
+        *,
+        columns_read: Iterable[str] = ("features",),
+        title: str = "a model made elsewhere",
+    ) -> Attached:
+        """Score the rows with a model made elsewhere, inside: a handle to ask `AttachedHistogram` and `AttachedLosses` about.
+
+        `model(block)` returns class codes (rows,) or probabilities (rows, classes). It is user code and trusted as such.
+        """
+        self._trusted = True
+        attached = Attached(model, self._rows, frozenset(columns_read), title)
+        self._troubles.append(attached.troubles)
+        return attached
+
+    def trouble(self) -> tuple[str, ...]:
+        """What went wrong inside user code. For the data holder, after the fit: it may depend on private rows."""
+        return tuple(text for texts in self._troubles for text in dict.fromkeys(texts))
+
+    def finish(self) -> Event:
+        """The whole log as one event; with a plan, an error unless all of it was done."""
+        if self._plan is not None and self.promise.is_private:
+            self.log.reconcile([self._plan])
+        return compose(self.log.events)
+
+    def statement(
+        self, *, not_covered: Iterable[str] = (), tuning: str | None = None, earlier_releases: str | None = None
+    ) -> PrivacyStatement:
+        """What was released so far, at what price, under which promise."""
+        secure = all(source.is_secure for source in self._sources)
+        return PrivacyStatement.of(
+            self.promise,
+            self.log.events,
+            plan=None if self._plan is None or not self.promise.is_private else [self._plan],
+            facts=self._facts,
+            bounds=self._bounds.values(),
+            not_covered=not_covered,
+            tuning=tuning,
+            earlier_releases=earlier_releases,
+            noise="secure" if secure else "seeded",
+            user_code="trusted" if self._trusted else "none",
+        )
+
+    # -- inside ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _public(self) -> bool:
+        return self.promise.protects == "sensitive_features" or not self.promise.is_private
+
+    @property
+    def _cap(self) -> float | None:
+        return self._rows.max_sample_weight if self._rows.weighted else None
+
+    def _scale(self, ask: Ask) -> Scale:
+        question = ask.question
+        if self._public and public_scale.needs_rows(question):
+            scale = public_scale.of(question, self._rows, ask.order)
+            reason = "largest over the public rows and all listed groups"
+        else:
+            scale = question.scale(self.layout, self._cap, ask.order)
+            reason = "from the question's own clip"
+        if not pricing.is_free(question, self.promise):
+            moved = scale.bound.sensitivity(self.promise.neighbours)
+            self._bounds[question.name] = StatedBound(question.name, f"L{ask.order}", moved, reason)
+        return scale
+
+    def _jobs(self, i: int, ask: Ask) -> list[tuple[int, Ask, Scale]]:
+        """What is to be totalled for an ask. With public rows a gradient's loss part is exact, and only its costs get noise."""
+        question = ask.question
+        if isinstance(question, RowFunction):
+            self._trusted = True
+            self._troubles.append(question.troubles)
+            if not self.promise.is_private:
+                return [(i, wide := replace(ask, question=question.unclipped(self._rows)), self._scale(wide))]
+        public = self.promise.protects == "sensitive_features"
+        if public and isinstance(question, GradientSum):
+            question = replace(question, clip=None)
+            ask = replace(ask, question=question)
+            if "sensitive" in question.reads and question.loss != "none":
+                loss = Ask(replace(question, cells=None, cell_costs=None), 0.0)
+                costs = replace(ask, question=replace(question, loss="none"))
+                return [(i, costs, self._scale(costs)), (i, loss, self._scale(loss))]
+        return [(i, ask, self._scale(ask))]
+
+    def _check_shape(self, ask: Ask) -> None:
+        shape = ask.question.shape(self.layout)
+        vector = ask.by_cell
+        if vector is not None and len(vector) != shape[0]:
+            raise InputError(
+                complaint(
+                    expected=f"{shape[0]} multipliers, one a cell", of="multiplier", got=len(vector), remedy="Count the cells."
+                )
+            )
+        if len(self._sources) > 1 and ask.question.models not in (1, len(self._sources)):
+            raise InputError(
+                complaint(
+                    expected=f"questions about {len(self._sources)} models, as many as there are noise sources",
+                    of="answer",
+                    got=ask.question.models,
+                    remedy="Give one noise source a model, or one for all.",
+                )
+            )
+
+    def _reserve(self, event: Event) -> None:
+        """Refuse what there is no room for, before the rows are read."""
+        if not self.promise.is_private or isinstance(event, NoOp):
+            return
+        if self._expected is not None:
+            for part in spelled_out(event):
+                due = next(self._expected, None)
+                if due != part:
+                    raise PrivacyError(
+                        complaint(
+                            expected=f"the plan's next event, {due}"
+                            if due is not None
+                            else "no more answers: the plan is done",
+                            of="answer",
+                            got=part,
+                            remedy="A plan is fixed before data are touched; leave plan=None to choose as you go.",
+                        )
+                    )
+        if self._room is not None:
+            self._room = self._room.add(event)
+
+    def _next(self) -> int:
+        """The number of the next release; one that fails half way keeps its number, and its streams are not used again."""
+        self._releases += 1
+        return self._releases - 1
+
+    def _chosen(self, batch: Poisson, number: int) -> Iterator[Block]:
+        """A Poisson batch; many models share it, so it comes from the first source."""
+        stream = self._sources[0].stream("sampling", number)
+        yield from self._rows.batch(stream.poisson_batch(self._rows.exact_count, batch.rate))
+
+    def _noised(self, ask: Ask, scale: Scale, total: Ints, batch: Batch, number: int, i: int) -> Floats:
+        """total + noise, added as integers, in the units of the question."""
+        moves = not pricing.is_free(ask.question, self.promise) and scale.bound.sensitivity(self.promise.neighbours) > 0
+        if self.promise.is_private and moves:
+            total = total.copy()
+            for m in range(len(total)):
+                source = self._sources[m if len(self._sources) > 1 else 0]
+                path = (number, i) if len(self._sources) > 1 or len(total) == 1 else (number, i, m)
+                size = pricing.noise_scale(ask, scale, self.promise, batch, total.shape[1:])
+                total[m] += noising.draw(ask, size, total.shape[1:], source.stream("noise", *path))
+        return np.asarray(total * scale.unit)
+
+    def _release(self, entry: Entry) -> None:
+        if not isinstance(entry.event, NoOp):
+            self.log.append(entry)
+
+
+def _words(batch: Batch) -> str:
+    return f"a Poisson batch of rate {batch.rate:g}" if isinstance(batch, Poisson) else "all rows"
+
+
+def _many(question: Question) -> bool:
+    model = getattr(question, "model", None)
+    return model is not None and model.many
+
+
+def _unclipped(question: Question) -> Question:
+    """Without privacy nothing is clipped; a loss in [0, 1] has nothing to clip."""
+    if isinstance(question, GradientSum | FeatureSums | GramMatrices | GroupLosses):
+        return replace(question, clip=None)
+    return question

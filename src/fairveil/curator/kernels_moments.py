@@ -1,0 +1,200 @@
+"""Passes that need no model, and the losses of several-class ones: counts, feature sums, Gram matrices, class losses.
+
+The same rules as in `kernels`: one fixed sequence of operations a row, contributions rounded to the grid, integer sums.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .kernels import (
+    MAGIC,
+    MAGIC_BITS,
+    TILE,
+    ZERO_ONE_LOSS,
+    cell_index_into,
+    jit,
+    log_into,
+    scores_into,
+    softmax_into,
+)
+
+
+@jit
+def count(labels: Any, cells: Any, weights: Any, start: int, stop: int, n_labels: int, scale: float, out: Any) -> None:
+    """out[cell x labels] += round(weight x scale)."""
+    index = np.empty(TILE, np.int64)
+    for lo in range(start, stop, TILE):
+        m = min(TILE, stop - lo)
+        for line in range(cells.shape[0]):
+            cell_index_into(cells, line, labels, n_labels, lo, m, index)
+            for t in range(m):
+                w = weights[lo + t] if weights.shape[0] > 0 else 1.0
+                out[index[t]] += np.int64(np.rint(w * scale))
+
+
+@jit
+def row_into(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, i: int, where: Any, value: Any) -> int:
+    """The nonzero coordinates of (1, row i), in order: places into `where`, values into `value`; returns how many."""
+    where[0] = 0
+    value[0] = 1.0
+    n = 1
+    if indptr.shape[0] > 0:
+        for e in range(indptr[i], indptr[i + 1]):
+            where[n] = 1 + indices[e]
+            value[n] = np.float64(numbers[0, e])
+            n += 1
+    else:
+        for j in range(numbers.shape[0]):
+            where[n] = 1 + j
+            value[n] = np.float64(numbers[j, i])
+            n += 1
+    for c in range(codes.shape[0]):
+        where[n] = offsets[c] + codes[c, i]
+        value[n] = 1.0
+        n += 1
+    return n
+
+
+@jit
+def project(value: Any, n: int, clip: float) -> None:
+    """The first n values onto the ball of radius `clip`; to zero where they are not finite."""
+    s2 = 0.0
+    for a in range(n):
+        s2 = s2 + value[a] * value[a]
+    size = np.sqrt(s2)
+    if size <= clip:
+        return
+    factor = clip / size if size < np.inf else 0.0
+    for a in range(n):
+        v = value[a] * factor
+        value[a] = v if abs(v) < np.inf else 0.0
+
+
+@jit
+def feature_sums(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    longest: int,
+    n_labels: int,
+    clip: float,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell x labels, coordinate] += round(weight x clipped (1, row) x scale)."""
+    where = np.empty(longest, np.int64)
+    value = np.empty(longest)
+    for i in range(start, stop):
+        n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
+        project(value, n, clip)
+        weight = (weights[i] if weights.shape[0] > 0 else 1.0) * scale
+        for line in range(cells.shape[0]):
+            index = np.int64(cells[line, i])
+            if n_labels > 1:
+                index = index * n_labels + np.int64(labels[i])
+            for a in range(n):
+                out[index, where[a]] += np.int64(np.rint(value[a] * weight))
+
+
+@jit
+def grams(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    longest: int,
+    with_target: bool,
+    clip: float,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell, a, b] += round(weight x r_a r_b x scale) for places a <= b, r = clipped (1, row[, target])."""
+    where = np.empty(longest + 1, np.int64)
+    value = np.empty(longest + 1)
+    work = np.empty(longest + 1)
+    bits = work.view(np.int64)
+    for i in range(start, stop):
+        n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
+        if with_target:
+            where[n] = out.shape[1] - 1
+            value[n] = np.float64(labels[i])
+            n += 1
+        project(value, n, clip)
+        weight = (weights[i] if weights.shape[0] > 0 else 1.0) * scale
+        dense = n - codes.shape[0] - (1 if with_target else 0) if indptr.shape[0] == 0 else 1
+        for line in range(cells.shape[0]):
+            to = out[np.int64(cells[line, i])]
+            for a in range(n):
+                va = value[a] * weight
+                for b in range(a, n):
+                    work[b] = va * value[b] + MAGIC
+                at = to[where[a]]
+                first = a
+                if a < dense:  # these places are consecutive, so this loop runs without look-ups
+                    for b in range(a, dense):
+                        at[b] += bits[b] - MAGIC_BITS
+                    first = dense
+                for b in range(first, n):
+                    at[where[b]] += bits[b] - MAGIC_BITS
+
+
+@jit
+def class_losses(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    coef: Any,
+    start: int,
+    stop: int,
+    loss: int,
+    clip: float,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell] += round(weight x min(loss, clip) x scale) for one softmax model: zero-one or log loss."""
+    K = coef.shape[0]
+    z, p = np.empty((K, TILE)), np.empty((K, TILE))
+    s2, top, total, a, b = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    bits = b.view(np.int64)
+    for lo in range(start, stop, TILE):
+        m = min(TILE, stop - lo)
+        scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
+        if loss == ZERO_ONE_LOSS:
+            for t in range(m):
+                best = 0
+                for k in range(1, K):
+                    best = k if z[k, t] > z[best, t] else best
+                a[t] = 0.0 if best == labels[lo + t] else 1.0
+        else:
+            softmax_into(z, 1.0, p, top, total, a, b, m)
+            log_into(total, a, b, m)
+            for t in range(m):
+                a[t] = a[t] + (top[t] - z[labels[lo + t], t])
+        for t in range(m):
+            y = a[t] if a[t] < clip else clip
+            v = y * (weights[lo + t] if weights.shape[0] > 0 else 1.0) * scale
+            b[t] = (v if 0.0 <= v < np.inf else 0.0) + MAGIC
+        for line in range(cells.shape[0]):
+            for t in range(m):
+                out[np.int64(cells[line, lo + t])] += bits[t] - MAGIC_BITS

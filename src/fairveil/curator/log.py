@@ -1,0 +1,74 @@
+"""What was released, in order: the fact beside the plan's intention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ..errors import PrivacyError, complaint
+from ..privacy.events import Composed, Event, NoOp, Repeated, compose
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One answer: its number, its one event, what was asked, of which rows, and why."""
+
+    number: int
+    event: Event
+    questions: tuple[str, ...]
+    batch: str
+    purpose: str = ""
+
+
+class Log:
+    """An append-only list of entries. `journal` is called with each entry before its answer is handed out."""
+
+    def __init__(self, journal: Callable[[Entry], None] | None = None) -> None:
+        self._entries: list[Entry] = []
+        self._journal = journal
+
+    def append(self, entry: Entry) -> None:
+        """Write an entry down; durably first, if there is a journal."""
+        if self._journal is not None:
+            self._journal(entry)
+        self._entries.append(entry)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries so far."""
+        return tuple(self._entries)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was released so far, one event an answer."""
+        return tuple(entry.event for entry in self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def reconcile(self, plan: Iterable[Event]) -> None:
+        """The log must equal the plan; an error says at which answer they part."""
+        planned = list(spelled_out(compose(plan)))
+        done = list(spelled_out(compose(self.events)))
+        if planned != done:
+            at = next((i for i, (a, b) in enumerate(zip(planned, done, strict=False)) if a != b), min(len(planned), len(done)))
+            raise PrivacyError(
+                complaint(
+                    expected=f"the plan's {len(planned)} events",
+                    of="log",
+                    got=f"{len(done)} events, which part from the plan at number {at}",
+                    remedy="A plan is fixed before data are touched: account for what was done instead.",
+                )
+            )
+
+
+def spelled_out(event: Event) -> Iterator[Event]:
+    """The answers that an event of composition and repetition stands for, one by one. No-ops cost nothing and are left out."""
+    if isinstance(event, Composed):
+        for part in event.events:
+            yield from spelled_out(part)
+    elif isinstance(event, Repeated):
+        for _ in range(event.count):
+            yield from spelled_out(event.event)
+    elif not isinstance(event, NoOp):
+        yield event

@@ -1,0 +1,213 @@
+"""From asks to one event and the scale of its noise: the price and the answer come from the same place.
+
+Guarantees (tests/curator/test_curator_pricing.py):
+1. An event is made of multipliers and public constants only, so `describe` gives before a run what the log holds after it.
+2. The noise of an answer is multiplier x sensitivity under the promise's relation (full batch), or multiplier x largest norm of
+   a row's contribution (Poisson batch, noise that differs by cell), and the event counts it in that same unit.
+3. Multiplier 0 is accepted only for what nobody's privacy depends on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from ..errors import InputError, PrivacyError, complaint
+from ..facts import RowLayout
+from ..privacy.events import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Gaussian,
+    NonPrivate,
+    NoOp,
+    PerCell,
+    PoissonSampled,
+    VisiblySampled,
+    compose,
+)
+from ..privacy.promise import Promise
+from ..privacy.sensitivity import OUTWARDS, Bound
+from .public_scale import needs_rows
+from .questions import Question, Scale
+from .sampling import FULL, Batch, Poisson
+
+Floats = npt.NDArray[np.float64]
+NOISES = ("gaussian", "discrete-gaussian", "discrete-laplace")
+LARGEST_MULTIPLIER = 2.0**18  # beyond, an answer is noise and nothing else; the exact sampler ends at 2^50 grid units
+
+
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """A question and its price: a multiplier, one for all, one a cell (tailored budgets), or one a model (first axis)."""
+
+    question: Question
+    multiplier: Any
+    noise: str = "gaussian"
+
+    def __post_init__(self) -> None:
+        _checks.one_of(NOISES, noise=self.noise)
+        values = np.atleast_1d(np.asarray(self.multiplier, np.float64))
+        zero = bool((values == 0).all())
+        if values.ndim != 1 or not (zero or (values > 0).all()) or not (values <= LARGEST_MULTIPLIER).all():
+            raise InputError(
+                complaint(
+                    expected="0, or numbers above 0 and at most 2^18, one for all or one a cell",
+                    of="multiplier",
+                    got=self.multiplier,
+                    remedy="A multiplier is the noise over the sensitivity; calibrate it to a promise.",
+                )
+            )
+
+    @property
+    def is_exact(self) -> bool:
+        """Multiplier 0: no noise is asked for."""
+        return bool((np.asarray(self.multiplier) == 0).all())
+
+    @property
+    def by_cell(self) -> Floats | None:
+        """The vector of multipliers, when there is one."""
+        values = np.asarray(self.multiplier, np.float64)
+        return values if values.ndim == 1 else None
+
+    @property
+    def order(self) -> int:
+        """The norm that the noise asks for."""
+        return 1 if self.noise == "discrete-laplace" else 2
+
+
+def as_asks(asks: Iterable[Ask | tuple[Question, Any]]) -> list[Ask]:
+    """Asks, from themselves or from pairs (question, multiplier)."""
+    out = [ask if isinstance(ask, Ask) else Ask(*ask) for ask in asks]
+    if not out:
+        raise InputError(complaint(expected="at least one question", of="asks", got=[], remedy="Ask something."))
+    return out
+
+
+def is_free(question: Question, promise: Promise) -> bool:
+    """Whether no neighbour can move the answer: it does not read what is protected."""
+    if promise.protects == "sensitive_features":
+        return "sensitive" not in question.reads
+    return False
+
+
+def describe(
+    asks: Iterable[Ask | tuple[Question, Any]],
+    layout: RowLayout,
+    promise: Promise,
+    batch: Batch = FULL,
+    max_sample_weight: float | None = None,
+) -> Event:
+    """The one event of a joint answer, before any data are touched: for plans that are priced beforehand.
+
+    Where the rows are public and a sensitivity is the largest over them, multipliers say all that an event needs.
+    """
+    if not promise.is_private:
+        return NonPrivate()
+    public = promise.protects == "sensitive_features"
+    parts: list[Event] = []
+    spreads: list[float] = []
+    for ask in as_asks(asks):
+        known = not (public and needs_rows(ask.question))
+        scale = ask.question.scale(layout, max_sample_weight, ask.order) if known else None
+        if is_free(ask.question, promise) or (scale is not None and _never_moves(scale.bound, promise)):
+            continue
+        if ask.is_exact:
+            raise PrivacyError(
+                complaint(
+                    expected="a multiplier above 0",
+                    of=f"the question {ask.question.name!r}",
+                    got=0,
+                    remedy="An exact answer is allowed only to questions that do not read what is protected.",
+                )
+            )
+        part = _noise_event(ask, scale, promise, batch)
+        ratio = 2.0 if scale is None else min(2.0, scale.bound.spread / scale.bound.norm * OUTWARDS)
+        parts.extend([part] * ask.question.models)
+        spreads.extend([ratio] * ask.question.models)
+    if not parts:
+        return NoOp()
+    joint = compose(parts)
+    if not isinstance(batch, Poisson):
+        return joint
+    if promise.protects == "sensitive_features":  # exact public parts of the step may show who was drawn: PRIVACY T4
+        return VisiblySampled(batch.rate, joint)
+    return PoissonSampled(batch.rate, joint, tuple(spreads) if promise.neighbours == "replace-one" else None)
+
+
+def _never_moves(bound: Bound, promise: Promise) -> bool:
+    """True of the number of rows under replace-one: every neighbour gives the same answer."""
+    return promise.neighbours == "replace-one" and bound.spread == 0.0 and promise.protects == "records"
+
+
+def _noise_event(ask: Ask, scale: Scale | None, promise: Promise, batch: Batch) -> Event:
+    vector = ask.by_cell
+    if vector is not None:
+        if ask.noise != "gaussian" or ask.question.per_row != 1 or ask.question.models != 1:
+            raise InputError(
+                complaint(
+                    expected="Gaussian noise, one model, and cells that do not overlap",
+                    of="a multiplier for each cell",
+                    got=f"{ask.noise} noise, {ask.question.models} models, {ask.question.per_row} cells a row",
+                    remedy="Use product groups, or one multiplier for all.",
+                )
+            )
+        within = 0.0 if promise.protects == "sensitive_features" else ask.question.within
+        return PerCell((tuple(vector.tolist()),), (min(2.0, within * (1 + 2.0**-20)) if within else 0.0,))
+    multiplier = float(ask.multiplier)
+    if ask.noise == "discrete-gaussian":
+        return DiscreteGaussian(multiplier)
+    if ask.noise == "discrete-laplace":
+        if isinstance(batch, Poisson):
+            raise InputError(
+                complaint(
+                    expected="Gaussian noise on a Poisson batch",
+                    of="noise",
+                    got=ask.noise,
+                    remedy="At equal cost it has less noise a cell (PRIVACY 7).",
+                )
+            )
+        steps = 1 if scale is None else laplace_steps(ask, scale, promise)
+        return DiscreteLaplace(multiplier, steps)
+    return Gaussian(multiplier)
+
+
+def laplace_steps(ask: Ask, scale: Scale, promise: Promise) -> int:
+    """The L1 sensitivity in grid steps, a whole number: discrete Laplace noise is for counts."""
+    bound = scale.bound
+    steps = bound.norm if promise.neighbours == "add-remove" else bound.spread
+    if scale.exponent != 0 or steps != int(steps):
+        raise InputError(
+            complaint(
+                expected="a question that counts whole rows",
+                of="discrete Laplace noise",
+                got=ask.question.name,
+                remedy="Use noise='gaussian' for sums that are not whole numbers.",
+            )
+        )
+    return int(steps)
+
+
+def noise_scale(ask: Ask, scale: Scale, promise: Promise, batch: Batch, shape: tuple[int, ...]) -> float | Floats:
+    """The standard deviation (or Laplace scale) of the noise of one model's answer, in grid units."""
+    vector = ask.by_cell
+    if vector is not None:
+        if len(vector) != shape[0]:
+            raise InputError(
+                complaint(
+                    expected=f"{shape[0]} multipliers, one a cell", of="multiplier", got=len(vector), remedy="Count the cells."
+                )
+            )
+        grid = np.broadcast_to(vector.reshape(-1, *(1,) * (len(shape) - 1)), shape)
+        return np.asarray(grid * (scale.bound.norm / scale.unit))
+    if ask.noise == "discrete-laplace":
+        return float(ask.multiplier) * laplace_steps(ask, scale, promise)
+    hidden = isinstance(batch, Poisson) and promise.protects == "records"
+    size = scale.bound.norm if hidden else scale.bound.sensitivity(promise.neighbours)
+    return math.ldexp(float(ask.multiplier) * size, scale.exponent)

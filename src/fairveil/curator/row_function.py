@@ -1,0 +1,125 @@
+"""User code beside rows: a loss, a saddle function, a torch module. Its output is bounded here; the code itself is trusted.
+
+What is enforced: the output is checked to be finite, shortened to norm `clip`, and put on the grid. What is trusted: that each
+row's output depends on that row alone and leaves no trace elsewhere. The statement says that user code was trusted.
+
+Guarantees (tests/curator/test_curator_row_function.py):
+1. A row whose output is not finite contributes zero; other rows are not affected.
+2. An exception does not end the fit and is not shown before it has ended: the rows are tried one by one, and those that fail
+   contribute zero. `Curator.trouble()` then tells the data holder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from ..facts import Cells, RowLayout
+from ..privacy import sensitivity
+from .questions import OwnJob, Scale, gridded
+from .rows import Block, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class RowFunction(OwnJob):
+    """The sum of a user's function of each row, shortened to norm `clip`: shape `(width,)`.
+
+    `function(block)` gets a `Block` (numbers, codes, labels, sensitive) and returns an array (rows, width). `columns_read`
+    names what it reads, among "features", "label", "sensitive"; it is not given the rest.
+    """
+
+    name: ClassVar[str] = "row function"
+    function: Callable[[Block], Any]
+    width: int
+    clip: float
+    columns_read: frozenset[str] = frozenset({"features", "label", "sensitive"})
+    cells: Cells | None = None
+    title: str = "user code"
+    troubles: list[str] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        _checks.whole(at_least=1, width=self.width)
+        _checks.positive(clip=self.clip)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset(self.columns_read)
+
+    @property
+    def per_row(self) -> int:
+        return 1
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        return (self.width,)
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        if order == 1:
+            return gridded(sensitivity.Bound(self.clip * (cap or 1.0), 2 * self.clip * (cap or 1.0), 1), self.width)
+        rounding = 1.0 + (self.width + 32) * 2.0**-52
+        return gridded(sensitivity.of_signed(self.clip * rounding, cap or 1.0), self.width)
+
+    def job(self, scale: Scale, layout: RowLayout) -> Callable[[Block, int, int], tuple[npt.NDArray[np.int64], ...]]:
+        """Total rows a to b of a block."""
+
+        def job(block: Block, a: int, b: int) -> tuple[npt.NDArray[np.int64], ...]:
+            part = block if (a, b) == (0, block.rows) else block.take(np.arange(a, b))
+            values = self.bounded(part, 1 if scale.bound.order == 1 else 2)
+            if len(part.weights):
+                values = values * part.weights[:, np.newaxis]
+            integers = np.rint(values * math.ldexp(1.0, scale.exponent)).astype(np.int64)
+            return (integers.sum(axis=0),)
+
+        return job
+
+    def bounded(self, block: Block, order: int) -> npt.NDArray[np.float64]:
+        """The function's output, one row at a time where it fails, finite and shortened to `clip`."""
+        values = self._call(block)
+        if values is None:
+            rows = [self._call(block.take(np.array([i]))) for i in range(block.rows)]
+            values = np.concatenate([np.zeros((1, self.width)) if row is None else row for row in rows] or [np.zeros((0, 1))])
+        finite = np.asarray(np.isfinite(values).all(axis=1))
+        if not finite.all():
+            self.troubles.append("some rows gave NaN or infinite values; they contributed zero")
+            values = np.where(finite[:, np.newaxis], values, 0.0)
+        largest = np.abs(values).max(axis=1, initial=0.0)[:, np.newaxis]
+        largest = np.where(largest > 0, largest, 1.0)
+        sizes = np.linalg.norm(values / largest, ord=order, axis=1, keepdims=True)  # scaled first: squares must not overflow
+        factor = np.minimum(1.0, self.clip / largest / np.maximum(sizes, 1.0))
+        return np.asarray(values * factor)
+
+    def unclipped(self, rows: Rows) -> RowFunction:
+        """The same question with a clip that no row reaches: without privacy nothing is clipped."""
+        whole = replace(self, clip=1e150)
+        sizes = [np.linalg.norm(whole.bounded(block, 2), axis=1).max(initial=0.0) for block in rows.blocks()]
+        return replace(self, clip=max(float(max(sizes, default=0.0)) * 2.0, 1e-150))
+
+    def _shown(self, block: Block) -> Block:
+        """The block without the columns that the function is not said to read."""
+        reads = self.columns_read
+        no_cells = np.empty((0, block.rows), np.uint16)
+        hidden = replace(block, weights=np.empty(0), chosen=None, _cells={})
+        if "label" not in reads:
+            hidden.labels = np.empty(0, np.int32)
+        if "sensitive" not in reads:
+            hidden.sensitive = no_cells
+        if "features" not in reads:
+            hidden.numbers, hidden.indptr = np.empty((0, block.rows)), np.empty(0, np.int32)
+            hidden.codes = np.empty((0, block.rows), np.uint8)
+        return hidden
+
+    def _call(self, block: Block) -> npt.NDArray[np.float64] | None:
+        try:
+            values = np.asarray(self.function(self._shown(block)), np.float64)
+            if values.shape != (block.rows, self.width):
+                self.troubles.append(f"expected shape ({block.rows}, {self.width}), got {values.shape}")
+                return None
+            return values
+        except Exception as error:  # masked on purpose: an error may depend on one private row
+            self.troubles.append(f"{type(error).__name__}: {error}")
+            return None

@@ -1,0 +1,81 @@
+"""How far one person moves a bounded sum, under each relation.
+
+For a sum over rows of v(row), with |v| <= norm and |v - v'| <= spread for any two rows (DESIGN: the bound is made where the
+clipping is made, once, rounded outwards):
+
+- add-remove: norm;
+- replace-one: spread (at most 2 norm);
+- sensitive features only: spread, where v and v' are the same public row under two lists of sensitive values.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .. import _checks
+from ..errors import PrivacyError, complaint
+from .promise import Neighbours
+
+# Every bound below is computed with a handful of rounded operations; this factor is far above their joint error.
+OUTWARDS = 1.0 + 2.0**-40
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What one row contributes at most, in the norm of the given order (1 for Laplace noise, 2 for Gaussian)."""
+
+    norm: float
+    spread: float
+    order: int = 2
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.norm < math.inf and 0 <= self.spread < math.inf and self.order in (1, 2)):
+            raise PrivacyError(
+                complaint(
+                    expected="finite non-negative norm and spread, order 1 or 2",
+                    of="Bound",
+                    got=(self.norm, self.spread, self.order),
+                    remedy="A question without a finite bound cannot be answered privately: give it a clip.",
+                )
+            )
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """The most that one neighbour moves the sum, rounded outwards."""
+        return (self.norm if neighbours == "add-remove" else self.spread) * OUTWARDS
+
+    def scaled(self, factor: float) -> Bound:
+        """The bound of `factor` times the sum."""
+        return Bound(self.norm * factor, self.spread * factor, self.order)
+
+
+def on_grid(bound: Bound, unit: float, coordinates: int) -> Bound:
+    """The bound after every coordinate was rounded to the nearest multiple of `unit` (PRIVACY 8.7).
+
+    One row's contribution grows by at most half a unit in each of its nonzero coordinates, a difference of two by twice that.
+    """
+    _checks.positive(unit=unit)
+    slack = (math.sqrt(coordinates) if bound.order == 2 else coordinates) * unit / 2
+    return Bound((bound.norm + slack) * OUTWARDS, (bound.spread + 2 * slack) * OUTWARDS, bound.order)
+
+
+def of_histogram(weight: float = 1.0, per_row: int = 1, order: int = 2) -> Bound:
+    """Counts, or rows of a probability vector, in disjoint cells, `per_row` cells a person (PRIVACY 8.2, 9).
+
+    L2: weight sqrt(L) and weight sqrt(2 L). L1: weight L and 2 weight L.
+    """
+    if order == 1:
+        return Bound(weight * per_row, 2 * weight * per_row, 1)
+    return Bound(weight * math.sqrt(per_row), weight * math.sqrt(2 * per_row))
+
+
+def of_signed(clip: float, weight: float = 1.0, per_row: int = 1) -> Bound:
+    """Vectors of norm at most `clip` and any sign: C and 2 C (sqrt(L) times that when a row is in L cells)."""
+    norm = clip * weight * math.sqrt(per_row)
+    return Bound(norm, 2 * norm)
+
+
+def of_gram(clip: float, weight: float = 1.0, per_row: int = 1) -> Bound:
+    """Outer products r r' with |r| <= R, in the Frobenius norm: R^2 and sqrt(2) R^2 (PRIVACY 3.4)."""
+    norm = clip * clip * weight * math.sqrt(per_row)
+    return Bound(norm, math.sqrt(2) * norm)
