@@ -8,7 +8,7 @@ import json
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -49,7 +49,7 @@ class Schema:
     rows: int | None = None
     name: str = ""
     missing_values: tuple[str, ...] = ("",)
-    source: str = field(default="", repr=False)
+    source: str = ""
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -162,6 +162,10 @@ class Schema:
         if self.source:
             lines.append(f"  source: {self.source}")
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        roles = f"target={self.target!r}, sensitive={self.sensitive!r}"
+        return f"Schema({self.name!r}, {len(self.columns)} columns, {roles}, {self.fingerprint[:12]})"
 
     # Identity: by the canonical JSON, because Python takes 1, 1.0 and True for the same value
 

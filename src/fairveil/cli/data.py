@@ -1,0 +1,141 @@
+"""`fairveil data`: which benchmark sets are known, where they lie, and what is public about them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+app = typer.Typer(
+    name="data",
+    help="Benchmark sets by name: found on this machine, checked, never downloaded.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Toml = Annotated[bool, typer.Option("--toml", help="Print the schema as TOML.")]
+Name = Annotated[str, typer.Argument(help="A name that `fairveil data list` shows.", show_default=False)]
+Folder = Annotated[
+    Path | None, typer.Option("--path", help="The folder with the files (else FAIRVEIL_DATA, the cache, a carrier).")
+]
+
+
+@app.command("list")
+def list_(path: Folder = None, json: Json = False) -> None:
+    """List the sets: name, rows, licence, and where each is found on this machine."""
+    from ..data.registry import ENTRIES
+
+    lines = [_line(name, path) for name in ENTRIES]
+    if json:
+        _print_json(lines)
+        return
+    heads = ("name", "rows", "sensitive", "licence", "found")
+    rows = [
+        (line["name"], f"{line['rows']:,}", ", ".join(line["sensitive"]) or "-", line["licence"], line["found"] or "-")
+        for line in lines
+    ]
+    _print_table(heads, rows)
+
+
+def _line(name: str, path: Path | None) -> dict[str, Any]:
+    from ..data.registry import ENTRIES, find
+    from ..errors import DataNotFoundError
+
+    entry = ENTRIES[name]
+    found: str | None = None
+    rows = entry.editions[0].rows
+    try:
+        edition, place = find(name, path)
+        found, rows = place.where, edition.rows
+    except DataNotFoundError:
+        pass
+    return {
+        "name": name,
+        "rows": rows,
+        "rows_of_the_original": entry.editions[0].rows,
+        "target": entry.schema.target,
+        "sensitive": list(entry.schema.sensitive),
+        "licence": entry.licence,
+        "found": found,
+    }
+
+
+@app.command()
+def get(name: Name, path: Folder = None, json: Json = False) -> None:
+    """Copy a set's files into the cache, checked by checksum, each whole or not at all. Nothing is downloaded."""
+    from ..data.registry import fetch
+
+    edition, found = _or_exit(lambda: fetch(name, path))
+    out = {"name": name, "rows": edition.rows, "files": [str(file) for file in found.paths], "notes": list(edition.notes)}
+    if json:
+        _print_json(out)
+        return
+    typer.echo(f"{name}: {edition.rows:,} rows in the cache, checksums right.")
+    for line in (*out["files"], *edition.notes):
+        typer.echo(f"  {line}")
+
+
+@app.command()
+def describe(name: Name, toml: Toml = False, json: Json = False) -> None:
+    """Say what is public about a set: its schema, groups, citation, licence and notes."""
+    from .. import _checks
+    from ..data.registry import ENTRIES
+
+    entry = ENTRIES[_or_exit(lambda: _checks.one_of(ENTRIES, name=name))]
+    carriers = [edition.carrier.install for edition in entry.editions if edition.carrier is not None]
+    notes = [*entry.notes, *(note for edition in entry.editions for note in edition.notes)]
+    if toml:
+        typer.echo(entry.schema.to_toml(), nl=False)
+        return
+    if json:
+        about = {"citation": entry.citation, "licence": entry.licence, "notes": notes, "carriers": carriers}
+        _print_json({"name": name, "fingerprint": entry.schema.fingerprint, **about, "schema": entry.schema.to_dict()})
+        return
+    typer.echo(entry.schema.describe())
+    files = ", ".join(file.name for file in entry.editions[0].files)
+    for head, text in (("citation", entry.citation), ("licence", entry.licence), ("files", files)):
+        typer.echo(f"  {head}: {text}")
+    for head, texts in (("note", notes), ("carrier", carriers)):
+        for text in texts:
+            typer.echo(f"  {head}: {text}")
+
+
+Result = TypeVar("Result")
+
+
+def _or_exit(work: Callable[[], Result]) -> Result:
+    """What is asked wrongly becomes one line on standard error and exit status 2."""
+    from ..errors import FairveilError
+
+    try:
+        return work()
+    except FairveilError as error:
+        typer.echo(f"fairveil: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+def _print_json(values: object) -> None:
+    import json
+
+    typer.echo(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table of rich in a terminal; aligned plain text, which other programs can cut, elsewhere."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(*heads)
+        for row in rows:
+            table.add_row(*row)
+        Console().print(table)
+        return
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

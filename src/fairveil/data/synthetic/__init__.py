@@ -1,0 +1,7 @@
+"""Synthetic data whose truth is known: the best classifier's rates and gaps, groups' lines and losses, large streams."""
+
+from .classification import GroupedClasses, Rates
+from .regression import GroupedLines
+from .stream import ManyRows
+
+__all__ = ["GroupedClasses", "GroupedLines", "ManyRows", "Rates"]
