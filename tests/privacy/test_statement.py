@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairveil.errors import FairveilError, InputError, StatementError
+from fairveil.errors import BudgetError, FairveilError, InputError, StatementError
 from fairveil.privacy import Promise, price
 from fairveil.privacy.events import (
     Composed,
@@ -28,6 +28,8 @@ from fairveil.privacy.events import (
     Pure,
     Repeated,
 )
+from fairveil.privacy.filters import KINDS as FILTERS
+from fairveil.privacy.filters import Filter
 from fairveil.privacy.statement import READ_FROM_DATA, Audit, PrivacyStatement, PublicFact, StatedBound
 from fairveil.privacy.statement_checks import examine, is_prefix
 from fairveil.privacy.statement_json import checksum
@@ -204,7 +206,7 @@ CONTRADICTIONS: list[tuple[Callable[[], PrivacyStatement], list[tuple[str, Any]]
     (full, [("plan.event.events.1.event.noise_multiplier", 29.9)], "the events cost"),
     (full, [("events.event.events.0.noise_multiplier", 19.0)], "not a beginning of the plan"),
     (full, [("events.event.events.1.count", 6)], "not a beginning of the plan"),
-    (full, [("plan", None), ("events.event.events.1.count", 6)], "the events cost"),
+    (full, [("plan", None)], "neither a plan nor a filter"),
     (full, [("delta", 1e-5)], "at delta 1e-05"),
     (full, [("delta", 1e-7), ("promise.delta", 1e-7)], "the events cost"),
     (full, [("promise.delta", 1e-7)], "delta 1e-07"),
@@ -241,13 +243,63 @@ def test_g3_a_relation_that_costs_more_is_found() -> None:
 
 
 def test_g3_an_unprotected_event_cannot_have_a_finite_epsilon() -> None:
-    private = PrivacyStatement.of(PROMISE, [Gaussian(30.0)])
-    forged = edited(private, ("events.event.events", [NonPrivate().to_dict()]))
-    assert any("the events cost inf" in sentence for sentence in grave(forged))
+    private = PrivacyStatement.of(PROMISE, [Gaussian(30.0)], plan=[Gaussian(30.0)])
+    both = [(f"{part}.event.events", [NonPrivate().to_dict()]) for part in ("events", "plan")]
+    assert any("the events cost inf" in sentence for sentence in grave(edited(private, *both)))
 
 
 def test_g3_a_broken_promise_is_found() -> None:
-    assert any("above the promised 0.01" in s for s in grave(PrivacyStatement.of(Promise(0.01, 1e-6), [Gaussian(30.0)])))
+    broken = PrivacyStatement.of(Promise(0.01, 1e-6), [Gaussian(30.0)], plan=[Gaussian(30.0)])
+    assert any("above the promised 0.01" in sentence for sentence in grave(broken))
+
+
+# Without a plan -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [None, *FILTERS])
+def test_g2_answers_chosen_one_after_another_are_charged_what_the_filter_allows(kind: str | None) -> None:
+    cap = None if kind is None else Filter.create(PROMISE, kind)
+    log = [Pure(0.01), Pure(0.02)] if kind == "pure" else [Gaussian(30.0), Gaussian(40.0)]
+    statement = PrivacyStatement.of(PROMISE, log, cap=cap)
+    assert statement.epsilon == PROMISE.epsilon
+    assert statement.epsilon > price(log, PROMISE.delta, PROMISE.neighbours).epsilon
+    assert not statement.check()
+    assert f"{kind or 'renyi'} filter" in statement.summary()
+    assert PrivacyStatement.from_json(statement.to_json()) == statement
+
+
+def test_g2_a_log_that_the_filter_would_not_have_admitted_has_no_statement() -> None:
+    with pytest.raises(BudgetError):
+        PrivacyStatement.of(PROMISE, [Gaussian(1.0)])
+    with pytest.raises(BudgetError):
+        PrivacyStatement.of(PROMISE, [NonPrivate()])
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([("events.event.events.0.noise_multiplier", 3.0)], "cannot be priced: filter"),
+        ([("events.event.events", [NonPrivate().to_dict()])], "cannot be priced: filter"),
+        ([("epsilon", 0.9)], "the events cost"),
+        ([("cap", None)], "neither a plan nor a filter"),
+        ([("promise.epsilon", 0.1), ("epsilon", 0.1)], "cannot be priced: filter"),
+        ([("cap.kind", "magic")], "cannot be priced: kind"),
+        ([("cap.reserve", 0.9999999)], "cannot be priced: filter"),
+        ([("plan", lambda _: full().to_dict()["plan"])], "a filter is named, but there is a plan"),
+    ],
+)
+def test_g3_a_log_beyond_its_filter_is_found(changes: list[tuple[str, Any]], expected: str) -> None:
+    log = [Gaussian(7.0), Gaussian(40.0)]
+    statement = PrivacyStatement.of(PROMISE, log)
+    assert not statement.check()
+    assert any(expected in sentence for sentence in grave(edited(statement, *changes)))
+
+
+def test_nothing_done_costs_nothing_and_needs_no_filter() -> None:
+    statement = PrivacyStatement.of(PROMISE, [])
+    assert statement.epsilon == 0
+    assert statement.cap is None
+    assert not statement.check()
 
 
 def test_a_stated_epsilon_above_the_cost_is_noted_and_not_grave() -> None:

@@ -3,8 +3,9 @@
 Guarantees.
 
 1. A statement holds public values only: the promise, events (noise multipliers, never noise or totals), public facts, words.
-2. Its epsilon is the accountant's price of what is charged, under the promise's own relation. What is charged is the plan when
-   there was one, also for a run that was broken off half way, and else the log, priced as chosen adaptively (PRIVACY T10).
+2. Its epsilon is what is charged, under the promise's own relation: with a plan the accountant's price of the whole plan, also
+   for a run that was broken off half way; without one, where answers were chosen after seeing others, the cap of the filter
+   that admitted them, which is the promise's epsilon (PRIVACY T10: the tight total of such a log is no bound).
 3. `check()` recomputes that price and reports every contradiction; a stated epsilon below the recomputed one is one.
 4. Writing and reading back gives an equal statement; a file with an unknown field, an unknown version, a number that is not
    finite or a changed byte in its content is refused.
@@ -27,6 +28,7 @@ from .events import Composed, Event, NoOp, PoissonSampled, PrivateSelection, Rep
 from .promise import Promise
 
 if TYPE_CHECKING:
+    from .filters import Filter
     from .statement_checks import Finding
 
 Origin = Literal["schema", "argument", "read from the data, not covered"]
@@ -73,6 +75,21 @@ class StatedBound:
 
 
 @dataclass(frozen=True)
+class Cap:
+    """The filter that capped answers chosen one after another, as it was fixed before the first: see `privacy.filters`."""
+
+    kind: str
+    order: float | None
+    reserve: float
+
+    def __post_init__(self) -> None:
+        _words(kind=self.kind)
+        if self.order is not None:
+            object.__setattr__(self, "order", _checks.positive(order=self.order))
+        object.__setattr__(self, "reserve", _checks.fraction(reserve=self.reserve, high_open=True))
+
+
+@dataclass(frozen=True)
 class Audit:
     """What an attack on the finished release showed: epsilon is at least `epsilon`, with this confidence."""
 
@@ -90,8 +107,9 @@ class Audit:
 class PrivacyStatement:
     """What a release cost, under which promise, and what is outside it. Make one with `PrivacyStatement.of`.
 
-    `events`: what was done, from the log. `plan`: what was fixed before data were touched, or None. `neighbours`: the relation
-    that `epsilon` was priced under. `tuning`, `earlier_releases`: a sentence, or None when nothing was said.
+    `events`: what was done, from the log. `plan`: what was fixed before data were touched; else `cap`: the filter that was
+    (neither, where nothing is promised or nothing was done). `neighbours`: the relation that `epsilon` was priced under.
+    `tuning`, `earlier_releases`: a sentence, or None when nothing was said.
     """
 
     promise: Promise
@@ -101,6 +119,7 @@ class PrivacyStatement:
     route: str
     events: tuple[Event, ...]
     plan: tuple[Event, ...] | None
+    cap: Cap | None
     facts: tuple[PublicFact, ...]
     bounds: tuple[StatedBound, ...]
     not_covered: tuple[str, ...]
@@ -136,6 +155,7 @@ class PrivacyStatement:
         events: Iterable[Event],
         *,
         plan: Iterable[Event] | None = None,
+        cap: Filter | None = None,
         facts: Iterable[PublicFact] = (),
         bounds: Iterable[StatedBound] = (),
         not_covered: Iterable[str] = (),
@@ -149,17 +169,21 @@ class PrivacyStatement:
     ) -> PrivacyStatement:
         """The statement of these events under this promise, priced now. Runs of equal events are folded, free ones dropped.
 
+        Without a plan, `cap` is the filter that admitted them, or None for the one that takes every event (Renyi; pure for
+        delta 0). A `BudgetError` when it would not have admitted them.
+
         >>> from fairveil.privacy.events import Gaussian
         >>> statement = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4)
         >>> print(f"{statement.epsilon:.3f} of {statement.promise.epsilon:g}")
         0.686 of 1
         """
-        from .statement_checks import reprice, required_stamps, versions_now
+        from .statement_checks import cap_of, reprice, required_stamps, versions_now
 
         done = _folded(events)
         planned = None if plan is None else _folded(plan)
         known_facts, known_bounds = tuple(facts), tuple(bounds)
-        price = reprice(done, planned, promise)
+        capped = cap_of(done, planned, promise, cap)
+        price = reprice(done, planned, capped, promise)
         stamps = required_stamps(price.epsilon, noise, user_code, known_bounds, known_facts)
         return cls(
             promise=promise,
@@ -169,6 +193,7 @@ class PrivacyStatement:
             route=price.route,
             events=done,
             plan=planned,
+            cap=capped,
             facts=known_facts,
             bounds=known_bounds,
             not_covered=tuple(not_covered),

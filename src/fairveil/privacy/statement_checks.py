@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import FairveilError
 from .events import Composed, Event, NoOp, Repeated
-from .statement import READ_FROM_DATA, Noise, PublicFact, Stamp, StatedBound, UserCode
+from .statement import READ_FROM_DATA, Cap, Noise, PublicFact, Stamp, StatedBound, UserCode
 
 if TYPE_CHECKING:
     from .accounting import Price
+    from .filters import Filter
     from .promise import Promise
     from .statement import PrivacyStatement
 
@@ -36,11 +37,26 @@ class Finding:
     sentence: str
 
 
-def reprice(events: tuple[Event, ...], plan: tuple[Event, ...] | None, promise: Promise) -> Price:
-    """What is charged, priced: the whole plan where there was one, else the log as adaptively chosen (PRIVACY T10)."""
-    from .accounting import price
+def reprice(events: tuple[Event, ...], plan: tuple[Event, ...] | None, cap: Cap | None, promise: Promise) -> Price:
+    """What is charged: the whole plan; else what the cap allows, provided that it admits the log (PRIVACY T10)."""
+    from .accounting import Price, price
+    from .filters import Filter
 
+    if plan is None and cap is not None:
+        fresh = Filter.create(promise, cap.kind, order=cap.order, reserve=cap.reserve)
+        fresh.add(events)
+        return Price(promise.epsilon, promise.delta, promise.neighbours, f"{cap.kind} filter")
     return price(events if plan is None else plan, promise.delta, promise.neighbours)
+
+
+def cap_of(events: tuple[Event, ...], plan: tuple[Event, ...] | None, promise: Promise, given: Filter | None) -> Cap | None:
+    """The terms of the filter, or of the one that takes every event; none where there is a plan, or nothing to cap."""
+    from .filters import Filter
+
+    if plan is not None or not events or not promise.is_private:
+        return None
+    chosen = given or Filter.create(promise, "renyi" if promise.delta > 0 else "pure")
+    return Cap(chosen.kind, chosen.order, chosen.reserve)
 
 
 def required_stamps(
@@ -104,7 +120,7 @@ def _cost(statement: PrivacyStatement) -> Iterator[Finding]:
         with warnings.catch_warnings():
             # An overflow on the way to an infinite epsilon is no news here.
             warnings.simplefilter("ignore", RuntimeWarning)
-            price = reprice(statement.events, statement.plan, promise)
+            price = reprice(statement.events, statement.plan, statement.cap, promise)
     except (FairveilError, ArithmeticError, MemoryError, RecursionError, ValueError, NotImplementedError) as error:
         yield Finding(True, f"the events cannot be priced: {error}")
         return
@@ -133,6 +149,11 @@ def _stamps(statement: PrivacyStatement) -> Iterator[Finding]:
 
 
 def _log_and_plan(statement: PrivacyStatement) -> Iterator[Finding]:
+    capped = statement.plan is None and bool(statement.events) and statement.promise.is_private
+    if capped and statement.cap is None:
+        yield Finding(True, "there is neither a plan nor a filter: nothing was fixed before data were touched")
+    elif statement.cap is not None and not capped:
+        yield Finding(True, "a filter is named, but there is a plan or nothing to cap")
     if statement.plan is not None and not is_prefix(statement.events, statement.plan):
         yield Finding(True, "the log is not a beginning of the plan: something else was done than was planned")
 

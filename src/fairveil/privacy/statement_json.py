@@ -8,6 +8,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,7 +16,7 @@ from ..errors import FairveilError, StatementError, complaint
 from . import events as event_tree
 from .events import Composed, Event
 from .promise import Promise
-from .statement import Audit, PrivacyStatement, PublicFact, StatedBound
+from .statement import Audit, Cap, PrivacyStatement, PublicFact, StatedBound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +29,7 @@ LARGEST_WHOLE = 2**53
 FIELDS = frozenset(
     (
         *("format", "version", "checksum", "created"),
-        *("promise", "epsilon", "delta", "accounting", "events", "plan"),
+        *("promise", "epsilon", "delta", "accounting", "events", "plan", "cap"),
         *("facts", "bounds", "not_covered", "tuning", "earlier_releases", "audit"),
         *("noise", "arithmetic", "user_code", "stamps", "versions"),
     )
@@ -47,27 +48,13 @@ def to_dict(statement: PrivacyStatement) -> dict[str, Any]:
         "stamps": list(statement.stamps),
         "events": event_tree.to_json_dict(Composed(statement.events)),
         "plan": None if statement.plan is None else event_tree.to_json_dict(Composed(statement.plan)),
-        "facts": [{"name": fact.name, "value": fact.value, "origin": fact.origin} for fact in statement.facts],
-        "bounds": [
-            {
-                "question": bound.question,
-                "norm": bound.norm,
-                "sensitivity": bound.sensitivity,
-                "reason": bound.reason,
-                "origin": bound.origin,
-            }
-            for bound in statement.bounds
-        ],
+        "cap": None if statement.cap is None else asdict(statement.cap),
+        "facts": [asdict(fact) for fact in statement.facts],
+        "bounds": [asdict(bound) for bound in statement.bounds],
         "not_covered": list(statement.not_covered),
         "tuning": statement.tuning,
         "earlier_releases": statement.earlier_releases,
-        "audit": None
-        if statement.audit is None
-        else {
-            "epsilon": statement.audit.epsilon,
-            "confidence": statement.audit.confidence,
-            "attack": statement.audit.attack,
-        },
+        "audit": None if statement.audit is None else asdict(statement.audit),
         "noise": statement.noise,
         "arithmetic": statement.arithmetic,
         "user_code": statement.user_code,
@@ -127,6 +114,9 @@ def _statement(values: Any) -> PrivacyStatement:
     if fields["format"] != FORMAT or fields["version"] != FORMAT_VERSION or fields["version"] is True:
         raise _malformed(f"{FORMAT!r}, version {FORMAT_VERSION}", "format", (fields["format"], fields["version"]))
     accounting = _fields(fields["accounting"], frozenset(("neighbours", "route")), "accounting")
+    cap = fields["cap"]
+    if cap is not None:
+        cap = Cap(**_fields(cap, frozenset(("kind", "order", "reserve")), "cap"))
     audit = fields["audit"]
     if audit is not None:
         audit = Audit(**_fields(audit, frozenset(("epsilon", "confidence", "attack")), "audit"))
@@ -140,6 +130,7 @@ def _statement(values: Any) -> PrivacyStatement:
         route=accounting["route"],
         events=_events(fields["events"]),
         plan=None if fields["plan"] is None else _events(fields["plan"]),
+        cap=cap,
         facts=tuple(PublicFact(**_fields(fact, fact_names, "fact")) for fact in _list(fields["facts"], "facts")),
         bounds=tuple(StatedBound(**_fields(bound, bound_names, "bound")) for bound in _list(fields["bounds"], "bounds")),
         not_covered=tuple(_list(fields["not_covered"], "not_covered")),

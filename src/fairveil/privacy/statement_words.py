@@ -168,8 +168,13 @@ def _bounds(statement: PrivacyStatement) -> Iterator[str]:
 
 
 def _composition(statement: PrivacyStatement) -> str:
-    if statement.plan is None:
-        how = "no plan was fixed beforehand: the releases are added up as chosen one after another"
+    if statement.cap is not None:
+        how = (
+            f"releases were chosen one after another, within a {statement.cap.kind} filter that was fixed before data were "
+            "touched; what is stated is what it allows"
+        )
+    elif statement.plan is None:
+        how = "nothing had to be capped"
     elif statement.plan == statement.events:
         how = "the releases were fixed before data were touched, and all of them were made"
     else:
