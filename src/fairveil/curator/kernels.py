@@ -8,7 +8,7 @@ round(v * scale) above a constant; patterns are added as 64-bit integers, which 
 Guarantees (tests/curator/test_curator_kernels.py):
 1. The integers returned do not depend on the order of rows, the range they are cut into, or the number of models in a pass.
 2. |sum of one row's coordinates on the grid|_2 <= clip * scale + sqrt(nonzero coordinates) / 2, for any finite input.
-3. A row whose arithmetic is not finite contributes zero.
+3. A row of finite numbers whose residual is not finite contributes zero. (`rows` lets no other numbers in.)
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ MAGIC_BITS = np.int64(np.float64(MAGIC).view(np.int64))
 LOG2E = 1.4426950408889634
 LN2_HIGH = 0.693147180369123816490  # the upper 33 bits of ln 2, so that n * LN2_HIGH is exact
 LN2_LOW = 1.90821492927058770002e-10
+TINY = 1e-140
 FARTHEST = 700.0  # beyond this, exp is 0 or saturates: a probability's last bit is long decided
 
 LOG_LOSS, SQUARED_LOSS, ZERO_ONE_LOSS, NO_LOSS = 0, 1, 2, 3
@@ -230,7 +231,12 @@ def clip_into(u: Any, s2: Any, clip: float, weights: Any, scale: float, lo: int,
                 for k in range(K):
                     total = total + u[k, t] * u[k, t]
                 size = np.sqrt(total)
-                work[t] = work[t] / size if size > work[t] else 1.0
+                if size < TINY:  # its square may have been lost: such a residual counts as zero, however long the row
+                    work[t] = 0.0
+                elif not size <= work[t]:  # NaN goes on to become zero
+                    work[t] = work[t] / size
+                else:
+                    work[t] = 1.0
     else:
         for t in range(m):
             work[t] = 1.0

@@ -1,7 +1,7 @@
 """The rows that a curator holds: blocks of numbers and category codes, ready for the kernels. Nothing here leaves the room.
 
-Checks on rows (finite numbers, weights in range, known labels) are made once, when the rows are taken in: before any release,
-and seen by the data holder only.
+Checks on rows (finite numbers, weights in range, known labels) are made when the rows are taken in: before any release, and
+seen by the data holder only. A streamed source is checked again at each pass, and must give the same rows each time.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Rows:
         self._starts = [0]
         self.weighted = False
         for number, raw in enumerate(source.blocks()):
-            block = self._prepare(raw, number, check=True)
+            block = self._prepare(raw, number)
             self._starts.append(self._starts[-1] + block.rows)
             self.weighted = self.weighted or len(block.weights) > 0
             if self._kept is not None:
@@ -191,7 +191,7 @@ class Rows:
             yield from self._kept
         else:
             for number, raw in enumerate(self._source.blocks()):
-                yield self._prepare(raw, number, check=False)
+                yield self._prepare(raw, number)
 
     def batch(self, index: npt.NDArray[np.integer]) -> Iterator[Block]:
         """The rows at the sorted positions `index`."""
@@ -203,7 +203,7 @@ class Rows:
             if b > a:
                 yield block.take(index[a:b] - start)
 
-    def _prepare(self, raw: RowBlock, number: int, *, check: bool) -> Block:
+    def _prepare(self, raw: RowBlock, number: int) -> Block:
         layout = self.layout
         numbers, indptr, indices = raw.numbers, _EMPTY_INT, _EMPTY_INT
         if hasattr(numbers, "indptr"):
@@ -221,8 +221,7 @@ class Rows:
             _EMPTY_FLOAT if raw.weights is None else np.minimum(raw.weights, self.max_sample_weight),
             number,
         )
-        if check:
-            _check_block(block, raw)
+        _check_block(block, raw)  # at every pass over a stream: the kernels must never meet a code out of range
         return block
 
 
