@@ -196,3 +196,4 @@ def test_a_vacuous_rate_constraint_is_one_that_no_decisions_break():
     assert RateConstraint(((1.0, PredictionRate(1)), (1.0, PredictionRate(0))), 1.0).is_vacuous
     assert not RateConstraint(((1.0, PredictionRate(1)), (0.5, ErrorRate())), 1.4).is_vacuous
     assert RateConstraint(((1.0, PredictionRate(1)), (-1.0, PredictionRate(1))), 0.0).is_vacuous
+    assert not RateConstraint(((0.6, PredictionRate(1)), (0.6, PredictionRate(1))), 1.0).is_vacuous

@@ -205,16 +205,15 @@ def archive(members, compression=zipfile.ZIP_STORED):
     return packed.getvalue()
 
 
-def test_archives_that_could_do_harm_are_refused():
+def test_archives_that_could_do_harm_are_refused(tmp_path):
     """A pickled array, a compressed bomb, names out of the folder, and garbage, each with a right checksum."""
     model = linear()
     good = {"weights.npy": model.weights, "intercept.npy": model.intercept}
     assert same(files.from_files(resealed(archive(good))).to_parts(), model.to_parts())
-    ran = []
 
     class Harm:
         def __reduce__(self):
-            return (ran.append, (1,))
+            return (os.mkdir, (str(tmp_path / "harm"),))
 
     bad = [
         archive(good | {"weights.npy": np.array([Harm()], dtype=object)}),
@@ -231,7 +230,7 @@ def test_archives_that_could_do_harm_are_refused():
     for packed in bad:
         with pytest.raises(InputError):
             files.from_files(resealed(packed))
-    assert ran == []
+    assert os.listdir(tmp_path) == []
 
 
 def test_models_too_deep_inside_each_other_are_refused():
@@ -241,6 +240,18 @@ def test_models_too_deep_inside_each_other_are_refused():
     assert same(files.from_files(files.to_files(model)).to_parts(), model.to_parts())
     with pytest.raises(InputError, match="inside each other"):
         files.to_files(MixtureModel([model]))
+
+    def deepen(described):
+        for _ in range(files.DEEPEST + 1):
+            described["model"] = {
+                "kind": "derandomised",
+                "values": {"threshold": None},
+                "arrays": {},
+                "models": [described["model"]],
+            }
+
+    with pytest.raises(InputError, match="inside each other"):
+        files.from_files(tampered(deepen))
 
 
 def test_links_missing_files_and_names_out_of_the_folder_are_refused(tmp_path):

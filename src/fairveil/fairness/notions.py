@@ -139,7 +139,7 @@ class ErrorRateParity(GapNotion):
 @dataclass(frozen=True)
 class FalseNegativeRate(Notion):
     """P(prediction is not positive | label = positive) <= max_rate: in the population (`group=None`), in `"each"` group, or
-    in one group, given by its key."""
+    in one group, given by its key (one whose key is the text "each": write a `RateConstraint`)."""
 
     kind: ClassVar[str] = "false_negative_rate"
     max_rate: float

@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ConstraintSystem:
-    """Constraints as sparse arrays. Read-only; holds public values only.
+    """Constraints as sparse arrays of public values, never changed after they are made.
 
     `shape` = (cells, labels, classes). `members` (events, cells x labels): which rows an event is about. `numerators`
     (rates, cells x labels x classes): which predictions a rate counts; `event_of` (rates,): out of which event.
