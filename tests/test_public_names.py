@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("fairveil", "fairveil.privacy")
+PACKAGES = ("fairveil", "fairveil.privacy", "fairveil.curator", "fairveil.data")
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -49,5 +49,5 @@ def _typed(module: object) -> dict[str, str]:
                 assert isinstance(line, ast.ImportFrom)
                 for alias in line.names:
                     assert alias.asname == alias.name, "re-exports are spelled `name as name`"
-                    places[alias.name] = f".{line.module}" if line.module else f".{alias.name}"
+                    places[alias.name] = "." * line.level + (line.module or alias.name)
     return places

@@ -9,6 +9,7 @@ import typer
 
 from .. import __version__
 from ..errors import FairveilError
+from .data import app as data
 from .demo import demo
 from .verify import verify
 
@@ -44,12 +45,13 @@ def _frame(
 
 app.command()(verify)
 app.command()(demo)
+app.add_typer(data)
 
 
 def main() -> None:
-    """The console script. What the library refuses becomes one line on standard error and exit status 2."""
+    """The console script. What the library or the file system refuses becomes one line on standard error and exit status 2."""
     try:
         app()
-    except FairveilError as error:
+    except (FairveilError, OSError) as error:
         print(f"fairveil: {error}", file=sys.stderr)
         raise SystemExit(BAD_INPUT) from None

@@ -54,10 +54,11 @@ def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
         ("Bounds", _join(_bounds(statement))),
         ("Composition", _composition(statement)),
         ("Sampling", _sampling(statement)),
-        ("Tuning", statement.tuning or "nothing was said: a choice among several fits on these data is not covered."),
+        ("Tuning", _said(statement.tuning) or "nothing was said: a choice among several fits on these data is not covered."),
         (
             "Earlier releases",
-            statement.earlier_releases or "nothing was said: what was released before adds to this cost and is not counted.",
+            _said(statement.earlier_releases)
+            or "nothing was said: what was released before adds to this cost and is not counted.",
         ),
         ("Noise source", _noise(statement)),
         ("Floating point", _arithmetic(statement)),
@@ -228,6 +229,10 @@ def _audit(statement: PrivacyStatement) -> str:
     if audit is None:
         return "none was made."
     return f"{audit.attack} shows that epsilon is at least {audit.epsilon:g}, at confidence {audit.confidence:g}."
+
+
+def _said(sentence: str | None) -> str | None:
+    return None if sentence is None else sentence.rstrip(".") + "."
 
 
 def _join(sentences: Iterator[str]) -> str:
