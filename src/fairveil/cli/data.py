@@ -130,12 +130,14 @@ def _print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(*heads)
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         Console().print(table)
         return
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
+    lines = [heads, *rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
+    for row in lines:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

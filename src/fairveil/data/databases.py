@@ -123,6 +123,7 @@ class _Cursor:
         return fetched
 
     def close(self) -> None:
+        self._cursor.close()
         self._connection.close()
 
 
@@ -242,4 +243,5 @@ class _Result:
         return fetched
 
     def close(self) -> None:
+        self._result.close()
         self._connection.close()

@@ -11,8 +11,9 @@ HIDDEN = "***"
 
 
 def secrets_of(url: str) -> tuple[str, ...]:
-    """Every password in an address, as written and as decoded."""
-    found = [match["secret"] for pattern in (IN_USER_PART, IN_QUERY) for match in pattern.finditer(url)]
+    """Every password in an address, as written and as decoded; at an @ that should have been %40, its parts too."""
+    whole = [match["secret"] for pattern in (IN_USER_PART, IN_QUERY) for match in pattern.finditer(url)]
+    found = [part for secret in whole for part in (secret, *secret.split("@"))]
     return tuple(dict.fromkeys(form for secret in found for form in (secret, unquote(secret)) if form))
 
 

@@ -20,8 +20,8 @@ class ManyRows:
     """`rows` coded rows of Adult's shape (6 numbers, 7 codes), made block by block: the same bits at each pass.
 
     Group a of row i is uniform; numbers are uniform on [-1, 1], codes uniform on their lists. The label is 1 with probability
-    1/(1 + exp(-(w.x + sum of the codes' coefficients + group_effect (a - (groups - 1)/2)))), with `coefficients` in the order of
-    a linear model of these rows.
+    1/(1 + exp(-(w.x + sum of the codes' coefficients + group_effect (a - (groups - 1)/2)))), `coefficients` being in the order
+    of a linear model of these rows.
 
     >>> many = ManyRows(rows=1000, seed=1, block_rows=300)
     >>> [block.rows for block in many.blocks()]

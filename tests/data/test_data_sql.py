@@ -1,0 +1,181 @@
+"""SQL: SQLite, DuckDB and, where its programs are installed, a real PostgreSQL server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+import sqlalchemy
+
+from fairveil.data import encode, load_sql
+from fairveil.errors import DataNotFoundError, FairveilError, InputError, PrivacyError, SchemaError
+from fairveil.facts import Number, Schema
+
+Same = Callable[[Any, Any], bool]
+
+
+@pytest.fixture
+def base(people: dict[str, Any], tmp_path: Path) -> Path:
+    path = tmp_path / "it's people.db"
+    connection = sqlite3.connect(path)
+    pd.DataFrame(people).to_sql("the people", connection, index=False)
+    connection.close()
+    return path
+
+
+def test_sqlite_gives_the_bits_of_the_table(base: Path, people: Any, schema: Schema, same_bits: Same) -> None:
+    expected = encode(people, schema, block_rows=300)
+    for url in (base, f"sqlite:///{base}"):
+        rows = load_sql(url, "the people", schema, block_rows=300)
+        assert same_bits(rows, expected)
+        assert same_bits(rows, expected)
+    assert same_bits(load_sql(base, "the people", schema, in_memory=True, block_rows=300), expected)
+    query = 'SELECT * FROM "the people" WHERE age > 50 -- older\n;'
+    some = {name: column[people["age"] > 50] for name, column in people.items()}
+    assert same_bits(load_sql(base, query, schema), encode(some, schema))
+    order = people["age"].argsort()
+    ordered = {name: column[order] for name, column in people.items()}
+    assert same_bits(load_sql(base, "the people", schema, order_by=["age"]), encode(ordered, schema))
+
+
+def test_duckdb_gives_the_bits_of_the_table(people: Any, schema: Schema, tmp_path: Path, same_bits: Same) -> None:
+    frame = pd.DataFrame(people)
+    connection = duckdb.connect(str(tmp_path / "people.duckdb"))
+    connection.register("frame", frame)
+    connection.execute("CREATE TABLE people AS SELECT * FROM frame")
+    connection.close()
+    rows = load_sql(f"duckdb:///{tmp_path}/people.duckdb", "people", schema)
+    assert same_bits(rows, encode(people, schema))
+    with pytest.raises(DataNotFoundError, match="a table or a query that runs"):
+        load_sql(f"duckdb:///{tmp_path}/people.duckdb", "peple", schema)
+
+
+def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, schema: Schema) -> None:
+    for url in (f"sqlite:///{tmp_path}/none.db", tmp_path / "none.db", f"duckdb:///{tmp_path}/none.duckdb", tmp_path):
+        with pytest.raises(DataNotFoundError, match=r"expected a (sqlite|duckdb) database, got '(no file|a folder)"):
+            load_sql(url, "people", schema)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_there_inside(base: Path, schema: Schema, tmp_path: Path) -> None:
+    with pytest.raises(DataNotFoundError, match="no such table: peple"):
+        load_sql(base, "peple", schema)
+    with pytest.raises(DataNotFoundError, match="expected a table or a query that runs"):
+        load_sql(base, "SELECT FROM WHERE", schema)
+    # SQLite takes a quoted name that it does not know for a text.
+    with pytest.raises(SchemaError, match="'aeg'"):
+        load_sql(base, "the people", Schema({"aeg": Number(0, 1)}))
+    with pytest.raises(InputError, match="a table or a SELECT"):
+        load_sql(base, " ; ", schema)
+    (tmp_path / "text.db").write_text("this is not a database at all")
+    with pytest.raises(DataNotFoundError, match="not a database"):
+        load_sql(tmp_path / "text.db", "people", schema)
+
+
+def test_databases_are_opened_for_reading_only(base: Path, schema: Schema) -> None:
+    before = base.read_bytes()
+    with pytest.raises(FairveilError):
+        load_sql(base, 'DROP TABLE "the people"', schema)
+    assert base.read_bytes() == before
+
+
+def test_rows_that_changed_are_refused(base: Path) -> None:
+    rows = load_sql(base, "the people", Schema({"age": Number(0, 120)}))
+    connection = sqlite3.connect(base)
+    connection.execute('DELETE FROM "the people" WHERE age > 100')
+    connection.commit()
+    connection.close()
+    with pytest.raises(PrivacyError, match="that were checked"):
+        list(rows.blocks())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:hunter2@127.0.0.1:1/base",
+        "postgresql://me:hunter2@127.0.0.1:no/base",
+        "postgresql:me:hunter2@127.0.0.1/base",
+        "nosuchdriver://me:hunter2@127.0.0.1/base",
+        "postgresql://127.0.0.1:1/base?user=me&password=hunter2",
+        "postgresql://me:hun@ter2@127.0.0.1:1/base",
+        "postgresql://me:hunter2%40@127.0.0.1:1/base?connect_timeout=x",
+    ],
+)
+def test_passwords_never_appear(url: str, schema: Schema) -> None:
+    with pytest.raises(FairveilError) as caught:
+        load_sql(url, "people", schema)
+    told = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(caught.value.__context__)
+    assert "ter2" not in told
+    assert "expected" in str(caught.value)
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL server of its own, which ends with the tests."""
+    found = shutil.which("initdb") or next(iter(sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")))), None)
+    if found is None:
+        pytest.skip("no PostgreSQL programs (initdb) are installed")
+    programs, folder, port = Path(found).parent, tmp_path_factory.mktemp("pg"), _free_port()
+    data, password = folder / "data", folder / "password"
+    password.write_text("s3cret@word")
+    # PostgreSQL refuses to run for the superuser.
+    user = {"user": "postgres"} if os.geteuid() == 0 else {}
+    if user:
+        for path in (folder, folder.parent, folder.parent.parent):
+            path.chmod(0o755)
+        try:
+            shutil.chown(folder, "postgres")
+        except LookupError:
+            pytest.skip("no account to run PostgreSQL as")
+    run: Any = {"check": True, "capture_output": True, "timeout": 60, "cwd": folder, **user}
+    subprocess.run([found, "-D", data, "-U", "me", "--auth=scram-sha-256", f"--pwfile={password}", "--no-sync"], **run)
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
+    control = [str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log")]
+    # With pipes of its own the server would hold ours open.
+    quiet = {**run, "capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([*control, "-o", options, "start"], **quiet)
+    try:
+        yield f"postgresql://me:s3cret%40word@127.0.0.1:{port}/postgres"
+    finally:
+        subprocess.run([*control, "-m", "immediate", "stop"], **quiet)
+
+
+def test_postgresql_gives_the_bits_of_the_table(server: str, people: Any, schema: Schema, same_bits: Same) -> None:
+    engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        pd.DataFrame(people).to_sql("people", connection, index=False)
+    engine.dispose()
+    expected = encode(people, schema)
+    rows = load_sql(server, "public.people", schema)
+    assert same_bits(rows, expected)
+    assert same_bits(rows, expected)
+    query = "SELECT *, '100%:x'::text AS odd FROM people WHERE job NOT LIKE '%zz%' ORDER BY age"
+    order = people["age"].argsort()
+    assert same_bits(load_sql(server, query, schema), encode({name: column[order] for name, column in people.items()}, schema))
+    for bad, what, words in (
+        (server, "peple", "peple"),
+        (server, "DELETE FROM people", "query that runs"),
+        (server, "WITH gone AS (DELETE FROM people RETURNING *) SELECT * FROM gone", "query that runs"),
+        (server.replace("s3cret", "wrong"), "people", "a database that answers"),
+        (server.replace("/postgres", "/none").replace("none://", "postgresql://"), "people", "a database that answers"),
+    ):
+        with pytest.raises(DataNotFoundError, match=words) as caught:
+            load_sql(bad, what, schema)
+        assert "word" not in str(caught.value).replace("password", "")
+    assert same_bits(rows, expected)
