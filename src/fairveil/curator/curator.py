@@ -233,6 +233,7 @@ class Curator:
             self.promise,
             self.log.events,
             plan=None if self._plan is None or not self.promise.is_private else [self._plan],
+            cap=self._room,
             facts=self._facts,
             bounds=self._bounds.values(),
             not_covered=not_covered,
