@@ -19,6 +19,7 @@ help: ## list the targets
 
 demo: $(READY) ## the accountant, and a private fairness table with its privacy statement
 	$(BIN)/fairveil demo
+	$(BIN)/fairveil verify demo/statement.json --json
 
 test: $(READY) lint types ## lint, types, tests, doctests and the examples in the documents
 	$(BIN)/pytest -n $(JOBS) --doctest-modules src/fairveil tests
