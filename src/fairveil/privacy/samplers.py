@@ -142,7 +142,8 @@ class Stream:
         if self._generator is None:
             from randomgen import ChaCha
 
-            bits = ChaCha(key=int.from_bytes(self._key, "little"), counter=_FLOATS << 64, rounds=20)
+            counter = _FLOATS << 68  # randomgen counts 32-bit words, 16 a block
+            bits = ChaCha(key=int.from_bytes(self._key, "little"), counter=counter, rounds=20)
             self._generator = np.random.Generator(bits)
         return self._generator
 
