@@ -46,8 +46,8 @@ def test_csv_gives_the_bits_of_the_table(
 
 
 CELLS = st.sampled_from(
-    """1|-2.5|+3|.5|5.|1e3|1E-3|inf|-Infinity|nan|NaN|-nan|| |NA| 7 |1_0|0x10|1e400|4.9e-324|0.1|1,5|--1|1e|nan(1)|١|3.38e-005|true
-|TRUE|False|0|1.0|2|x|é|a b| "q"|q"q|"|'|01|1e0|99999999999999999999|\t8""".replace("\n", "").split("|")
+    """1|-2.5|+3|.5|5.|1e3|1E-3|inf|-Infinity|nan|NaN|-nan|| |NA| 7 |1_0|0x10|1e400|4.9e-324|0.1|1,5|--1|1e|nan(1)|١|3.38e-005
+|true|TRUE|False|0|1.0|2|x|é|a b| "q"|q"q|"|'|01|1e0|99999999999999999999|\t8""".replace("\n", "").split("|")
 )
 
 

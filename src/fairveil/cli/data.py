@@ -71,12 +71,12 @@ def get(name: Name, path: Folder = None, json: Json = False) -> None:
     from ..data.registry import fetch
 
     edition, found = _or_exit(lambda: fetch(name, path))
-    out = {"name": name, "rows": edition.rows, "files": [str(file) for file in found.paths], "notes": list(edition.notes)}
+    files = [str(file) for file in found.paths]
     if json:
-        _print_json(out)
+        _print_json({"name": name, "rows": edition.rows, "files": files, "notes": list(edition.notes)})
         return
     typer.echo(f"{name}: {edition.rows:,} rows in the cache, checksums right.")
-    for line in (*out["files"], *edition.notes):
+    for line in (*files, *edition.notes):
         typer.echo(f"  {line}")
 
 
