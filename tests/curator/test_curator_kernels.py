@@ -6,7 +6,11 @@ import math
 
 import numpy as np
 import pytest
+
 from fairveil.curator import kernels, kernels_panel
+from fairveil.curator.questions import gridded
+from fairveil.curator.totals import chunk
+from fairveil.privacy.sensitivity import Bound
 
 SIZES = (8, 16, 7, 14, 6, 5, 41)
 
@@ -40,15 +44,25 @@ def panel(data, coefs, start, stop, sharpness=1.0, kind=0, costs=None, clip=1.0,
     histogram = np.zeros((6, M), np.int64)
     costs = np.zeros((0, 0)) if costs is None else costs
     coefs = np.ascontiguousarray(coefs.T)
+    steps, counts = np.full(M, 2.0**30), np.full(M, 2.0**24)
     kernels_panel.descend_panel(
-        *data, coefs, start, stop, loss, 0.8, sharpness, costs, 2, clip, 2.0**30, gradient, kind, 2, 2.0**24, histogram
+        *data, coefs, start, stop, loss, 0.8, sharpness, costs, 2, clip, steps, gradient, kind, 2, counts, histogram, 64
     )
     return gradient.T, histogram.T
 
 
 def permuted(data, order):
     numbers, a, b, codes, offsets, labels, cells, weights = data
-    return numbers[:, order].copy(), a, b, codes[:, order].copy(), offsets, labels[order], cells[:, order].copy(), weights[order]
+    return (
+        numbers[:, order].copy(),
+        a,
+        b,
+        codes[:, order].copy(),
+        offsets,
+        labels[order],
+        cells[:, order].copy(),
+        weights[order],
+    )
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -84,20 +98,24 @@ def test_guarantee_1_a_model_alone_and_among_many(sharpness, kind, loss, models)
         assert (histogram[m] == counts[:, 0]).all()
 
 
-def test_panel_sums_survive_the_move_from_floats_to_integers(monkeypatch):
-    """More rows than one chunk of exact float sums holds would not change a bit: flush in the middle."""
+def test_panel_sums_survive_the_move_from_floats_to_integers():
+    """The tests above move sums every 64 rows; a chunk never holds more than float64 adds exactly."""
     sums = np.full((1, 2), 2.0**51 - 1)
     out = np.full((1, 2), 2**60, np.int64)
     kernels_panel.flush(sums, out)
     assert (out == 2**60 + 2**51 - 1).all()
     assert (sums == 0).all()
-    assert kernels_panel.CHUNK * 2**30 <= 2**52
-    assert kernels_panel.CHUNK % kernels_panel.TOGETHER == 0
+    for norm, bits in ((1.0, 30), (0.7, 30), (3.0, 44), (1e300, 44), (1.0, 10)):
+        scale = gridded(Bound(norm, norm), 1, bits)
+        assert chunk([scale]) * scale.bound.norm / scale.unit <= 2**53
+        assert chunk([scale]) >= kernels_panel.TOGETHER
 
 
 def fixed_sequence_probability(numbers, codes, offsets, coef, fused=False, library_exp=False):
     """What `kernels` computes for one row, operation by operation, in Python's own IEEE doubles."""
-    fma = (lambda a, b, c: float(np.longdouble(a) * np.longdouble(b) + np.longdouble(c))) if fused else lambda a, b, c: a * b + c
+    fma = (
+        (lambda a, b, c: float(np.longdouble(a) * np.longdouble(b) + np.longdouble(c))) if fused else lambda a, b, c: a * b + c
+    )
     z = coef[0]
     for j, x in enumerate(numbers):
         z = fma(coef[1 + j], x, z)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from fairveil.curator import (
     AttachedHistogram,
     AttachedLosses,
@@ -18,7 +19,11 @@ from fairveil.curator import (
     RowFunction,
     Rows,
     reference,
+)
+from fairveil.curator import (
     rows as rows_module,
+)
+from fairveil.curator import (
     totals as totals_module,
 )
 from fairveil.curator.attached import Attached
@@ -68,7 +73,7 @@ def regression_questions(rows):
 
 def integers(question, rows, threads=None):
     cap = rows.max_sample_weight if rows.weighted else None
-    return totals([(question, question.scale(rows.layout, cap))], rows, rows.blocks(), threads)[0]
+    return totals([(question, [question.scale(rows.layout, cap)])], rows, rows.blocks(), threads)[0]
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])
@@ -138,10 +143,10 @@ def test_guarantee_1_many_models_in_one_pass_are_each_alone(rows_of):
     cells = rows.cells()
     costs = np.random.default_rng(7).normal(size=(70, cells.count, 2, 2))
     scale = GradientSum(Linear(weights), 0.8).scale(rows.layout, None)
-    together = totals([(GradientSum(Linear(weights), 0.8, cells, costs), scale)], rows, rows.blocks())[0]
+    together = totals([(GradientSum(Linear(weights), 0.8, cells, costs), [scale])], rows, rows.blocks())[0]
     for m in (0, 1, 63, 64, 69):
         alone = GradientSum(Linear(weights[m]), 0.8, cells, costs[m])
-        assert (totals([(alone, scale)], rows, rows.blocks())[0][0] == together[m]).all()
+        assert (totals([(alone, [scale])], rows, rows.blocks())[0][0] == together[m]).all()
     losses = integers(GroupLosses(Linear(weights), cells, "log", 2.0), rows)
     for m in (0, 69):
         assert (integers(GroupLosses(Linear(weights[m]), cells, "log", 2.0), rows)[0] == losses[m]).all()
@@ -153,7 +158,7 @@ def test_a_gradient_and_a_histogram_of_one_model_share_a_pass(rows_of):
     model = Linear(np.random.default_rng(8).normal(size=(1, WIDTH)))
     gradient, histogram = GradientSum(model, 0.8), PredictionHistogram(model, cells)
     other = PredictionHistogram(Linear(np.zeros((1, WIDTH))), cells)
-    asks = [(q, q.scale(rows.layout, None)) for q in (histogram, other, gradient)]
+    asks = [(q, [q.scale(rows.layout, None)]) for q in (histogram, other, gradient)]
     assert totals_module._passes(asks) == [(2, 0), (1,)]
     for (question, _), found in zip(asks, totals(asks, rows, rows.blocks()), strict=True):
         assert (found == integers(question, rows)).all()
@@ -167,10 +172,10 @@ def test_a_batch_is_the_rows_at_its_positions(rows_of):
     for question in questions(rows):
         scale = question.scale(rows.layout, None)
         wanted = integers(question, chosen)
-        assert (totals([(question, scale)], rows, rows.batch(index))[0] == wanted).all(), question.name
-        assert (totals([(question, scale)], streamed, streamed.batch(index))[0] == wanted).all(), question.name
+        assert (totals([(question, [scale])], rows, rows.batch(index))[0] == wanted).all(), question.name
+        assert (totals([(question, [scale])], streamed, streamed.batch(index))[0] == wanted).all(), question.name
     nothing = np.empty(0, np.int64)
-    assert (totals([(question, scale)], rows, rows.batch(nothing))[0] == 0).all()
+    assert (totals([(question, [scale])], rows, rows.batch(nothing))[0] == 0).all()
 
 
 def test_attached_models_and_user_code_keep_their_integers_too(rows_of):
@@ -190,8 +195,8 @@ def test_attached_models_and_user_code_keep_their_integers_too(rows_of):
         lambda table: AttachedHistogram(table.attached, cells, by_label=True),
         lambda table: AttachedLosses(table.attached, cells),
     ):
-        a = totals([(make(rows), scale)], rows, rows.blocks())[0]
-        b = totals([(make(permuted), scale)], permuted, permuted.blocks(), threads=3)[0]
+        a = totals([(make(rows), [scale])], rows, rows.blocks())[0]
+        b = totals([(make(permuted), [scale])], permuted, permuted.blocks(), threads=3)[0]
         assert (a == b).all()
     question = RowFunction(features, 4, 0.5)
     assert (integers(question, rows) == integers(question, permuted, threads=3)).all()
@@ -203,5 +208,5 @@ def test_many_rows_fit_the_integers():
     rows = Rows.from_arrays(np.full((200_000, 1), 1e3), np.ones(200_000, int), classes=[0, 1])
     question = GradientSum(Linear(np.array([-50.0, -1.0])), 1.0)
     scale = question.scale(rows.layout, None)
-    total = totals([(question, scale)], rows, rows.blocks(), threads=2)[0]
+    total = totals([(question, [scale])], rows, rows.blocks(), threads=2)[0]
     assert total[0, 0, 1] * scale.unit == pytest.approx(-200_000 * 1e3 / np.hypot(1e3, 1), rel=1e-8)

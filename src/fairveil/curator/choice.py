@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from ..errors import InputError, complaint
 from ..privacy.promise import Promise
+from ..privacy.sensitivity import OUTWARDS
 from .questions import GroupLosses, Scale
 
 WEIGHT_BITS = 24
@@ -44,7 +45,7 @@ def dyadic(weights: npt.NDArray[np.float64], count: int) -> list[int]:
 
 def reach(weights: list[int], scale: Scale, question: GroupLosses, promise: Promise) -> int:
     """The range R of one neighbour's changes of the scores, in units of 2^-24 x grid unit, rounded outwards."""
-    loss = math.ceil(scale.bound.norm / math.sqrt(question.per_row) / scale.unit) + 1
+    loss = math.floor(scale.bound.norm / math.sqrt(question.per_row) / scale.unit * OUTWARDS)  # a loss is a whole number
     lines = _lines(question, weights)
     if promise.protects == "sensitive_features":
         return loss * sum(max(line) - min(line) for line in lines)

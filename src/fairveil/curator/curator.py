@@ -159,10 +159,10 @@ class Curator:
         number = self._next()
         jobs = [job for i, ask in enumerate(wanted) for job in self._jobs(i, ask)]
         chosen = list(self._chosen(batch, number)) if isinstance(batch, Poisson) else self._rows.blocks()
-        sums = totals([(ask.question, scale) for _, ask, scale in jobs], self._rows, chosen, self._threads)
+        sums = totals([(ask.question, scales) for _, ask, scales in jobs], self._rows, chosen, self._threads)
         answers: list[Floats] = [np.zeros(0)] * len(wanted)
-        for (i, ask, scale), total in zip(jobs, sums, strict=True):
-            values = self._noised(ask, scale, total, batch, number, i)
+        for (i, ask, scales), total in zip(jobs, sums, strict=True):
+            values = self._noised(ask, scales, total, batch, number, i)
             answers[i] = values if answers[i].size == 0 else answers[i] + values
         out = [a if _many(ask.question) else a[0] for a, ask in zip(answers, wanted, strict=True)]
         self._release(Entry(number, event, tuple(ask.question.name for ask in wanted), _words(batch), purpose))
@@ -187,8 +187,9 @@ class Curator:
         event: Event = Exponential(epsilon) if not free else NoOp() if self.promise.is_private else NonPrivate()
         self._reserve(event)
         number = self._next()
-        scale = self._scale(ask)
-        (sums,) = totals([(question, scale)], self._rows, self._rows.blocks(), self._threads)
+        scales = self._scales(ask)
+        scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, self._rows)
+        (sums,) = totals([(question, [scale])], self._rows, self._rows.blocks(), self._threads)
         reach = choice.reach(weights, scale, question, self.promise)
         scores, steps = choice.scores(sums, weights, reach)
         if free:
@@ -253,27 +254,29 @@ class Curator:
     def _cap(self) -> float | None:
         return self._rows.max_sample_weight if self._rows.weighted else None
 
-    def _scale(self, ask: Ask) -> Scale:
+    def _scales(self, ask: Ask) -> list[Scale]:
+        """Bound and grid: one for all models, or, where they are maxima over public rows, one a model."""
         question = ask.question
+        free = pricing.is_free(question, self.promise) or not self.promise.is_private
         if self._public and public_scale.needs_rows(question):
-            scale = public_scale.of(question, self._rows, ask.order)
+            scales = public_scale.of(question, self._rows, ask.order, exact=free)
             reason = "largest over the public rows and all listed groups"
         else:
-            scale = question.scale(self.layout, self._cap, ask.order)
+            scales = [question.scale(self.layout, self._cap, ask.order)]
             reason = "from the question's own clip"
-        if not pricing.is_free(question, self.promise):
-            moved = scale.bound.sensitivity(self.promise.neighbours)
+        if not free:
+            moved = max(scale.bound.sensitivity(self.promise.neighbours) for scale in scales)
             self._bounds[question.name] = StatedBound(question.name, f"L{ask.order}", moved, reason)
-        return scale
+        return scales
 
-    def _jobs(self, i: int, ask: Ask) -> list[tuple[int, Ask, Scale]]:
+    def _jobs(self, i: int, ask: Ask) -> list[tuple[int, Ask, list[Scale]]]:
         """What is to be totalled for an ask. With public rows a gradient's loss part is exact, and only its costs get noise."""
         question = ask.question
         if isinstance(question, RowFunction):
             self._trusted = True
             self._troubles.append(question.troubles)
             if not self.promise.is_private:
-                return [(i, wide := replace(ask, question=question.unclipped(self._rows)), self._scale(wide))]
+                return [(i, wide := replace(ask, question=question.unclipped(self._rows)), self._scales(wide))]
         public = self.promise.protects == "sensitive_features"
         if public and isinstance(question, GradientSum):
             question = replace(question, clip=None)
@@ -281,8 +284,8 @@ class Curator:
             if "sensitive" in question.reads and question.loss != "none":
                 loss = Ask(replace(question, cells=None, cell_costs=None), 0.0)
                 costs = replace(ask, question=replace(question, loss="none"))
-                return [(i, costs, self._scale(costs)), (i, loss, self._scale(loss))]
-        return [(i, ask, self._scale(ask))]
+                return [(i, costs, self._scales(costs)), (i, loss, self._scales(loss))]
+        return [(i, ask, self._scales(ask))]
 
     def _check_shape(self, ask: Ask) -> None:
         shape = ask.question.shape(self.layout)
@@ -334,17 +337,19 @@ class Curator:
         stream = self._sources[0].stream("sampling", number)
         yield from self._rows.batch(stream.poisson_batch(self._rows.exact_count, batch.rate))
 
-    def _noised(self, ask: Ask, scale: Scale, total: Ints, batch: Batch, number: int, i: int) -> Floats:
+    def _noised(self, ask: Ask, scales: list[Scale], total: Ints, batch: Batch, number: int, i: int) -> Floats:
         """total + noise, added as integers, in the units of the question."""
-        moves = not pricing.is_free(ask.question, self.promise) and scale.bound.sensitivity(self.promise.neighbours) > 0
-        if self.promise.is_private and moves:
-            total = total.copy()
-            for m in range(len(total)):
-                source = self._sources[m if len(self._sources) > 1 else 0]
-                path = (number, i) if len(self._sources) > 1 or len(total) == 1 else (number, i, m)
-                size = pricing.noise_scale(ask, scale, self.promise, batch, total.shape[1:])
-                total[m] += noising.draw(ask, size, total.shape[1:], source.stream("noise", *path))
-        return np.asarray(total * scale.unit)
+        noisy = self.promise.is_private and not pricing.is_free(ask.question, self.promise)
+        many, shape = len(self._sources) > 1, total.shape[1:]
+        out = np.empty(total.shape)
+        for m, sums in enumerate(total):
+            scale = scales[m] if len(scales) > 1 else scales[0]
+            if noisy and scale.bound.sensitivity(self.promise.neighbours) > 0:
+                path = (number, i) if many or len(total) == 1 else (number, i, m)
+                stream = self._sources[m if many else 0].stream("noise", *path)
+                sums = sums + noising.draw(ask, pricing.noise_scale(ask, scale, self.promise, batch, shape), shape, stream)
+            out[m] = sums * scale.unit
+        return out
 
     def _release(self, entry: Entry) -> None:
         if not isinstance(entry.event, NoOp):

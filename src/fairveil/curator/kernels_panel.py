@@ -24,8 +24,8 @@ from .kernels import (
     sigmoid_into,
 )
 
-# Sums of integers below 2^30 stay exact in float64 for this many rows; then they are moved to 64-bit integers.
-CHUNK = 1 << 22
+# Sums of integers are kept in float64, exactly, for `chunk` rows (a power of two; 2^52 over the largest row), then moved to
+# 64-bit integers.
 TOGETHER = 16  # rows whose probabilities are computed in one go
 
 
@@ -154,27 +154,27 @@ def row_residuals(loss: int, weight: float, label: Any, p: Any, z: Any, u: Any) 
 
 
 @jit
-def row_clip(u: Any, s2: float, clip: float, weight: float, scale: float) -> None:
+def row_clip(u: Any, s2: float, clip: float, weight: float, scale: Any) -> None:
     """u[m] <- weight x (u[m] cut at clip / |row|) x scale; zero where that is not finite."""
     limit = clip / np.sqrt(s2) if clip < np.inf else np.inf
     limit = limit if limit >= 0.0 else 0.0
     for m in range(u.shape[0]):
         r = limit if u[m] > limit else u[m]
         r = -limit if r < -limit else r
-        r = r * weight * scale
+        r = r * weight * scale[m]
         u[m] = r if abs(r) < np.inf else 0.0
 
 
 @jit
-def row_histogram(kind: int, z: Any, p: Any, weight: float, scale: float, work: Any, to: Any) -> None:
+def row_histogram(kind: int, z: Any, p: Any, weight: float, scale: Any, work: Any, to: Any) -> None:
     """to[m] += round(weight x prediction[m] x scale), integers in float64."""
     M = z.shape[0]
     if kind == HARD:
         for m in range(M):
-            work[m] = (1.0 if z[m] > 0.0 else 0.0) * weight * scale
+            work[m] = (1.0 if z[m] > 0.0 else 0.0) * weight * scale[m]
     else:
         for m in range(M):
-            work[m] = p[m] * weight * scale
+            work[m] = p[m] * weight * scale[m]
     for m in range(M):
         v = work[m]
         to[m] += ((v if abs(v) < np.inf else 0.0) + MAGIC) - MAGIC
@@ -199,12 +199,13 @@ def descend_panel(
     costs: Any,
     cost_labels: int,
     clip: float,
-    scale: float,
+    scale: Any,
     gradient: Any,
     kind: int,
     hist_labels: int,
-    hist_scale: float,
+    hist_scale: Any,
     histogram: Any,
+    chunk: int,
 ) -> None:
     """`kernels.descend` for many binary models. coef and gradient (1 + width, M); costs and histogram (cells x labels, M)."""
     M = coef.shape[1]
@@ -252,7 +253,7 @@ def descend_panel(
                     row_histogram(kind, z_i, smooth_i, weight, hist_scale, work, histogram_sums[index])
         if wants_gradient:
             add_gradients(numbers, indptr, indices, codes, offsets, residuals, lo, rows, gradient_sums)
-        if (lo + TOGETHER - start) % CHUNK == 0:
+        if (lo + TOGETHER - start) % max(chunk, TOGETHER) == 0:
             flush(gradient_sums, gradient)
             flush(histogram_sums, histogram)
     flush(gradient_sums, gradient)
@@ -300,8 +301,9 @@ def losses_panel(
     stop: int,
     loss: int,
     clip: float,
-    scale: float,
+    scale: Any,
     out: Any,
+    chunk: int,
 ) -> None:
     """out[cell, m] += round(weight x min(loss, clip) x scale) over rows: many candidates' group losses in one pass."""
     M = coef.shape[1]
@@ -313,12 +315,12 @@ def losses_panel(
         row_losses(loss, labels[i], z, v, a, b)
         for m in range(M):
             y = v[m] if v[m] < clip else clip
-            r = y * weight * scale
+            r = y * weight * scale[m]
             v[m] = ((r if 0.0 <= r < np.inf else 0.0) + MAGIC) - MAGIC
         for line in range(cells.shape[0]):
             to = sums[np.int64(cells[line, i])]
             for m in range(M):
                 to[m] += v[m]
-        if (i + 1 - start) % CHUNK == 0:
+        if (i + 1 - start) % chunk == 0:
             flush(sums, out)
     flush(sums, out)

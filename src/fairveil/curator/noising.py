@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from ..privacy.noise import Stream
+from ..privacy.samplers import Stream
 from .pricing import Ask
 from .questions import GramMatrices
 

@@ -55,7 +55,7 @@ class Ask:
         _checks.one_of(NOISES, noise=self.noise)
         values = np.atleast_1d(np.asarray(self.multiplier, np.float64))
         zero = bool((values == 0).all())
-        if values.ndim != 1 or not (zero or (values > 0).all()) or not (values <= LARGEST_MULTIPLIER).all():
+        if values.ndim != 1 or not values.size or not (zero or (values > 0).all()) or not (values <= LARGEST_MULTIPLIER).all():
             raise InputError(
                 complaint(
                     expected="0, or numbers above 0 and at most 2^18, one for all or one a cell",

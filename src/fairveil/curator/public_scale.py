@@ -6,6 +6,7 @@ change all her sensitive columns at once; with marginal groups she is in one cel
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -16,6 +17,7 @@ from ..facts import Cells
 from ..privacy.sensitivity import OUTWARDS, Bound
 from . import reference
 from .questions import (
+    GRID_BITS,
     FeatureSums,
     GradientSum,
     GramMatrices,
@@ -28,6 +30,7 @@ from .questions import (
 from .rows import Block, Rows
 
 Floats = npt.NDArray[np.float64]
+EXACT_BITS = 44
 
 
 def needs_rows(question: Question) -> bool:
@@ -36,18 +39,30 @@ def needs_rows(question: Question) -> bool:
     return soft or isinstance(question, GradientSum | FeatureSums | GramMatrices | GroupLosses)
 
 
-def of(question: Question, rows: Rows, order: int = 2) -> Scale:
-    """Grid, largest contribution of one row, and how far a change of sensitive values alone moves the total of any model."""
-    norm = spread = 0.0
+def of(question: Question, rows: Rows, order: int = 2, *, exact: bool = False) -> list[Scale]:
+    """For each model: its grid, the largest contribution of one row, and how far other sensitive values alone move the total.
+
+    `exact`: no noise will be added, so the grid is as fine as the integers allow.
+    """
+    norms, spreads = np.zeros(question.models), np.zeros(question.models)
     for block in rows.blocks():
         w = reference.row_weights(block)
         for m in range(question.models):
             sizes, moves = _sizes_and_moves(question, block, rows, m, order)
-            norm = max(norm, float((w * sizes).max(initial=0.0)))
-            spread = max(spread, float((w * moves).max(initial=0.0)))
-    reads = "sensitive" in question.reads
-    bound = Bound(norm * OUTWARDS, spread * OUTWARDS if reads else 0.0, order)
-    return gridded(bound, _coordinates(question, rows))
+            norms[m] = max(norms[m], float((w * sizes).max(initial=0.0)))
+            spreads[m] = max(spreads[m], float((w * moves).max(initial=0.0)))
+    if "sensitive" not in question.reads:
+        spreads[:] = 0.0
+    bits = min(EXACT_BITS, 62 - rows.exact_count.bit_length()) if exact else GRID_BITS
+    coordinates = _coordinates(question, rows)
+    pairs = zip((norms * OUTWARDS).tolist(), (spreads * OUTWARDS).tolist(), strict=True)
+    return [gridded(Bound(norm, spread, order), coordinates, bits) for norm, spread in pairs]
+
+
+def shared(scales: list[Scale], question: Question, rows: Rows) -> Scale:
+    """One grid and bound for all models, for scores that are compared."""
+    norm, spread = (max(getattr(scale.bound, name) for scale in scales) for name in ("norm", "spread"))
+    return gridded(Bound(norm, spread, scales[0].bound.order), _coordinates(question, rows))
 
 
 def _coordinates(question: Question, rows: Rows) -> int:
@@ -97,7 +112,7 @@ def _scores(coef: Floats, block: Block, rows: Rows) -> tuple[Floats, Floats]:
 
 
 def _gradient(question: GradientSum, block: Block, rows: Rows, m: int) -> tuple[Floats, Floats]:
-    """|residual| |row|, and |row| times the largest |J'(costs of her cells - costs of other cells)|."""
+    """The largest |residual| |row| under any listed cell, and |row| times the largest |J'(costs of one cell - of another)|."""
     z, s2 = _scores(question.model.array[m], block, rows)
     u = np.zeros_like(z)
     if question.loss == "squared":
@@ -105,23 +120,19 @@ def _gradient(question: GradientSum, block: Block, rows: Rows, m: int) -> tuple[
     elif question.loss == "log":
         wanted = np.arange(len(z)) if len(z) > 1 else np.ones(1)
         u = question.loss_weight * (reference.probabilities(z.T, 1.0).T - (block.labels == wanted[:, np.newaxis]))
-    moves = np.zeros(block.rows)
+    sizes, moves = np.linalg.norm(u, axis=0), np.zeros(block.rows)
     if question.cell_costs is not None:
         p = reference.probabilities(z.T, question.model.sharpness)
         costs = question.costs(rows.layout)[m].reshape(-1, question.cost_labels, p.shape[1])
         labels = block.labels if question.cost_labels > 1 else np.zeros(block.rows, np.int64)
-        for line, members in enumerate(_columns(question.cells)):
-            own = costs[block.cells(question.cells)[line].astype(np.int64), labels]
-            u = u + _through(p, own, question.model.sharpness).T
-            largest = np.zeros(block.rows)
-            for a in members:
-                for b in members:
-                    if a < b:
-                        change = _through(p, costs[a, labels] - costs[b, labels], question.model.sharpness)
-                        largest = np.maximum(largest, np.linalg.norm(change, axis=1))
-            moves = moves + largest
-    size = np.sqrt(s2)
-    return np.linalg.norm(u, axis=0) * size, moves * size
+        for members in _columns(question.cells):
+            # Over listed cells, never over the row's own: even the grid must not depend on a sensitive value.
+            each = [_through(p, costs[a, labels], question.model.sharpness) for a in members]
+            sizes = sizes + np.max([np.linalg.norm(change, axis=1) for change in each], axis=0)
+            pairs = [np.linalg.norm(a - b, axis=1) for a, b in itertools.combinations(each, 2)]
+            moves = moves + np.max(pairs, axis=0, initial=0.0)
+    row = np.sqrt(s2)
+    return sizes * row, moves * row
 
 
 def _through(p: Floats, costs: Floats, sharpness: float) -> Floats:

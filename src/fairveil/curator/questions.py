@@ -45,9 +45,9 @@ class Scale:
         return math.ldexp(1.0, -self.exponent)
 
 
-def gridded(bound: Bound, coordinates: int) -> Scale:
-    """The finest grid on which sums stay exact, and the bound enlarged by its rounding."""
-    exponent = GRID_BITS - math.frexp(max(bound.norm, math.ldexp(1.0, -900)))[1]
+def gridded(bound: Bound, coordinates: int, bits: int = GRID_BITS) -> Scale:
+    """The grid on which one row's norm is below 2^bits steps, and the bound enlarged by its rounding."""
+    exponent = bits - math.frexp(max(bound.norm, math.ldexp(1.0, -900)))[1]
     return Scale(sensitivity.on_grid(bound, math.ldexp(1.0, -exponent), coordinates), exponent)
 
 
@@ -220,8 +220,8 @@ class Linear:
 
     def check(self, layout: RowLayout, *, classification: bool = True) -> None:
         """The weights fit the rows."""
-        wanted = 1 if not classification or (layout.classes is not None and len(layout.classes) <= 2) else None
-        outputs = wanted or len(layout.classes or ())
+        classes = _need_label_classes(layout, "a question about classes") if classification else 1
+        outputs = 1 if classes <= 2 else classes
         if self.array.shape[1:] != (outputs, 1 + layout.width):
             raise InputError(
                 complaint(
@@ -312,7 +312,8 @@ class GradientSum(Question):
     @property
     def reads(self) -> frozenset[str]:
         costs = {"sensitive"} if self.cell_costs is not None and self.cells is not None else set()
-        return self.columns | costs
+        label = {"label"} if self.loss != "none" or self.cost_labels > 1 else set()
+        return frozenset({"features"} | costs | label)
 
     @property
     def models(self) -> int:

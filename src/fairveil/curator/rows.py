@@ -113,10 +113,12 @@ class Rows:
         self._kept: list[Block] | None = [] if in_memory else None
         self._starts = [0]
         self.weighted = False
+        self.labelled = True
         for number, raw in enumerate(source.blocks()):
             block = self._prepare(raw, number)
             self._starts.append(self._starts[-1] + block.rows)
             self.weighted = self.weighted or len(block.weights) > 0
+            self.labelled = self.labelled and len(block.labels) == block.rows
             if self._kept is not None:
                 self._kept.append(block)
         if self._starts[-1] > MOST_ROWS:

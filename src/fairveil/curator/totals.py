@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import InputError, complaint
 from ..facts import Cells
 from .questions import (
     CellCounts,
@@ -36,7 +37,7 @@ from .rows import Block, Rows
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Asked = tuple[Question, Scale]
+Asked = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Job = Callable[[Block, int, int], tuple[Ints, ...]]
 
 WORTH_A_THREAD = 1 << 15  # rows: below, starting another thread costs more than it saves
@@ -48,6 +49,8 @@ DECISION_CODES = {"soft": 0, "hard": 1}
 
 def totals(asks: Sequence[Asked], rows: Rows, blocks: Iterable[Block], threads: int | None = None) -> list[Ints]:
     """One integer array an ask, of shape (models, *question.shape). Asks that can share a pass do."""
+    for question, _ in asks:
+        _check(question, rows)
     outs: list[Ints] = [np.zeros((q.models, *q.shape(rows.layout)), np.int64) for q, _ in asks]
     jobs = [(at, _job([asks[i] for i in at], rows)) for at in _passes(asks)]
     for block in blocks:
@@ -56,6 +59,26 @@ def totals(asks: Sequence[Asked], rows: Rows, blocks: Iterable[Block], threads: 
                 for i, part in zip(at, parts, strict=True):
                     outs[i] += part.reshape(outs[i].shape)
     return outs
+
+
+def _check(question: Question, rows: Rows) -> None:
+    """The kernels do not look: labels that are read must be there."""
+    if "label" in question.reads and not rows.labelled:
+        raise InputError(
+            complaint(expected="rows with labels", of=question.name, got="rows without", remedy="Give y to the rows.")
+        )
+
+
+def units(scales: Sequence[Scale], models: int) -> Floats:
+    """Grid steps to one, a number a model."""
+    steps = [math.ldexp(1.0, scale.exponent) for scale in scales]
+    return np.array(steps * models if len(steps) == 1 else steps)
+
+
+def chunk(scales: Sequence[Scale]) -> int:
+    """How many rows' integers add up exactly in float64, a power of two (see `kernels_panel`)."""
+    bits = max(math.frexp(scale.bound.norm / scale.unit)[1] for scale in scales)
+    return 1 << max(0, min(22, 52 - bits))
 
 
 def _run(job: Job, block: Block, threads: int | None) -> Iterator[tuple[Ints, ...]]:
@@ -102,7 +125,8 @@ def _fuses(a: Question, b: Question) -> bool:
 
 def _job(asks: Sequence[Asked], rows: Rows) -> Job:
     """What to do with rows a to b of a block, for asks that share a pass."""
-    question, scale = asks[0]
+    question, scales = asks[0]
+    scale = scales[0]
     if isinstance(question, GradientSum | PredictionHistogram):
         return _descend(asks, rows)
     if isinstance(question, RowCount | CellCounts):
@@ -110,7 +134,7 @@ def _job(asks: Sequence[Asked], rows: Rows) -> Job:
     if isinstance(question, FeatureSums | GramMatrices):
         return _moments(question, scale, rows)
     if isinstance(question, GroupLosses):
-        return _losses(question, scale, rows)
+        return _losses(question, scales, rows)
     if isinstance(question, OwnJob):
         return question.job(scale, rows.layout)
     raise TypeError(f"the curator does not know how to total {type(question).__name__}")
@@ -119,8 +143,8 @@ def _job(asks: Sequence[Asked], rows: Rows) -> Job:
 def _descend(asks: Sequence[Asked], rows: Rows) -> Job:
     from . import kernels, kernels_panel
 
-    gradient, g_scale = next(((q, s) for q, s in asks if isinstance(q, GradientSum)), (None, None))
-    histogram, h_scale = next(((q, s) for q, s in asks if isinstance(q, PredictionHistogram)), (None, None))
+    gradient, g_scales = next(((q, s) for q, s in asks if isinstance(q, GradientSum)), (None, None))
+    histogram, h_scales = next(((q, s) for q, s in asks if isinstance(q, PredictionHistogram)), (None, None))
     question = gradient or histogram
     assert question is not None
     model: Linear = question.model
@@ -135,8 +159,9 @@ def _descend(asks: Sequence[Asked], rows: Rows) -> Job:
         model.sharpness,
     )
     clip = math.inf if gradient is None or gradient.clip is None else gradient.clip
-    g_unit = 1.0 if g_scale is None else math.ldexp(1.0, g_scale.exponent)
-    h_unit = 1.0 if h_scale is None else math.ldexp(1.0, h_scale.exponent)
+    g_unit = np.ones(M) if g_scales is None else units(g_scales, M)
+    h_unit = np.ones(M) if h_scales is None else units(h_scales, M)
+    rows_exact = min(chunk(s) for s in (g_scales, h_scales) if s is not None)
     kind = DECISION_CODES[histogram.decisions] if histogram is not None else 1
     cost_labels = 1 if gradient is None else gradient.cost_labels
     width = 1 + rows.layout.width if gradient is not None else 0
@@ -155,13 +180,13 @@ def _descend(asks: Sequence[Asked], rows: Rows) -> Job:
                 g, h = np.zeros((width, hi - lo), np.int64), np.zeros((buckets, hi - lo), np.int64)
                 c = none if costs is None else np.ascontiguousarray(costs[lo:hi, :, 0].T)
                 part = np.ascontiguousarray(coef[:, lo:hi])
-                end: tuple[Any, ...] = (c, cost_labels, clip, g_unit, g, kind, hist_labels, h_unit, h)
-                kernels_panel.descend_panel(*fixed, part, a, b, *loss, *end)
+                end: tuple[Any, ...] = (c, cost_labels, clip, g_unit[lo:hi], g, kind, hist_labels, h_unit[lo:hi], h)
+                kernels_panel.descend_panel(*fixed, part, a, b, *loss, *end, rows_exact)
                 G[lo:hi, 0], H[lo:hi, :, 0] = g.T, h.T
         else:
             for m in range(M):
                 c = none if costs is None else costs[m]
-                end = (c, cost_labels, clip, g_unit, G[m], kind, hist_labels, h_unit, H[m])
+                end = (c, cost_labels, clip, g_unit[m], G[m], kind, hist_labels, h_unit[m], H[m])
                 kernels.descend(*fixed, model.array[m], a, b, *loss, *end)
         return tuple(G if isinstance(q, GradientSum) else H for q, _ in asks)
 
@@ -209,13 +234,13 @@ def _moments(question: FeatureSums | GramMatrices, scale: Scale, rows: Rows) -> 
     return job
 
 
-def _losses(question: GroupLosses, scale: Scale, rows: Rows) -> Job:
+def _losses(question: GroupLosses, scales: Sequence[Scale], rows: Rows) -> Job:
     from . import kernels_moments, kernels_panel
 
     model = question.model
     coef = np.ascontiguousarray(model.array[:, 0, :].T) if model.outputs == 1 else None
     limit = math.inf if question.clip is None and question.loss != "zero-one" else question.limit
-    unit = math.ldexp(1.0, scale.exponent)
+    unit, rows_exact = units(scales, model.models), chunk(scales)
     code = LOSS_CODES[question.loss]
     count = cell_count(question.cells)
 
@@ -227,11 +252,12 @@ def _losses(question: GroupLosses, scale: Scale, rows: Rows) -> Job:
             for lo in range(0, model.models, PANEL_MODELS):
                 part = np.ascontiguousarray(coef[:, lo : lo + PANEL_MODELS])
                 sums = np.zeros((count, part.shape[1]), np.int64)
-                kernels_panel.losses_panel(*head, part, a, b, code, limit, unit, sums)
+                steps = unit[lo : lo + PANEL_MODELS]
+                kernels_panel.losses_panel(*head, part, a, b, code, limit, steps, sums, rows_exact)
                 out[lo : lo + PANEL_MODELS] = sums.T
         else:
             for m in range(model.models):
-                kernels_moments.class_losses(*head, model.array[m], a, b, code, limit, unit, out[m])
+                kernels_moments.class_losses(*head, model.array[m], a, b, code, limit, unit[m], out[m])
         return (out,)
 
     return job

@@ -1,0 +1,377 @@
+"""The curator: nothing leaves without noise, an event, and room for it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fairveil.curator import (
+    Ask,
+    CellCounts,
+    Curator,
+    FeatureSums,
+    GradientSum,
+    GramMatrices,
+    GroupLosses,
+    Linear,
+    Poisson,
+    PredictionHistogram,
+    RowCount,
+    RowFunction,
+    Rows,
+    describe,
+    reference,
+)
+from fairveil.errors import BudgetError, InputError, MissingBoundError, PrivacyError
+from fairveil.privacy import NoiseSource, Promise, epsilon
+from fairveil.privacy.events import Exponential, Gaussian, NonPrivate, Repeated
+from fairveil.privacy.filters import Filter
+
+WIDE = Promise(1000.0, 1e-6)
+WEIGHTS = np.linspace(-1, 1, 11)
+FALSE_ALARM = 1e-7  # of every statistical test in this file; seeds are fixed
+
+
+def seeded(rows, promise=WIDE, seed=0, **options):
+    return Curator(rows, promise, noise=NoiseSource.seeded(seed), **options)
+
+
+def noise_of(rows, question, ask, promise=WIDE, repeats=400, batch=None):
+    """What was added to the exact answer, in units of the stated standard deviation, over many releases."""
+    exact = sum(reference.total(question, block) for block in rows.blocks())
+    curator = seeded(rows, promise, plan=[Repeated(describe([ask], rows.layout, promise), repeats)])
+    return np.array([(curator.answer([ask])[0] - exact).ravel() for _ in range(repeats)])
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(
+    ("make", "sensitivity"),
+    [
+        (lambda cells: CellCounts(cells, by_label=True), {"add-remove": 1.0, "replace-one": math.sqrt(2)}),
+        (lambda cells: PredictionHistogram(Linear(WEIGHTS), cells), {"add-remove": 1.0, "replace-one": math.sqrt(2)}),
+        (lambda cells: GradientSum(Linear(WEIGHTS), 0.5), {"add-remove": 0.5, "replace-one": 1.0}),
+        (lambda cells: FeatureSums(cells, 1.5), {"add-remove": 1.5, "replace-one": 3.0}),
+        (lambda cells: GroupLosses(Linear(WEIGHTS), cells), {"add-remove": 1.0, "replace-one": math.sqrt(2)}),
+    ],
+)
+def test_noise_has_the_stated_scale_and_1_5_times_wrong_is_rejected(rows_of, neighbours, make, sensitivity):
+    """Guarantee 3. Chi-square of the variance, false-alarm rate 1e-7; the same test rejects noise 1.5 times off, both ways."""
+    rows = rows_of(n=60)
+    question = make(rows.cells())
+    promise = Promise(1000.0, 1e-6, neighbours=neighbours)
+    drawn = noise_of(rows, question, (question, 3.0), promise)
+    stated = 3.0 * sensitivity[neighbours]
+
+    def passes(sd):
+        statistic = (drawn**2).sum() / sd**2
+        tail = min(stats.chi2.sf(statistic, drawn.size), stats.chi2.cdf(statistic, drawn.size))
+        return tail > FALSE_ALARM / 2
+
+    assert passes(stated)
+    assert not passes(stated * 1.5)
+    assert not passes(stated / 1.5)
+
+
+def test_every_cell_gets_noise_of_its_own(rows_of):
+    """Guarantee 3. No pair of coordinates, of one question or of two in one answer, shares noise (the broadcast bug)."""
+    rows = rows_of(n=40)
+    cells = rows.cells()
+    asks = [(CellCounts(cells, by_label=True), 3.0), (GradientSum(Linear(WEIGHTS), 0.5), 3.0)]
+    curator = seeded(rows, plan=[Repeated(describe(asks, rows.layout, WIDE), 500)])
+    drawn = np.array([np.concatenate([a.ravel() for a in curator.answer(asks)]) for _ in range(500)])
+    correlations = np.corrcoef(drawn.T)
+    pairs = correlations[np.triu_indices(len(correlations), 1)]
+    limit = stats.norm.isf(FALSE_ALARM / len(pairs) / 2) / math.sqrt(500)
+    assert np.abs(pairs).max() < limit * 1.1
+    assert len(np.unique(drawn[0])) > 15
+
+
+def test_gram_noise_is_symmetric_with_half_the_variance_beside_the_diagonal(rows_of):
+    rows = rows_of(n=40)
+    question = GramMatrices(None, 1.5)
+    drawn = noise_of(rows, question, (question, 3.0), repeats=300).reshape(300, 11, 11)
+    assert np.allclose(drawn, drawn.swapaxes(1, 2), atol=1e-6)
+    i, j = np.triu_indices(11, 1)
+    for values, sd in ((drawn[:, range(11), range(11)], 6.75), (drawn[:, i, j], 6.75 / math.sqrt(2))):
+        statistic = (values**2).sum() / sd**2
+        assert min(stats.chi2.sf(statistic, values.size), stats.chi2.cdf(statistic, values.size)) > FALSE_ALARM / 2
+
+
+def test_by_cell_noise_differs_by_cell(rows_of):
+    rows = rows_of(n=40)
+    cells = rows.cells()
+    vector = np.geomspace(1, 100, cells.count)
+    question = CellCounts(cells)
+    drawn = noise_of(rows, question, (question, vector), repeats=300)
+    statistic = ((drawn / vector) ** 2).sum(axis=0)
+    tails = np.minimum(stats.chi2.sf(statistic, 300), stats.chi2.cdf(statistic, 300))
+    assert (tails > FALSE_ALARM / 2 / cells.count).all()
+
+
+def test_discrete_noise_keeps_counts_whole(rows_of):
+    rows = rows_of()
+    counts = CellCounts(rows.cells())
+    curator = seeded(rows)
+    for noise in ("discrete-laplace", "discrete-gaussian", "gaussian"):
+        (answer,) = curator.answer([Ask(counts, 5.0, noise)])
+        assert (answer == np.rint(answer)).all()
+
+
+def test_guarantee_2_one_answer_is_one_event(rows_of):
+    rows = rows_of()
+    curator = seeded(rows)
+    curator.answer([(CellCounts(rows.cells()), 3.0), (GradientSum(Linear(WEIGHTS), 1.0), 4.0)], Poisson(0.3))
+    curator.answer([(RowCount(), 5.0)], purpose="how many")
+    assert len(curator.log) == 2
+    assert curator.log.entries[1].purpose == "how many"
+    assert curator.statement().epsilon >= epsilon(curator.log.events, 1e-6) > 0
+
+
+def test_guarantee_4_a_plan_too_dear_is_refused_before_the_rows_are_read(rows_of):
+    with pytest.raises(BudgetError, match="costs at most epsilon=1"):
+        Curator(rows_of(), Promise(1.0, 1e-6), plan=[Gaussian(1.0)])
+
+
+def test_guarantee_4_answers_follow_the_plan(rows_of):
+    rows = rows_of()
+    ask = (RowCount(), 20.0)
+    curator = seeded(rows, Promise(1.0, 1e-6), plan=[Repeated(Gaussian(20.0), 2)])
+    curator.answer([ask])
+    with pytest.raises(PrivacyError, match="part from the plan"):
+        curator.finish()
+    with pytest.raises(PrivacyError, match="plan's next event"):
+        curator.answer([(RowCount(), 19.0)])
+    curator = seeded(rows, Promise(1.0, 1e-6), plan=[Repeated(Gaussian(20.0), 2)])
+    curator.answer([ask])
+    curator.answer([ask])
+    assert curator.finish() == Repeated(Gaussian(20.0), 2)
+    with pytest.raises(PrivacyError, match="the plan is done"):
+        curator.answer([ask])
+    assert len(curator.log) == 2
+
+
+def test_guarantee_4_without_a_plan_a_filter_caps_what_is_chosen_as_you_go(rows_of):
+    rows = rows_of()
+    for options in ({}, {"cap": Filter.create(Promise(1.0, 1e-6), "gaussian")}):
+        curator = seeded(rows, Promise(1.0, 1e-6), **options)
+        answered = 0
+        with pytest.raises(BudgetError, match="fits"):  # noqa: PT012  # the loop is what runs out
+            while answered < 1000:
+                curator.answer([(RowCount(), 30.0)])
+                answered += 1
+        assert 10 < answered < 60
+        assert len(curator.log) == answered
+        statement = curator.statement()
+        assert statement.epsilon <= 1.0
+        assert statement.check() == []
+
+
+def test_guarantee_5_an_interrupted_run_leaves_a_log_of_what_was_released(rows_of):
+    rows = rows_of()
+
+    def interrupted(block):
+        raise KeyboardInterrupt
+
+    plan = [Repeated(Gaussian(30.0), 3)]
+    curator = seeded(rows, plan=plan)
+    curator.answer([(RowCount(), 30.0)])
+    with pytest.raises(KeyboardInterrupt):
+        curator.answer([(RowFunction(interrupted, 1, 1.0), 30.0)])
+    assert curator.log.events == (Gaussian(30.0),)
+    statement = curator.statement()
+    assert statement.events == (Gaussian(30.0),)
+    assert statement.plan == (Repeated(Gaussian(30.0), 3),)
+    assert statement.epsilon == pytest.approx(epsilon(plan, 1e-6))  # the plan is charged whole: PRIVACY T10
+    assert statement.check() == []
+
+
+def test_guarantee_5_the_journal_comes_before_the_answer(rows_of):
+    written = []
+
+    def full(entry):
+        written.append(entry)
+        raise OSError("disk full")
+
+    curator = seeded(rows_of(), journal=full)
+    with pytest.raises(OSError, match="disk full"):
+        curator.answer([(RowCount(), 30.0)])
+    assert len(written) == 1
+
+
+def test_guarantee_6_batches_are_secret_and_of_the_right_rate(rows_of):
+    """The mean of noisy counts over batches is the rate times the rows: false-alarm rate 1e-7; 1.5 times the rate fails."""
+    rows = rows_of(n=500)
+    curator = seeded(rows, plan=[Repeated(describe([(RowCount(), 1.0)], rows.layout, WIDE, Poisson(0.1)), 400)])
+    found = np.array([curator.answer([(RowCount(), 1.0)], Poisson(0.1))[0][0] for _ in range(400)])
+    sd = math.sqrt((500 * 0.1 * 0.9 + 1.0) / 400)
+    z = stats.norm.isf(FALSE_ALARM / 2)
+    assert abs(found.mean() - 50) < z * sd
+    assert abs(found.mean() - 75) > z * sd
+    assert 0.7 < found.var() / (500 * 0.1 * 0.9 + 1.0) < 1.4
+
+
+def test_sensitive_features_alone_the_rest_is_exact_and_free(rows_of):
+    rows = rows_of(far=False)
+    cells, model = rows.cells(), Linear(WEIGHTS)
+    costs = np.random.default_rng(0).normal(size=(cells.count, 2, 2))
+    promise = Promise(1.0, 1e-6, protects="sensitive_features")
+    curator = seeded(rows, promise)
+    answers = curator.answer([(GradientSum(model), 5.0), (RowCount(), 1.0), (GramMatrices(None), 1.0)])
+    for answer, question in zip(answers, (GradientSum(model), RowCount(), GramMatrices(None)), strict=True):
+        exact = sum(reference.total(question, block) for block in rows.blocks())
+        assert np.allclose(answer, exact, rtol=1e-6)
+    assert len(curator.log) == 0
+    assert curator.statement().epsilon == 0.0
+    question = GradientSum(model, None, cells, costs)
+    (noisy,) = curator.answer([(question, 30.0)])
+    assert len(curator.log) == 1
+    exact = sum(reference.total(question, block) for block in rows.blocks())
+    assert not np.allclose(noisy, exact)
+
+
+def test_sensitive_features_alone_only_the_costs_are_noised(rows_of):
+    """With equal costs in every cell nothing reads the group in effect: no noise, though the event is still counted."""
+    rows = rows_of()
+    cells, model = rows.cells(), Linear(WEIGHTS)
+    curator = seeded(rows, Promise(1.0, 1e-6, protects="sensitive_features"))
+    question = GradientSum(model, None, cells, np.ones((cells.count, 2, 2)) * [0.0, 0.3])
+    (answer,) = curator.answer([(question, 30.0)])
+    exact = sum(reference.total(question, block) for block in rows.blocks())
+    assert np.abs(answer - exact).max() < 1e-4 * np.abs(exact).max()
+    assert curator.log.events == (Gaussian(30.0),)
+
+
+def test_epsilon_inf_is_exact_unclipped_unsampled_and_says_so(rows_of):
+    rows = rows_of()
+    curator = Curator(rows, Promise(math.inf, 0.0))
+    question = GradientSum(Linear(WEIGHTS), 1e-6)
+    (answer,) = curator.answer([(question, 5.0)], Poisson(0.01))
+    exact = sum(reference.total(GradientSum(Linear(WEIGHTS)), block) for block in rows.blocks())
+    assert np.allclose(answer, exact, rtol=1e-6)
+    function = RowFunction(lambda block: block.numbers.T[:, :2], 2, 1e-3)
+    (answer,) = curator.answer([(function, 1.0)])
+    exact = sum(block.numbers[:2].sum(axis=1) for block in rows.blocks())
+    assert np.allclose(answer, exact, rtol=1e-6)
+    assert curator.public_rows == 700
+    assert curator.log.events == (NonPrivate(), NonPrivate())
+    assert "not private" in curator.statement().summary().lower()
+    losses = GroupLosses(Linear(np.stack([[WEIGHTS], [-WEIGHTS]])), rows.cells())
+    assert curator.choose(losses, math.inf) in (0, 1)
+
+
+def test_the_number_of_rows_is_private_under_add_remove(rows_of):
+    rows = rows_of()
+    with pytest.raises(PrivacyError, match="buy_rows"):
+        _ = seeded(rows).public_rows
+    assert seeded(rows, public_rows=1000).public_rows == 1000
+    assert seeded(rows, Promise(1.0, 1e-6, neighbours="replace-one")).public_rows == 700
+    curator = seeded(rows)
+    assert curator.buy_rows(10.0) == curator.public_rows != 700
+    assert curator.log.events == (Gaussian(10.0),)
+
+
+def test_choose_is_the_exponential_mechanism(rows_of):
+    """Chi-square against exp(-epsilon score / range) / Z, false-alarm rate 1e-7; a rate 1.5 times off is rejected."""
+    rows = rows_of(n=40)
+    cells = rows.cells()
+    rng = np.random.default_rng(4)
+    question = GroupLosses(Linear(rng.normal(size=(5, 1, 11))), cells)
+    weights = np.array([1.0, 0.5, 1.0, 0.25, 1.0, 1.0])
+    exact = np.array([weights @ reference.total(question, next(rows.blocks()), m) for m in range(5)])
+    repeats = 3000
+    curator = seeded(rows, plan=[Repeated(Exponential(0.2), repeats)])
+    counts = np.bincount([curator.choose(question, 0.2, cell_weights=weights) for _ in range(repeats)], minlength=5)
+
+    def tail(rate):
+        p = np.exp(-rate * (exact - exact.min()))
+        return stats.chisquare(counts, repeats * p / p.sum()).pvalue
+
+    assert tail(0.2) > FALSE_ALARM
+    assert tail(0.3) < FALSE_ALARM
+    assert tail(0.2 / 1.5) < FALSE_ALARM
+
+
+def test_adding_a_release_does_not_change_anothers_noise(rows_of):
+    """Each release draws from streams named by its number; many sources give each model what it would get alone."""
+    rows = rows_of()
+    counts, model = CellCounts(rows.cells()), Linear(np.stack([[WEIGHTS], [-WEIGHTS], [2 * WEIGHTS]]))
+    alone, more = seeded(rows), seeded(rows)
+    first = alone.answer([(counts, 3.0)])[0]
+    assert (more.answer([(counts, 3.0), (RowCount(), 3.0)])[0] == first).all()
+    sources = [NoiseSource.seeded(k) for k in range(3)]
+    together = Curator(rows, WIDE, noise=sources)
+    (many,) = together.answer([(GradientSum(model, 1.0), 3.0)])
+    for k in range(3):
+        (own,) = seeded(rows, seed=k).answer([(GradientSum(Linear(model.array[k]), 1.0), 3.0)])
+        assert (many[k] == own).all()
+    with pytest.raises(InputError, match="3 models"):
+        together.answer([(GradientSum(Linear(np.zeros((2, 1, 11))), 1.0), 3.0)])
+
+
+def test_speed_knobs_change_neither_bits_nor_price(rows_of):
+    rows = rows_of()
+    ask = (GradientSum(Linear(WEIGHTS), 1.0), 3.0)
+    answers = [seeded(rows, threads=threads).answer([ask])[0] for threads in (None, 1, 2, 7)]
+    assert all((a == answers[0]).all() for a in answers)
+
+
+def test_seeded_noise_is_stamped(rows_of):
+    rows = rows_of()
+    curator = seeded(rows)
+    curator.answer([(RowCount(), 3.0)])
+    assert "seeded-noise" in curator.statement().stamps
+    secure = Curator(rows, WIDE)
+    secure.answer([(RowCount(), 3.0)])
+    assert "seeded-noise" not in secure.statement().stamps
+
+
+def test_facts_read_from_arrays_are_said():
+    rows = Rows.from_arrays(np.zeros((4, 1)), ["n", "y", "n", "y"], [["f", "m", "f", "m"]])
+    statement = Curator(rows, WIDE).statement()
+    assert {fact.name for fact in statement.facts} == {"classes", "groups"}
+    assert all("read from the data" in fact.origin for fact in statement.facts)
+
+
+def test_bad_questions_are_refused_before_anything_is_released(rows_of):
+    rows = rows_of()
+    curator = seeded(rows)
+    for asks, error, message in [
+        ([(GradientSum(Linear(WEIGHTS)), 1.0)], MissingBoundError, "clip"),
+        ([(FeatureSums(rows.cells()), 1.0)], MissingBoundError, "clip"),
+        ([(GroupLosses(Linear(WEIGHTS), None, "log"), 1.0)], MissingBoundError, "clip"),
+        ([(GradientSum(Linear(WEIGHTS[:-1]), 1.0), 1.0)], InputError, "weights of shape"),
+        ([(GradientSum(Linear(WEIGHTS), 1.0, rows.cells(), np.ones((3, 3, 3))), 1.0)], InputError, "cell_costs"),
+        ([(CellCounts(rows.cells()), np.ones(5))], InputError, "6 multipliers"),
+        ([], InputError, "at least one question"),
+    ]:
+        with pytest.raises(error, match=message):
+            curator.answer(asks)
+    for message, make in [
+        ("finite", lambda: Linear(np.array([np.nan]))),
+        ("sharpness", lambda: Linear(WEIGHTS, sharpness=0.0)),
+        ("finite costs", lambda: GradientSum(Linear(WEIGHTS), 1.0, rows.cells(), np.full((6, 2, 2), np.inf))),
+        ("decisions", lambda: PredictionHistogram(Linear(WEIGHTS), None, "medium")),
+    ]:
+        with pytest.raises(InputError, match=message):
+            make()
+    assert len(curator.log) == 0
+
+
+def test_numeric_targets_and_class_questions_do_not_mix(rows_of):
+    rows = rows_of(regression=True)
+    curator = seeded(rows)
+    for question in (
+        GradientSum(Linear(WEIGHTS), 1.0),
+        GroupLosses(Linear(WEIGHTS)),
+        PredictionHistogram(Linear(WEIGHTS), by_label=True),
+        CellCounts(None, by_label=True),
+    ):
+        with pytest.raises(InputError, match="class labels"):
+            curator.answer([(question, 1.0)])
+    unlabelled = Rows.from_arrays(np.zeros((3, 1)), None, [["a", "b", "a"]])
+    for question in (GradientSum(Linear(np.zeros(2)), 1.0), GradientSum(Linear(np.zeros(2)), 1.0, loss="squared")):
+        with pytest.raises(InputError, match="labels"):
+            Curator(unlabelled, WIDE).answer([(question, 1.0)])

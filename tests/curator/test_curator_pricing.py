@@ -1,0 +1,171 @@
+"""Events and noise come from one place: the same unit, the same relation, known before data are touched."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fairveil.curator import (
+    FULL,
+    Ask,
+    CellCounts,
+    Curator,
+    FeatureSums,
+    GradientSum,
+    GramMatrices,
+    GroupLosses,
+    Linear,
+    Poisson,
+    PredictionHistogram,
+    RowCount,
+    describe,
+    pricing,
+)
+from fairveil.errors import InputError, PrivacyError
+from fairveil.privacy import Promise, epsilon
+from fairveil.privacy.events import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    NonPrivate,
+    NoOp,
+    PerCell,
+    PoissonSampled,
+    Repeated,
+    VisiblySampled,
+)
+
+ADD, REPLACE = Promise(1.0, 1e-6), Promise(1.0, 1e-6, neighbours="replace-one")
+SENSITIVE = Promise(1.0, 1e-6, protects="sensitive_features")
+WEIGHTS = np.linspace(-1, 1, 11)
+
+
+@pytest.mark.parametrize("promise", [ADD, REPLACE, SENSITIVE], ids=str)
+@pytest.mark.parametrize("batch", [FULL, Poisson(0.25)], ids=str)
+def test_guarantee_1_described_before_is_logged_after(rows_of, promise, batch):
+    rows = rows_of()
+    cells, model = rows.cells(), Linear(WEIGHTS)
+    costs = np.ones((cells.count, 2, 2)) * np.arange(cells.count)[:, np.newaxis, np.newaxis]
+    asks = [
+        (GradientSum(model, 1.0, cells, costs), 30.0),
+        (PredictionHistogram(model, cells, "soft"), 40.0),
+        (CellCounts(cells), 50.0),
+        (GroupLosses(model, cells, "log", 2.0), np.linspace(20, 60, cells.count)),
+    ]
+    curator = Curator(rows, Promise(50.0, 1e-6, promise.protects, promise.neighbours))
+    curator.answer(asks, batch)
+    assert curator.log.events == (describe(asks, rows.layout, promise, batch),)
+
+
+def test_full_batch_events_are_multipliers(rows_of):
+    rows = rows_of()
+    ask = [(GradientSum(Linear(WEIGHTS), 1.0), 3.0), (CellCounts(rows.cells()), 4.0)]
+    assert describe(ask, rows.layout, ADD).to_dict() == describe(ask, rows.layout, REPLACE).to_dict()
+    assert describe(ask[:1] * 2, rows.layout, ADD) == Repeated(Gaussian(3.0), 2)
+
+
+def test_many_models_are_many_releases(rows_of):
+    rows = rows_of()
+    model = Linear(np.zeros((5, 1, 11)))
+    assert describe([(GradientSum(model, 1.0), 3.0)], rows.layout, ADD) == Repeated(Gaussian(3.0), 5)
+
+
+def test_poisson_batches_carry_the_spread_of_each_part(rows_of):
+    rows = rows_of()
+    asks = [(GradientSum(Linear(WEIGHTS), 1.0), 3.0), (CellCounts(rows.cells()), 4.0)]
+    assert describe(asks, rows.layout, ADD, Poisson(0.1)).spreads is None
+    event = describe(asks, rows.layout, REPLACE, Poisson(0.1))
+    assert isinstance(event, PoissonSampled)
+    assert event.spreads == pytest.approx((2.0, math.sqrt(2)))
+    assert isinstance(describe(asks[1:], rows.layout, SENSITIVE, Poisson(0.1)), VisiblySampled)
+
+
+@pytest.mark.parametrize(
+    ("promise", "batch", "sensitivity"),
+    [
+        (ADD, FULL, 1.0),
+        (REPLACE, FULL, 2.0),
+        (ADD, Poisson(0.5), 1.0),
+        (REPLACE, Poisson(0.5), 1.0),  # over the largest norm: the spread, 2, is the event's
+    ],
+    ids=str,
+)
+def test_guarantee_2_noise_is_multiplier_times_the_unit_that_the_event_counts_in(rows_of, promise, batch, sensitivity):
+    rows = rows_of()
+    question = GradientSum(Linear(WEIGHTS), 1.0)
+    scale = question.scale(rows.layout, None)
+    size = pricing.noise_scale(Ask(question, 3.0), scale, promise, batch, question.shape(rows.layout))
+    assert size * scale.unit == pytest.approx(3.0 * sensitivity, rel=1e-6)
+    assert size * scale.unit >= 3.0 * sensitivity
+
+
+def test_guarantee_2_by_cell_noise_is_over_the_norm(rows_of):
+    rows = rows_of()
+    cells = rows.cells()
+    question = FeatureSums(cells, 1.5)
+    vector = np.linspace(1, 6, cells.count)
+    scale = question.scale(rows.layout, None)
+    for promise, within in ((ADD, 2.0), (REPLACE, 2.0), (SENSITIVE, 0.0)):
+        size = pricing.noise_scale(Ask(question, vector), scale, promise, FULL, question.shape(rows.layout))
+        assert (size[:, 0] * scale.unit) == pytest.approx(1.5 * vector, rel=1e-6)
+        assert describe([(question, vector)], rows.layout, promise) == PerCell((tuple(vector),), (within,))
+
+
+def test_by_cell_noise_costs_what_one_multiplier_costs_when_all_are_equal(rows_of):
+    rows = rows_of()
+    cells = rows.cells()
+    for question in (CellCounts(cells), FeatureSums(cells, 1.5), GramMatrices(cells, 1.5), GroupLosses(Linear(WEIGHTS), cells)):
+        scale = question.scale(rows.layout, None)
+        for promise in (ADD, REPLACE):
+            vector = np.full(cells.count, 7.0)
+            by_cell = epsilon(describe([(question, vector)], rows.layout, promise), 1e-6, promise.neighbours)
+            same = 7.0 * scale.bound.norm / scale.bound.sensitivity(promise.neighbours)
+            assert by_cell == pytest.approx(epsilon(Gaussian(same), 1e-6), rel=1e-4), question
+
+
+def test_counts_by_discrete_noise(rows_of):
+    rows = rows_of()
+    counts = CellCounts(rows.cells())
+    assert describe([Ask(counts, 2.0, "discrete-laplace")], rows.layout, ADD) == DiscreteLaplace(2.0, 1)
+    assert describe([Ask(counts, 2.0, "discrete-laplace")], rows.layout, REPLACE) == DiscreteLaplace(2.0, 2)
+    assert describe([Ask(counts, 2.0, "discrete-laplace")], rows.layout, SENSITIVE) == DiscreteLaplace(2.0, 2)
+    assert describe([Ask(counts, 2.0, "discrete-gaussian")], rows.layout, ADD) == DiscreteGaussian(2.0)
+    two = CellCounts(rows.cells("marginal"))
+    assert describe([Ask(two, 2.0, "discrete-laplace")], rows.layout, REPLACE) == DiscreteLaplace(2.0, 4)
+    ask = Ask(counts, 2.0, "discrete-laplace")
+    assert pricing.noise_scale(ask, counts.scale(rows.layout, None, 1), REPLACE, FULL, (6,)) == 4.0
+    with pytest.raises(InputError, match="counts whole rows"):
+        describe([Ask(GroupLosses(Linear(WEIGHTS), rows.cells(), "log", 2.0), 2.0, "discrete-laplace")], rows.layout, ADD)
+    with pytest.raises(InputError, match="Gaussian noise on a Poisson batch"):
+        describe([ask], rows.layout, ADD, Poisson(0.1))
+
+
+def test_guarantee_3_exact_answers_only_where_nothing_protected_is_read(rows_of):
+    rows = rows_of()
+    free = GradientSum(Linear(WEIGHTS))
+    assert describe([(free, 0.0)], rows.layout, SENSITIVE) == NoOp()
+    assert describe([(free, 9.0)], rows.layout, SENSITIVE) == NoOp()
+    assert describe([(RowCount(), 0.0)], rows.layout, REPLACE) == NoOp()
+    assert describe([(CellCounts(rows.cells()), 0.0)], rows.layout, Promise(math.inf, 0.0)) == NonPrivate()
+    for promise, question in (
+        (ADD, RowCount()),
+        (REPLACE, CellCounts(None, by_label=True)),
+        (SENSITIVE, CellCounts(rows.cells())),
+    ):
+        with pytest.raises(PrivacyError, match="multiplier above 0"):
+            describe([(question, 0.0)], rows.layout, promise)
+
+
+@pytest.mark.parametrize("multiplier", [-1.0, math.nan, math.inf, [1.0, 0.0], [], [[1.0]], 1e9])
+def test_multipliers_that_mean_nothing_are_refused(multiplier):
+    with pytest.raises(InputError, match="multiplier"):
+        Ask(RowCount(), multiplier)
+
+
+def test_vectors_of_multipliers_need_cells_that_do_not_overlap(rows_of):
+    rows = rows_of()
+    marginal = rows.cells("marginal")
+    with pytest.raises(InputError, match="do not overlap"):
+        describe([(CellCounts(marginal), np.ones(marginal.count))], rows.layout, ADD)
