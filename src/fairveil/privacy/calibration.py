@@ -17,17 +17,20 @@ from .. import _checks
 from ..errors import BudgetError, InputError, complaint
 from . import accounting, calibration_cache, leaves, routes
 from .events import (
-    Approximate,
     Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
     Event,
     Exponential,
     Gaussian,
+    Laplace,
     NonPrivate,
-    NoOp,
     PerCell,
+    PoissonSampled,
+    PrivateSelection,
     Pure,
     Repeated,
-    SamplerError,
+    VisiblySampled,
     ZeroConcentrated,
     compose,
 )
@@ -102,12 +105,11 @@ def _scaled(event: Event, z: float) -> Event:
             return replace(event, epsilon=event.epsilon / z)
         case ZeroConcentrated():
             return replace(event, rho=event.rho / z**2)
-        case NoOp() | NonPrivate() | Approximate() | SamplerError():
-            return event
-    inside = getattr(event, "event", None)
-    if isinstance(inside, Event):
-        return replace(event, event=_scaled(inside, z))  # type: ignore[call-arg]
-    return replace(event, noise_multiplier=event.noise_multiplier * z)  # type: ignore[attr-defined]
+        case Repeated() | PoissonSampled() | VisiblySampled() | PrivateSelection():
+            return replace(event, event=_scaled(event.event, z))
+        case Gaussian() | DiscreteGaussian() | Laplace() | DiscreteLaplace():
+            return replace(event, noise_multiplier=event.noise_multiplier * z)
+    return event
 
 
 def full_batch(promise: Promise, rounds: int, extra_events: Iterable[Event] = ()) -> float:
@@ -126,9 +128,7 @@ def full_batch(promise: Promise, rounds: int, extra_events: Iterable[Event] = ()
     if left <= 0:
         raise _beyond(promise, accounting.epsilon(extra, promise.delta, promise.neighbours))
     z = math.sqrt(rounds / left)
-    while (
-        accounting.epsilon(compose((Repeated(Gaussian(z), rounds), extra)), promise.delta, promise.neighbours) > promise.epsilon
-    ):
+    while _at(promise, lambda scale: compose((Repeated(Gaussian(scale), rounds), extra)), z).epsilon > promise.epsilon:
         z *= 1 + 1e-12
     return z
 
@@ -252,13 +252,8 @@ def _bracket(promise: Promise, plan: Plan, start: float) -> tuple[Calibrated | N
 
 def _beyond(promise: Promise, least: float) -> BudgetError:
     if promise.delta == 0 and math.isinf(least):
-        remedy = (
-            "Gaussian noise is never private at delta=0: pass delta=1e-6, say, or plan Laplace or exponential releases only."
-        )
+        remedy = "Gaussian noise is never private at delta=0: pass delta=1e-6, say, or plan Laplace and exponential releases."
     else:
         remedy = "What is not scaled is already beyond the promise: promise more, or plan fewer such releases."
-    return BudgetError(
-        complaint(
-            expected=f"a plan that can meet {promise}", of="plan", got=f"epsilon {least:.6g} with any noise", remedy=remedy
-        )
-    )
+    got = f"epsilon {least:.6g} with any noise"
+    return BudgetError(complaint(expected=f"a plan that can meet {promise}", of="plan", got=got, remedy=remedy))

@@ -4,10 +4,10 @@ A tight total of a fixed list is *not* such a cap: two mechanisms may each compl
 choosing between them by an earlier answer goes beyond it. A filter fixes, before anything is asked, one number that only adds
 up, and admits a fit while the sum stays within:
 
-- `gaussian`: the sum of mu^2 of unsampled Gaussians (fully adaptive: Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023).
+- `gaussian`: the sum of mu^2 of unsampled Gaussians (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023).
 - `zcdp`: the sum of rho (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023).
-- `renyi`: the sum of the divergences at ONE order, fixed at creation (Feldman and Zrnic 2021). "Some order still has room" would be a
-  choice made after seeing the answers; so the order never changes.
+- `renyi`: the sum of the divergences at ONE order, fixed at creation (Feldman and Zrnic 2021). "Some order still has room"
+  would be a choice made after seeing the answers; so the order never changes.
 - `pure`: the sum of epsilons (Rogers, Roth, Ullman and Vadhan 2016).
 
 What is lost to delta beside (an `Approximate` event's delta, sampler errors by T7) adds up too, within a part of delta that is
@@ -50,7 +50,7 @@ class Filter:
     >>> cap = Filter.create(Promise(1.0, 1e-6))
     >>> cap = cap.add(Gaussian(6.0))
     >>> cap.fits(Gaussian(6.0)), cap.fits(Gaussian(5.0))
-    (False, False)
+    (True, False)
     """
 
     promise: Promise

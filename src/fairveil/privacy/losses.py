@@ -170,13 +170,18 @@ def _steepest(scale: float, step: float) -> float:
 
 def _tilt_for_delta(sketch: _Sketch, delta: float, scale: float, most: float) -> float:
     tilts = np.geomspace(1e-3 / scale, most, 61)
-    costs = [(sketch.cumulant(t) - math.log(delta)) / t for t in tilts]
+    costs = [(sketch.cumulant(t) - math.log(delta) + _gain(t)) / t for t in tilts]
     return float(tilts[int(np.argmin(costs))])
+
+
+def _gain(t: float) -> float:
+    """What the hockey stick's 1 - e^-(loss - epsilon) adds to the logarithm of a Chernoff bound (as in the Renyi conversion)."""
+    return t * math.log(t / (t + 1)) - math.log(t + 1) if t > 0 else 0.0
 
 
 def _tilt_for_epsilon(sketch: _Sketch, epsilon: float, scale: float, most: float) -> float:
     tilts = np.concatenate(([0.0], np.geomspace(1e-3 / scale, most, 61)))
-    costs = [sketch.cumulant(t) - t * epsilon for t in tilts]
+    costs = [sketch.cumulant(t) - t * epsilon + _gain(t) for t in tilts]
     return float(tilts[int(np.argmin(costs))])
 
 
@@ -266,8 +271,8 @@ def epsilon_of(parts: Parts, delta: float) -> float:
         index = int(np.argmax(after <= share))
         found = min(found, float(losses[index]))
         if index > 0:
-            ratio = (float(mass[index]) - share) / float(weighed[index])
-            inside = total.centre + math.log(ratio) if ratio > 0 else -math.inf
+            left, weight = float(mass[index]) - share, float(weighed[index])
+            inside = total.centre + math.log(left / weight) if left > 0 and weight > 0 else float(losses[index])
             return max(0.0, min(float(losses[index]), max(float(losses[index - 1]), inside)))
         if found <= 0:
             return 0.0

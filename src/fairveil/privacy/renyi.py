@@ -90,7 +90,8 @@ def profile_of(curve: RenyiCurve) -> Profile:
     values = np.concatenate(([1.0], np.exp(np.minimum(0.0, _log_deltas(curve.values, points[1:])))))
     near_0 = math.exp(min(0.0, float(_log_deltas(curve.values, points[:1])[0])))
     values[0] = min(near_0, math.sqrt(float(curve.values[0]) / 2))
-    return profiles.interpolated(points, np.minimum(1.0, values + curve.leak), top)
+    # A profile falls, so what bounds it at one point bounds it beyond.
+    return profiles.interpolated(points, np.minimum(1.0, np.minimum.accumulate(values) + curve.leak), top)
 
 
 def total(event_inventory: Inventory, neighbours: Neighbours) -> RenyiCurve:
@@ -185,18 +186,17 @@ def bounded_range(epsilon: float) -> Array:
     """The worst two-point pair of range epsilon, at each order; never above a epsilon^2 / 8 (PRIVACY T6).
 
     A pair has losses t and t - epsilon, the first with probability p = (1 - e^{t - epsilon})/(1 - e^-epsilon). With x = e^t
-    the log-moment is (a-1) log x + log(p + (1-p) r), r = e^{-(a-1) epsilon}, and its maximum over t has the closed form below
+    the log-moment is (a-1) log x + log(p + (1-p) r), r = e^{-(a-1) epsilon}, and its maximum over t - epsilon has a closed form
     (Dong, Durfee and Rogers 2020 maximise the hockey stick the same way).
     """
     steps = ORDERS - 1
     whole = -math.expm1(-epsilon)
     r = np.exp(-steps * epsilon)
     constant = (1 - math.exp(-epsilon) * r) / whole
-    weight = -np.expm1(-steps * epsilon) * math.exp(-epsilon) / whole
-    with np.errstate(divide="ignore", over="ignore"):
-        t = np.clip(np.log(steps * constant) - np.log(ORDERS * weight), 0.0, epsilon)
-    p = np.clip(-np.expm1(t - epsilon) / whole, 0.0, 1.0)
-    moment = steps * t + np.log(p + (1 - p) * r)
+    below = np.log(steps * constant * whole) - np.log(-ORDERS * np.expm1(-steps * epsilon))
+    below = np.clip(below, -epsilon, 0.0)
+    p = np.clip(-np.expm1(below) / whole, 0.0, 1.0)
+    moment = steps * (epsilon + below) + np.log(p + (1 - p) * r)
     return np.asarray(np.clip(moment / steps, 0.0, np.minimum(epsilon, ORDERS * epsilon**2 / 8)))
 
 
