@@ -177,6 +177,33 @@ def test_parquet_that_is_not_one_or_lacks_a_column(tmp_path: Path, schema: Schem
         load_parquet(path, Schema({"age": Number(0, 1)}))
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_rows_and_rows_to_predict(engine: str, tmp_path: Path, schema: Schema) -> None:
+    path = tmp_path / "f.csv"
+    path.write_text("age,visits,job,member\n")
+    bare = schema.without("hired", "sex")
+    assert list(load_csv(path, bare, engine=engine).blocks()) == []
+    path.write_text("age,visits,job,member\n55,1,c,true\n")
+    (block,) = load_csv(path, bare, engine=engine).blocks()
+    assert block.numbers.tolist() == [[0.0]]
+    assert block.labels is None
+    assert block.sensitive is None
+    assert list(encode({"age": []}, Schema({"age": Number(0, 1)})).blocks()) == []
+
+
+def test_guarantee_2_holds_for_any_failure_of_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f.csv").write_text("a\n1\n")
+    rows = load_csv(tmp_path / "f.csv", Schema({"a": Number(0, 2)}), engine="csv")
+
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("the value 1")
+
+    monkeypatch.setattr("fairveil.data.csv_files.open_text", fails)
+    with pytest.raises(PrivacyError, match="that were checked") as caught:
+        list(rows.blocks())
+    assert caught.value.__context__ is None
+
+
 def test_wrong_arguments(tmp_path: Path, schema: Schema, file: Path) -> None:
     for options in ({"engine": "pandas"}, {"delimiter": ";;"}, {"skip_rows": -1}, {"block_rows": 0}):
         with pytest.raises(FairveilError, match=next(iter(options))):

@@ -100,6 +100,10 @@ def test_roles_decide_features_classes_and_cells() -> None:
     assert other.classes is None
     assert other.features == ("y",)
     assert other.cells().count == 6
+    bare = schema.without("y", "g")
+    assert (bare.features, bare.target, bare.sensitive) == (("n", "c"), None, ())
+    with pytest.raises(SchemaError, match="'z'"):
+        schema.without("z")
 
 
 GOOD = {"fairveil_schema": 1, "columns": [{"name": "a", "kind": "number", "low": 0, "high": 1}]}

@@ -132,12 +132,16 @@ def _numbers_or_error(
 
 def _number(value: Any, place: Place) -> float | None:
     """A float (NaN: missing), or None for what is not a number."""
+    if isinstance(value, str):
+        if value in place.missing_values:
+            return math.nan
+        if not place.text:
+            return None
+        if NUMBER.fullmatch(value):
+            return float(value)
+        return math.nan if NOT_A_NUMBER.fullmatch(value) else None
     if is_missing(value):
         return math.nan
-    if isinstance(value, str):
-        if value in place.missing_values or (place.text and NOT_A_NUMBER.fullmatch(value)):
-            return math.nan
-        return float(value) if place.text and NUMBER.fullmatch(value) else None
     if isinstance(value, bytes | complex):
         return None
     try:
@@ -158,7 +162,7 @@ def category_codes(raw: Raw, column: Category | Boolean, place: Place) -> npt.ND
         codes = np.fromiter((*map(coder.code, raw.values), MISSING), np.int32, len(raw.values) + 1)[raw.at]
     else:
         fast = _numeric_codes(raw.values, column) if raw.values.dtype.kind in "biuf" else None
-        codes = np.fromiter(map(coder.code, raw.values.tolist()), np.int32, raw.rows) if fast is None else fast
+        codes = coder.codes(raw.values.tolist()) if fast is None else fast
         if raw.null is not None:
             codes[raw.null] = MISSING
     return _declared(codes, raw, column, place)
@@ -176,7 +180,17 @@ class _Coder:
         self._place = place
         self._boolean = isinstance(column, Boolean)
 
+    def codes(self, values: list[Any]) -> npt.NDArray[np.int32]:
+        """Codes of many values: texts that were met before by one look-up each."""
+        try:
+            met = map(self._known.get, values)
+            codes = (self.code(value) if code is None else code for value, code in zip(values, met, strict=True))
+            return np.fromiter(codes, np.int32, len(values))
+        except TypeError:  # a value that cannot be looked up at all
+            return np.fromiter(map(self.code, values), np.int32, len(values))
+
     def code(self, value: Any) -> int:
+        """The code of one value."""
         if isinstance(value, str):
             code = self._known.get(value)
             if code is None:

@@ -152,6 +152,23 @@ class Schema:
             sensitive=self.sensitive if sensitive is None else texts(sensitive, "sensitive"),
         )
 
+    def without(self, *names: str) -> Schema:
+        """The same facts without some columns, in whatever role: rows to predict have no target.
+
+        >>> Schema({"age": Number(0, 100), "hired": Boolean()}, target="hired").without("hired").features
+        ('age',)
+        """
+        for name in names:
+            if name not in self.columns:
+                listed = f"one of the columns {list(self.columns)}"
+                raise SchemaError(complaint(expected=listed, of="without", got=name, remedy="Name a declared column."))
+        return dataclasses.replace(
+            self,
+            columns={name: column for name, column in self.columns.items() if name not in names},
+            target=None if self.target in names else self.target,
+            sensitive=tuple(name for name in self.sensitive if name not in names),
+        )
+
     def describe(self) -> str:
         """The facts in plain words, one column a line."""
         lines = [f"Schema {self.name}".rstrip() + (f": about {self.rows:,} rows" if self.rows else "")]
