@@ -137,8 +137,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     # PostgreSQL refuses to run for the superuser.
     user = {"user": "postgres"} if os.geteuid() == 0 else {}
     if user:
-        for path in (folder, folder.parent, folder.parent.parent):
-            path.chmod(0o755)
+        for path in (folder, *folder.parents):
+            if path.stat().st_mode & 0o005 != 0o005:  # parallel workers have a folder more above theirs
+                path.chmod(0o755)
         try:
             shutil.chown(folder, "postgres")
         except LookupError:
