@@ -19,7 +19,7 @@ from .. import _checks
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
-from .questions import OwnJob, Scale, cell_count, gridded
+from .questions import OwnJob, Scale, cell_count, gridded, need_classes
 from .row_function import RowFunction
 from .rows import Block, Rows
 
@@ -33,7 +33,7 @@ class Attached:
     __slots__ = ("_predictions", "classes", "columns_read", "title", "troubles")
 
     def __init__(self, function: Callable[[Block], Any], rows: Rows, columns_read: frozenset[str], title: str) -> None:
-        self.classes = len(rows.layout.classes or ())
+        self.classes = need_classes(rows.layout, "an attached model")
         self.title = title
         self.columns_read = columns_read
         asked = RowFunction(function=self._as_rows(function), width=self.classes, clip=1.0, columns_read=columns_read)

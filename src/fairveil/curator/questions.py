@@ -113,7 +113,8 @@ def _need_order_two(order: int, name: str) -> None:
         )
 
 
-def _need_label_classes(layout: RowLayout, name: str) -> int:
+def need_classes(layout: RowLayout, name: str) -> int:
+    """How many classes the labels have; an error when they are numbers, or none."""
     if layout.classes is None:
         raise InputError(
             complaint(
@@ -165,7 +166,7 @@ class CellCounts(Question):
         return math.sqrt(2) if self.by_label else 1.0
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
-        labels = (_need_label_classes(layout, self.name),) if self.by_label else ()
+        labels = (need_classes(layout, self.name),) if self.by_label else ()
         return (cell_count(self.cells), *labels)
 
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
@@ -220,7 +221,7 @@ class Linear:
 
     def check(self, layout: RowLayout, *, classification: bool = True) -> None:
         """The weights fit the rows."""
-        classes = _need_label_classes(layout, "a question about classes") if classification else 1
+        classes = need_classes(layout, "a question about classes") if classification else 1
         outputs = 1 if classes <= 2 else classes
         if self.array.shape[1:] != (outputs, 1 + layout.width):
             raise InputError(
@@ -264,7 +265,7 @@ class PredictionHistogram(Question):
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         self.model.check(layout)
-        labels = (_need_label_classes(layout, self.name),) if self.by_label else ()
+        labels = (need_classes(layout, self.name),) if self.by_label else ()
         return (cell_count(self.cells), *labels, self.model.outputs)
 
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
@@ -331,7 +332,7 @@ class GradientSum(Question):
 
     def costs(self, layout: RowLayout) -> Floats:
         """The costs as the kernels take them: (models, cells x labels, outputs), two classes as the difference."""
-        classes = _need_label_classes(layout, self.name)
+        classes = need_classes(layout, self.name)
         costs = np.zeros((cell_count(self.cells), 1, classes)) if self.cell_costs is None else self.cell_costs
         if costs.ndim == 3:
             costs = np.broadcast_to(costs, (self.models, *costs.shape))
@@ -411,7 +412,7 @@ class FeatureSums(_Clipped):
         return (super().reads | {"label"}) if self.by_label else super().reads
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
-        labels = (_need_label_classes(layout, self.name),) if self.by_label else ()
+        labels = (need_classes(layout, self.name),) if self.by_label else ()
         return (cell_count(self.cells), *labels, 1 + layout.width)
 
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:

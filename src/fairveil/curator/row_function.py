@@ -20,10 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
+from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from .questions import OwnJob, Scale, gridded
 from .rows import Block, Rows
+
+COLUMNS = frozenset({"features", "label", "sensitive"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,15 @@ class RowFunction(OwnJob):
     def __post_init__(self) -> None:
         _checks.whole(at_least=1, width=self.width)
         _checks.positive(clip=self.clip)
+        if not set(self.columns_read) <= COLUMNS:
+            raise InputError(
+                complaint(
+                    expected=f"some of {sorted(COLUMNS)}",
+                    of="columns_read",
+                    got=sorted(self.columns_read),
+                    remedy="Say which columns the function reads; it is not given the rest.",
+                )
+            )
 
     @property
     def reads(self) -> frozenset[str]:
@@ -100,7 +112,7 @@ class RowFunction(OwnJob):
         return replace(self, clip=max(float(max(sizes, default=0.0)) * 2.0, 1e-150))
 
     def _shown(self, block: Block) -> Block:
-        """The block without the columns that the function is not said to read."""
+        """The block, read-only, without the columns that the function is not said to read."""
         reads = self.columns_read
         no_cells = np.empty((0, block.rows), np.uint16)
         hidden = replace(block, weights=np.empty(0), chosen=None, _cells={})
@@ -111,6 +123,10 @@ class RowFunction(OwnJob):
         if "features" not in reads:
             hidden.numbers, hidden.indptr = np.empty((0, block.rows)), np.empty(0, np.int32)
             hidden.codes = np.empty((0, block.rows), np.uint8)
+        for name in ("numbers", "indptr", "indices", "codes", "labels", "sensitive"):
+            view = getattr(hidden, name).view()
+            view.setflags(write=False)
+            setattr(hidden, name, view)
         return hidden
 
     def _call(self, block: Block) -> npt.NDArray[np.float64] | None:

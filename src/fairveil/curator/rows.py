@@ -24,7 +24,7 @@ _EMPTY_INT = np.empty(0, np.int32)
 _EMPTY_FLOAT = np.empty(0, np.float64)
 
 
-@dataclass
+@dataclass(repr=False)  # a printed block would show rows
 class Block:
     """One block as the kernels take it; `numbers` is (columns, rows), or (1, stored values) beside `indptr` and `indices`."""
 
@@ -315,7 +315,17 @@ class _Table:
 def _as_numbers(X: Any) -> npt.NDArray[Any]:
     numbers = np.asarray(X)
     if numbers.dtype not in (np.float32, np.float64):
-        numbers = numbers.astype(np.float64)
+        try:
+            numbers = numbers.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                complaint(
+                    expected="numbers",
+                    of="X",
+                    got=f"values of type {numbers.dtype}",
+                    remedy="Encode words with a schema (fairveil.data.encode), or pass them as codes.",
+                )
+            ) from None
     if numbers.ndim != 2:
         raise InputError(
             complaint(expected="a table of shape (rows, numbers)", of="X", got=f"shape {numbers.shape}", remedy="Reshape X.")
@@ -360,15 +370,13 @@ def _check_block(block: Block, raw: RowBlock) -> None:
                     remedy="Encode with the schema that the layout was made from.",
                 )
             )
-    if block.codes.shape[0] != len(layout.code_sizes):
-        raise InputError(
-            complaint(
-                expected=f"{len(layout.code_sizes)} coded features",
-                of="codes",
-                got=block.codes.shape[0],
-                remedy="Give code_sizes, one a coded feature.",
-            )
-        )
+    for name, found, wanted in (
+        ("coded features", len(block.codes), len(layout.code_sizes)),
+        ("sensitive columns", 0 if raw.sensitive is None else len(block.sensitive), len(layout.sensitive)),
+    ):
+        if found != wanted:
+            remedy = "Give one line of codes for each column that the layout states."
+            raise InputError(complaint(expected=f"{wanted} {name}", of="block", got=found, remedy=remedy))
     found, length = raw.numbers.shape[::-1] if block.is_sparse else raw.numbers.shape
     lengths = (length, block.sensitive.shape[1])
     if (

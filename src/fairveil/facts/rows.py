@@ -31,7 +31,7 @@ class RowLayout:
         return self.numbers + sum(self.code_sizes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)  # a printed block would show rows
 class RowBlock:
     """A run of coded rows, column by column, never one-hot.
 

@@ -1,0 +1,170 @@
+"""The curator's passes, each as a ratio to a named peer in the same run. Prints JSON; `--quick` for a look.
+
+1. One fused private pass (clipped gradient with group costs, histogram by group, exact sums) over Adult's shape, 6 numbers and 7
+   codes, against NumPy's two float64 matrix-vector products on the one-hot matrix. Aim: at most 0.5.
+2. The same kernel with the rounding to the grid taken out (and float sums the compiler may reorder): what exactness costs.
+   Aim: at most 1.5.
+3. Sixty models in one pass against one model. Aim: at most 30.
+4. One to ten million rows: time in proportion, memory against the coded rows. Aim: linear, at most 1.3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from fairveil.curator import GradientSum, Linear, PredictionHistogram, Rows, kernels
+from fairveil.curator.totals import totals
+from fairveil.data import synthetic
+
+ADULT_ROWS = 36_632
+
+
+def interleaved(jobs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Median seconds of each job, run in turn so that the machine's moods hit all alike."""
+    for job in jobs.values():
+        job()
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for _ in range(repeats):
+        for name, job in jobs.items():
+            start = time.perf_counter()
+            job()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def inexact_kernels() -> Any:
+    """`kernels` compiled without the grid: no rounding, float64 sums, and leave to reorder them (fast-math's `reassoc`)."""
+    source = Path(kernels.__file__).read_text("utf-8")
+    changes = [
+        ("np.float64(column[t]) + MAGIC", "np.float64(column[t])"),
+        ("work[t] = r[k, t] + MAGIC\n", "work[t] = r[k, t]\n"),
+        ("            bits[t] = bits[t] - MAGIC_BITS\n", "            work[t] = work[t]\n"),
+        ("total = np.int64(0)", "total = 0.0"),
+        ("total += bits[t]", "total += work[t]"),
+        ("total - m * MAGIC_BITS", "total"),
+        ("grad[first + line[t]] += bits[t]", "grad[first + line[t]] += work[t]"),
+        ("work[t] = (v if abs(v) < np.inf else 0.0) + MAGIC", "work[t] = v if abs(v) < np.inf else 0.0"),
+        ("out[index[t], k] += bits[t] - MAGIC_BITS", "out[index[t], k] += work[t]"),
+        ("njit(cache=True, nogil=True)", "njit(nogil=True, fastmath={'reassoc'})"),
+    ]
+    for exact, inexact in changes:
+        assert exact in source, f"the kernel has changed: {exact!r} is gone, so this comparison must be rewritten"
+        source = source.replace(exact, inexact)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernels_inexact.py"
+        path.write_text(source, "utf-8")
+        spec = importlib.util.spec_from_file_location("kernels_inexact", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        # exp must keep its rounding trick, which reassociation would remove: it comes from the exact module.
+        spec.loader.exec_module(module)
+    module.exp_into = kernels.exp_into
+    return module
+
+
+def fused(rows: Rows, repeats: int) -> dict[str, Any]:
+    (block,) = rows.blocks()
+    cells = rows.cells()
+    rng = np.random.default_rng(0)
+    width = 1 + rows.layout.width
+    costs = rng.normal(size=(cells.count, 1, 2))
+
+    def asked(models: int) -> list[Any]:
+        weights = rng.normal(size=(models, 1, width)) * 0.1
+        model = Linear(weights if models > 1 else weights[0])
+        questions = [GradientSum(model, 1.0, cells, costs), PredictionHistogram(model, cells)]
+        return [(q, [q.scale(rows.layout, None)]) for q in questions]
+
+    one, sixty = asked(1), asked(60)
+    one_hot = np.zeros((block.rows, width - 1))
+    one_hot[:, : rows.layout.numbers] = block.numbers.T
+    for line, first in zip(block.codes, rows.offsets, strict=True):
+        one_hot[np.arange(block.rows), first - 1 + line] = 1.0
+    w = rng.normal(size=width - 1)
+    exact, inexact = kernel_only(kernels, block, rows, np.int64), kernel_only(inexact_kernels(), block, rows, np.float64)
+    seconds = interleaved(
+        {
+            "two products": lambda: one_hot.T @ (one_hot @ w),
+            "fused pass": lambda: totals(one, rows, rows.blocks()),
+            "fused pass, one thread": lambda: totals(one, rows, rows.blocks(), 1),
+            "sixty models": lambda: totals(sixty, rows, rows.blocks()),
+            "sixty models, one thread": lambda: totals(sixty, rows, rows.blocks(), 1),
+            "kernel, exact": exact,
+            "kernel, inexact": inexact,
+        },
+        repeats,
+    )
+    return {
+        "milliseconds": {name: 1e3 * value for name, value in seconds.items()},
+        "fused pass / two products (aim 0.5)": seconds["fused pass"] / seconds["two products"],
+        "exact / inexact kernel (aim 1.5)": seconds["kernel, exact"] / seconds["kernel, inexact"],
+        "sixty models / one (aim 30)": seconds["sixty models"] / seconds["fused pass"],
+        "sixty models / one, one thread": seconds["sixty models, one thread"] / seconds["fused pass, one thread"],
+    }
+
+
+def kernel_only(module: Any, block: Any, rows: Rows, kind: type) -> Callable[[], None]:
+    coef = np.random.default_rng(1).normal(size=(1, 1 + rows.layout.width)) * 0.1
+    fixed = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
+    cells = rows.cells()
+    costs = np.array([[0.3]] * cells.count)
+
+    def run() -> None:
+        gradient, histogram = np.zeros(coef.shape, kind), np.zeros((cells.count, 1), kind)
+        tail = (0, block.rows, 0, 1.0, 1.0, costs, 1, 1.0, 2.0**30, gradient, 1, 1, 1.0, histogram)
+        module.descend(*fixed, block.cells(cells), block.weights, coef, *tail)
+
+    return run
+
+
+def large(millions: int, repeats: int) -> dict[str, Any]:
+    """Rows held in memory: what a pass costs, and what the process grew by while holding and passing over them."""
+    process = psutil.Process()
+    source = synthetic.ManyRows(1_000_000 * millions, seed=1)
+    before = process.memory_info().rss
+    rows = Rows(source)
+    cells = rows.cells()
+    model = Linear(np.random.default_rng(2).normal(size=1 + rows.layout.width) * 0.1)
+    questions = [GradientSum(model, 1.0), PredictionHistogram(model, cells)]
+    asks = [(q, [q.scale(rows.layout, None)]) for q in questions]
+    seconds = interleaved({"pass": lambda: totals(asks, rows, rows.blocks())}, repeats)["pass"]
+    coded = sum(
+        array.nbytes for block in rows.blocks() for array in (block.numbers, block.codes, block.labels, block.sensitive)
+    )
+    return {
+        "rows": rows.exact_count,
+        "seconds a pass": seconds,
+        "million rows a second": millions / seconds,
+        "coded bytes a row": coded / rows.exact_count,
+        "process growth / coded rows (aim 1.3)": (process.memory_info().rss - before) / coded,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer repeats, fewer rows")
+    quick = parser.parse_args().quick
+    adult = Rows(synthetic.ManyRows(ADULT_ROWS, seed=0))
+    out: dict[str, Any] = {"python": sys.version.split()[0], "numpy": np.__version__}
+    out["adult's shape"] = fused(adult, 11 if quick else 101)
+    sizes = (1, 2) if quick else (1, 2, 5, 10)
+    passes = [large(millions, 3 if quick else 9) for millions in sizes]
+    out["many rows"] = passes
+    out["time a row, most rows / fewest"] = (passes[-1]["seconds a pass"] / sizes[-1]) / (passes[0]["seconds a pass"] / sizes[0])
+    print(json.dumps(out, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""User code beside rows: bounded, masked until the fit has ended, and shown only what it is said to read."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fairveil.curator import Curator, RowFunction, reference
+from fairveil.errors import InputError
+from fairveil.privacy import NoiseSource, Promise
+from fairveil.privacy.events import Gaussian
+
+WIDE = Promise(1000.0, 1e-6)
+
+
+def answer(rows, function, width=2, clip=1.0, promise=None, **options):
+    """With so little noise (a twentieth of the clip) that what is summed can be seen."""
+    curator = Curator(rows, promise or WIDE, noise=NoiseSource.seeded(0))
+    (value,) = curator.answer([(RowFunction(function, width, clip, **options), 0.05)])
+    return value, curator
+
+
+def test_the_sum_of_shortened_rows(rows_of):
+    rows = rows_of()
+    value, curator = answer(rows, lambda block: block.numbers.T[:, :2], clip=0.5)
+    exact = sum(reference.shortened(block.numbers.T[:, :2], 0.5).sum(axis=0) for block in rows.blocks())
+    assert np.allclose(value, exact, atol=0.5)
+    assert curator.statement().user_code == "trusted"
+    assert curator.trouble() == ()
+
+
+def test_guarantee_1_rows_that_are_not_finite_contribute_zero(rows_of):
+    rows = rows_of()
+
+    def wild(block):
+        out = np.ones((block.rows, 2))
+        out[block.labels == 1] = [math.nan, 5.0]
+        return out
+
+    value, curator = answer(rows, wild, clip=math.sqrt(2))
+    zeros = sum(int((block.labels == 0).sum()) for block in rows.blocks())
+    assert np.allclose(value, zeros, atol=0.5)
+    assert "NaN" in curator.trouble()[0]
+
+
+def test_guarantee_2_an_exception_costs_only_the_rows_that_raise_it(rows_of):
+    rows = rows_of()
+
+    def breaks(block):
+        if (block.labels == 1).any():
+            raise ValueError("a label that I did not expect")
+        return np.ones((block.rows, 1))
+
+    value, curator = answer(rows, breaks, width=1)
+    zeros = sum(int((block.labels == 0).sum()) for block in rows.blocks())
+    assert np.allclose(value, zeros, atol=0.5)
+    assert curator.log.events == (Gaussian(0.05),)
+    assert curator.trouble() == ("ValueError: a label that I did not expect",)
+
+
+def test_a_wrong_shape_is_masked_too(rows_of):
+    value, curator = answer(rows_of(), lambda block: np.ones((block.rows, 3)))
+    assert np.abs(value).max() < 0.5
+    assert "expected shape" in curator.trouble()[0]
+
+
+@pytest.mark.parametrize(
+    ("reads", "hidden"),
+    [({"features"}, ("labels", "sensitive")), ({"label"}, ("numbers", "codes", "sensitive")), ({"sensitive"}, ("labels",))],
+)
+def test_it_is_not_given_what_it_is_not_said_to_read(rows_of, reads, hidden):
+    seen = {}
+
+    def spy(block):
+        seen.update({name: np.size(getattr(block, name)) for name in hidden})
+        seen["weights"] = np.size(block.weights)
+        seen["cells"] = len(block._cells)
+        return np.zeros((block.rows, 1))
+
+    answer(rows_of(weights=True), spy, width=1, columns_read=frozenset(reads))
+    assert seen == dict.fromkeys((*hidden, "weights", "cells"), 0)
+
+
+def test_it_cannot_change_the_rows(rows_of):
+    rows = rows_of()
+    before = [block.numbers.copy() for block in rows.blocks()]
+
+    def meddle(block):
+        block.numbers[:] = 0.0
+        return np.ones((block.rows, 1))
+
+    _, curator = answer(rows, meddle, width=1)
+    assert all((a == block.numbers).all() for a, block in zip(before, rows.blocks(), strict=True))
+    assert "read-only" in curator.trouble()[0]
+
+
+def test_with_public_rows_a_function_of_features_alone_is_free(rows_of):
+    promise = Promise(1.0, 1e-6, protects="sensitive_features")
+    value, curator = answer(rows_of(), lambda block: np.ones((block.rows, 1)), 1, promise=promise,
+                            columns_read=frozenset({"features"}))  # fmt: skip
+    assert value == 700.0
+    assert len(curator.log) == 0
+
+
+def test_bad_arguments():
+    for options in ({"width": 0, "clip": 1.0}, {"width": 1, "clip": math.inf}, {"width": 1, "clip": -1.0}):
+        with pytest.raises(InputError):
+            RowFunction(lambda block: block, **options)
+    with pytest.raises(InputError, match="columns_read"):
+        RowFunction(lambda block: block, 1, 1.0, columns_read=frozenset({"features", "age"}))

@@ -1,0 +1,145 @@
+"""Rows are checked when they are taken in; nothing that a kernel cannot bear gets past."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from fairveil.curator import CellCounts, Curator, Rows
+from fairveil.errors import FairveilError, InputError, PrivacyError
+from fairveil.facts import Cells, RowBlock, RowLayout
+from fairveil.privacy import Promise
+
+
+class Source:
+    """One block, as it is."""
+
+    def __init__(self, layout, **block):
+        self.layout, self._block = layout, block
+
+    def blocks(self):
+        yield RowBlock(**self._block)
+
+
+GOOD = {
+    "numbers": np.zeros((2, 4)),
+    "codes": np.array([[0, 1, 2, 0]], np.uint8),
+    "labels": np.array([0, 1, 0, 1], np.int32),
+    "sensitive": np.array([[0, 1, 1, 0]], np.uint16),
+    "weights": np.ones(4),
+}
+LAYOUT = RowLayout(2, (3,), (0, 1), (("f", "m"),), ("sex",))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"numbers": np.full((2, 4), np.nan)}, "numbers"),
+        ({"numbers": np.full((2, 4), np.inf)}, "numbers"),
+        ({"numbers": np.zeros((3, 4))}, "2 numbers"),
+        ({"numbers": np.zeros((2, 5))}, "4 rows"),
+        ({"codes": np.array([[0, 1, 3, 0]], np.uint8)}, "codes"),
+        ({"codes": np.array([[0, 1, -1, 0]], np.int32)}, "codes"),
+        ({"codes": np.zeros((2, 4), np.uint8)}, "coded features"),
+        ({"labels": np.array([0, 1, 2, 0], np.int32)}, "labels"),
+        ({"labels": np.array([0, 1, 0], np.int32)}, "4 rows"),
+        ({"sensitive": np.array([[0, 1, 2, 0]], np.uint16)}, "sensitive"),
+        ({"sensitive": np.zeros((2, 4), np.uint16)}, "sensitive columns"),
+        ({"sensitive": None}, "sensitive columns"),
+        ({"sensitive": np.zeros((1, 5), np.uint16)}, "4 rows"),
+        ({"weights": np.array([1.0, 1.0, -1.0, 1.0])}, "weights"),
+        ({"weights": np.array([1.0, 1.0, np.nan, 1.0])}, "weights"),
+        ({"weights": np.ones(3)}, "4 rows"),
+        ({"numbers": scipy.sparse.csr_array(np.zeros((4, 3)))}, "2 numbers"),
+        ({"numbers": scipy.sparse.csr_array(np.full((4, 2), np.inf))}, "numbers"),
+    ],
+)
+def test_what_a_kernel_cannot_bear_is_refused(change, message):
+    Rows(Source(LAYOUT, **GOOD))
+    with pytest.raises(InputError, match=message):
+        Rows(Source(LAYOUT, **{**GOOD, **change}))
+
+
+def test_a_stream_is_checked_at_each_pass():
+    block = {**GOOD, "codes": GOOD["codes"].copy()}
+    rows = Rows(Source(LAYOUT, **block), in_memory=False)
+    block["codes"][0, 0] = 200
+    with pytest.raises(InputError, match="codes"):
+        list(rows.blocks())
+
+
+def test_arrays_of_many_kinds():
+    X = np.arange(12).reshape(4, 3)
+    for y, classes in (
+        (["no", "yes", "no", "no"], ("no", "yes")),
+        ([True, False, True, True], (False, True)),
+        ([3, 1, 3, 1], (1, 3)),
+        ([0.5, 1.5, 0.5, 0.5], (0.5, 1.5)),
+        (np.array(["b", "a", "a", "b"], object), ("a", "b")),
+    ):
+        rows = Rows.from_arrays(X, y, [np.array(["u", "v", "v", "u"])])
+        assert rows.layout.classes == classes
+        assert rows.read_from_data == ("classes", "groups")
+    stated = Rows.from_arrays(X, ["a", "a", "a", "a"], [["u"] * 4], classes=["a", "b"], groups=[["u", "v"]])
+    assert stated.read_from_data == ()
+    assert stated.layout.sensitive == (("u", "v"),)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"y": [0, 1]}, "4 entries"),
+        ({"sensitive": [["u"]]}, "4 entries"),
+        ({"sample_weight": [1.0]}, "4 entries"),
+        ({"y": [0, 1, 2, 1], "classes": [0, 1]}, "one of"),
+        ({"sensitive": [["u", "v", "w", "u"]], "groups": [["u", "v"]]}, "one of"),
+        ({"sensitive": [["u", "v", "u", "u"]], "groups": [["u", "u"]]}, "distinct"),
+        ({"X": np.zeros(4)}, "shape"),
+        ({"X": np.array([["a"]] * 4)}, "numbers"),
+        ({"max_sample_weight": 0.0}, "max_sample_weight"),
+        ({"codes": np.full((4, 1), 7), "code_sizes": [3]}, "codes"),
+    ],
+)
+def test_arrays_that_do_not_fit(options, message):
+    options = {"X": np.zeros((4, 2)), "y": [0, 1, 0, 1], **options}
+    with pytest.raises(FairveilError, match=message):
+        Rows.from_arrays(options.pop("X"), options.pop("y"), options.pop("sensitive", ()), **options)
+
+
+def test_weights_are_capped_and_without_a_cap_nothing_is_private():
+    X, y = np.zeros((3, 1)), [0, 1, 1]
+    rows = Rows.from_arrays(X, y, [["a", "b", "b"]], sample_weight=[0.5, 9.0, 1.0], max_sample_weight=2.0)
+    (counts,) = Curator(rows, Promise(math.inf, 0.0)).answer([(CellCounts(rows.cells()), 0)])
+    assert counts.tolist() == [0.5, 3.0]
+    free = Rows.from_arrays(X, y, sample_weight=[1.0, 9.0, 1.0], max_sample_weight=math.inf)
+    with pytest.raises(PrivacyError, match="max_sample_weight"):
+        Curator(free, Promise(1.0, 1e-6))
+
+
+def test_cells_of_some_columns():
+    rows = Rows.from_arrays(
+        np.zeros((4, 1)), [0, 1, 0, 1], [["f", "m", "f", "m"], [1, 1, 2, 2]], sensitive_names=["sex", "district"]
+    )
+    curator = Curator(rows, Promise(math.inf, 0.0))
+    for cells, wanted in (
+        (rows.cells(), [1, 1, 1, 1]),
+        (rows.cells("marginal"), [2, 2, 2, 2]),
+        (rows.cells(names=["district"]), [2, 2]),
+    ):
+        assert curator.answer([(CellCounts(cells), 0)])[0].tolist() == wanted
+    with pytest.raises(InputError, match="names among"):
+        rows.cells(names=["age"])
+    for other in (Cells((("f", "m"),), names=("age",)), Cells((("m", "f"),), names=("sex",))):
+        with pytest.raises(InputError, match="cells"):
+            curator.answer([(CellCounts(other), 0)])
+
+
+def test_no_rows_and_one_row():
+    for n in (0, 1):
+        rows = Rows.from_arrays(np.zeros((n, 2)), np.zeros(n, int), [["a"] * n], classes=[0, 1], groups=[["a", "b"]])
+        (counts,) = Curator(rows, Promise(math.inf, 0.0)).answer([(CellCounts(rows.cells(), by_label=True), 0)])
+        assert counts.sum() == n
+        assert counts.shape == (2, 2)
