@@ -69,7 +69,7 @@ def reach(curve: Curve, tail: float, top: float) -> float:
     while high < min(1e9, top) and _at(curve, high) > tail:
         high *= 4
     if high >= top:
-        return top
+        return max(top, 1e-9)
     low = high / 4
     while high - low > 1e-2 * high:
         middle = (low + high) / 2
@@ -175,7 +175,7 @@ def _tilt_for_delta(sketch: _Sketch, delta: float, scale: float, most: float) ->
 
 
 def _gain(t: float) -> float:
-    """What the hockey stick's 1 - e^-(loss - epsilon) adds to the logarithm of a Chernoff bound (as in the Renyi conversion)."""
+    """What the hockey stick's 1 - e^-(loss - epsilon) adds to a Chernoff bound's logarithm, as in Renyi conversion."""
     return t * math.log(t / (t + 1)) - math.log(t + 1) if t > 0 else 0.0
 
 

@@ -202,7 +202,7 @@ def _tail(delta: float) -> float:
     return float(10.0 ** (math.floor(math.log10(delta)) - 6)) if delta > 1e-290 else 1e-297
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _composition(total: Inventory, neighbours: Neighbours, tail: float) -> tuple[losses.Parts, losses.Parts]:
     """Every mechanism's losses on one grid that suits the whole, in both directions."""
     uses: list[tuple[Profile, int, Event | None]] = []
@@ -244,7 +244,7 @@ def _step(uses: list[tuple[Profile, int]], tail: float) -> float:
     return least / math.ceil(least / step) if least > step else step
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def _kept(event: Event, neighbours: Neighbours, step: float, tail: float) -> tuple[Losses, Losses]:
     return losses.on_grid(_profile(event, neighbours), step, tail)
 

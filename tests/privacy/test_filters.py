@@ -1,0 +1,164 @@
+"""Filters: a cap that holds when each fit is chosen after seeing the last (PRIVACY T10)."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from fairveil.errors import BudgetError, InputError
+from fairveil.privacy import filters, profiles, renyi
+from fairveil.privacy.accounting import delta, epsilon
+from fairveil.privacy.calibration import calibrate
+from fairveil.privacy.events import (
+    Approximate,
+    Composed,
+    Event,
+    Exponential,
+    Gaussian,
+    Laplace,
+    NonPrivate,
+    PoissonSampled,
+    PrivateSelection,
+    Pure,
+    Repeated,
+    SamplerError,
+    ZeroConcentrated,
+)
+from fairveil.privacy.filters import Filter
+from fairveil.privacy.promise import Promise
+
+PROMISE = Promise(1.0, 1e-5)
+ROUNDS: dict[str, list[Event]] = {
+    "gaussian": [Gaussian(20.0), Gaussian(35.0)],
+    "zcdp": [Gaussian(20.0), ZeroConcentrated(0.002), Laplace(20.0), Exponential(0.1)],
+    "renyi": [
+        PoissonSampled(0.02, Gaussian(1.5)),
+        Gaussian(30.0),
+        Exponential(0.05),
+        PrivateSelection(Gaussian(60.0), 3.0, 1.0),
+    ],
+    "pure": [Laplace(20.0), Pure(0.02), Exponential(0.03), Approximate(0.01, 1e-7)],
+}
+
+
+def filled(cap: Filter, rounds: list[Event]) -> list[Event]:
+    """Everything that the filter admits, in turn."""
+    admitted: list[Event] = []
+    while True:
+        event = rounds[len(admitted) % len(rounds)]
+        if not cap.fits(event):
+            assert cap.admitted == len(admitted)
+            return admitted
+        cap = cap.add(event)
+        admitted.append(event)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("kind", filters.KINDS)
+def test_guarantee_1_what_is_admitted_is_within_the_promise(kind: str, neighbours: str) -> None:
+    promise = Promise(1.0, 1e-5, neighbours=neighbours)
+    admitted = filled(Filter.create(promise, kind), ROUNDS[kind])
+    assert len(admitted) >= 3
+    assert (0.5 if kind == "pure" else 0.6) < epsilon(admitted, 1e-5, neighbours) <= 1.0
+
+
+def test_t10_a_tight_total_is_no_cap_and_the_filters_are() -> None:
+    """Randomised response, then one of two mechanisms, each of which completes it to exactly (1, 1e-5)."""
+    response = 0.16
+    wins = 1 / (1 + math.exp(-response))
+    gaussian = calibrate(PROMISE, lambda z: Composed((Pure(response), Gaussian(z))), precision=1e-9).events
+    noise = gaussian.events[1]  # type: ignore[attr-defined]
+    leak = Approximate(0.0, 1e-5)
+    assert epsilon([Pure(response), noise], 1e-5) == pytest.approx(1.0, rel=1e-6)
+    assert delta([Pure(response), leak], 1.0) == pytest.approx(1e-5, rel=1e-6)
+    # After an answer that speaks for P the Gaussian is chosen, after the other the leak: beyond (1, 1e-5) by half.
+    adaptive = wins * profiles.gaussian_delta(1.0 - response, 1 / noise.noise_multiplier) + (1 - wins) * 1e-5
+    assert adaptive == pytest.approx(1.46e-5, abs=2e-8)
+    for cap in (Filter.create(PROMISE, "zcdp"), Filter.create(PROMISE, "renyi"), Filter.create(PROMISE, "pure")):
+        after = cap.add(Pure(response))
+        assert not (after.fits(noise) and after.fits(leak))
+    strict = Filter.create(PROMISE, "renyi").add(Pure(response))
+    assert not strict.fits(noise)
+    assert not strict.fits(leak)
+
+
+def test_the_order_is_fixed_and_the_typical_event_chooses_it() -> None:
+    step = Repeated(PoissonSampled(0.01, Gaussian(1.2)), 100)
+    plain, apt = Filter.create(PROMISE, "renyi"), Filter.create(PROMISE, "renyi", typical=step)
+    assert plain.order != apt.order
+    assert apt.add(step).order == apt.order
+    assert len(filled(apt, [step])) > len(filled(plain, [step]))
+    assert apt.order in renyi.ORDERS
+    assert Filter.create(PROMISE, "renyi", order=20.2).order == pytest.approx(20.2, rel=0.05)
+
+
+def test_guarantee_2_and_3_charged_whole_and_a_refusal_changes_nothing() -> None:
+    cap = Filter.create(PROMISE)
+    after = cap.add(Repeated(Gaussian(30.0), 3))
+    assert cap.spent == 0
+    assert after.spent == pytest.approx(3 / 900)
+    assert after.spent >= 3 / 900
+    with pytest.raises(BudgetError, match=r"spent 0.00333\d+ of .* got '.*leaking .* largest epsilon that fits is 0\."):
+        after.add(Gaussian(1.0))
+    assert after.room() == cap.budget - after.spent
+    assert after.fits(Gaussian(after.room() ** -0.5 * (1 + 1e-9)))
+    assert not after.fits(Gaussian(after.room() ** -0.5 * (1 - 1e-9)))
+
+
+@pytest.mark.parametrize("kind", filters.KINDS)
+def test_the_largest_epsilon_that_fits(kind: str) -> None:
+    cap = Filter.create(PROMISE, kind)
+    whole = cap.largest_epsilon()
+    assert 0.7 < whole <= 1.0
+    after = cap.add(ROUNDS[kind][0])
+    assert 0 < after.largest_epsilon() < whole
+
+
+def test_incremental_equals_at_once() -> None:
+    events: list[Event] = [Gaussian(40.0), Exponential(0.05), PoissonSampled(0.02, Gaussian(20.0))] * 3
+    for kind in ("zcdp", "renyi"):
+        one = Filter.create(PROMISE, kind)
+        for event in events:
+            one = one.add(event)
+        at_once = Filter.create(PROMISE, kind).add(events)
+        assert at_once.spent <= one.spent * (1 + 1e-12)
+        if kind == "renyi":
+            assert one.spent == pytest.approx(at_once.spent, rel=1e-12)
+
+
+def test_leaks_and_sampler_errors_share_the_reserve() -> None:
+    cap = Filter.create(PROMISE, "renyi", reserve=0.1)
+    after = cap.add(Approximate(0.01, 6e-7))
+    assert after.leaked == pytest.approx(6e-7)
+    assert not after.fits(Approximate(0.01, 6e-7))
+    assert after.fits(Approximate(0.01, 3e-7))
+    error = SamplerError(3e-7)
+    assert Filter.create(PROMISE, reserve=0.1).fits(SamplerError(2.6e-7))
+    assert not Filter.create(PROMISE, reserve=0.1).fits(error)
+    assert not Filter.create(PROMISE, reserve=0.0).fits(SamplerError(1e-30))
+
+
+def test_what_cannot_be_capped() -> None:
+    with pytest.raises(InputError, match="finite epsilon"):
+        Filter.create(Promise(math.inf, 1e-6))
+    with pytest.raises(BudgetError, match="kind='pure'"):
+        Filter.create(Promise(1.0, 0.0))
+    with pytest.raises(InputError, match="kind: expected"):
+        Filter.create(PROMISE, "moments")
+    with pytest.raises(InputError, match="unsampled Gaussian releases only"):
+        Filter.create(PROMISE).fits(Laplace(10.0))
+    assert Filter.create(Promise(1.0, 0.0), "pure").add(Pure(0.5)).room() == pytest.approx(0.5)
+    for kind in filters.KINDS:
+        assert not Filter.create(PROMISE, kind).fits(NonPrivate())
+    assert not Filter.create(PROMISE, "pure").fits(Gaussian(1e6))
+
+
+@pytest.mark.parametrize("kind", filters.KINDS)
+def test_json_both_ways(kind: str) -> None:
+    cap = Filter.create(PROMISE, kind).add(ROUNDS[kind][0])
+    assert Filter.from_dict(json.loads(json.dumps(cap.to_dict()))) == cap
+    for broken in ({}, {**cap.to_dict(), "version": 2}, {**cap.to_dict(), "more": 1}, {**cap.to_dict(), "spent": -1.0}, []):
+        with pytest.raises(InputError):
+            Filter.from_dict(broken)
