@@ -75,6 +75,8 @@ class Curator:
         self._releases = 0
         self._facts = (*facts, *(PublicFact(name, "as found in the arrays", READ_FROM_DATA) for name in rows.read_from_data))
         self._bounds: dict[str, StatedBound] = {}
+        self._events: dict[tuple[object, ...], Event] = {}
+        self._known: dict[tuple[object, ...], list[Scale]] = {}
         self._troubles: list[list[str]] = []
         self._trusted = False
         self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
@@ -152,9 +154,7 @@ class Curator:
         wanted = pricing.as_asks(asks)
         if not self.promise.is_private:
             wanted, batch = [replace(ask, question=_unclipped(ask.question)) for ask in wanted], FULL
-        for ask in wanted:
-            self._check_shape(ask)
-        event = self.describe(wanted, batch)
+        event = self._event(wanted, batch)
         self._reserve(event)
         number = self._next()
         jobs = [job for i, ask in enumerate(wanted) for job in self._jobs(i, ask)]
@@ -260,14 +260,20 @@ class Curator:
         free = pricing.is_free(question, self.promise) or not self.promise.is_private
         if self._public and public_scale.needs_rows(question):
             scales = public_scale.of(question, self._rows, ask.order, exact=free)
-            reason = "largest over the public rows and all listed groups"
-        else:
-            scales = [question.scale(self.layout, self._cap, ask.order)]
-            reason = "from the question's own clip"
-        if not free:
-            moved = max(scale.bound.sensitivity(self.promise.neighbours) for scale in scales)
-            self._bounds[question.name] = StatedBound(question.name, f"L{ask.order}", moved, reason)
-        return scales
+            if not free:
+                self._state(ask, scales, "largest over the public rows and all listed groups")
+            return scales
+        key = ask.key
+        if key not in self._known:
+            self._known[key] = [question.scale(self.layout, self._cap, ask.order)]
+            if not free:
+                self._state(ask, self._known[key], "from the question's own clip")
+        return self._known[key]
+
+    def _state(self, ask: Ask, scales: list[Scale], reason: str) -> None:
+        """Write a sensitivity down for the statement."""
+        moved = max(scale.bound.sensitivity(self.promise.neighbours) for scale in scales)
+        self._bounds[ask.question.name] = StatedBound(ask.question.name, f"L{ask.order}", moved, reason)
 
     def _jobs(self, i: int, ask: Ask) -> list[tuple[int, Ask, list[Scale]]]:
         """What is to be totalled for an ask. With public rows a gradient's loss part is exact, and only its costs get noise."""
@@ -286,6 +292,15 @@ class Curator:
                 costs = replace(ask, question=replace(question, loss="none"))
                 return [(i, costs, self._scales(costs)), (i, loss, self._scales(loss))]
         return [(i, ask, self._scales(ask))]
+
+    def _event(self, asks: list[Ask], batch: Batch) -> Event:
+        """The event of a joint answer, its asks checked. The steps of a run differ in weights alone: worked out once."""
+        key = (batch, *(ask.key for ask in asks))
+        if key not in self._events:
+            for ask in asks:
+                self._check_shape(ask)
+            self._events[key] = self.describe(asks, batch)
+        return self._events[key]
 
     def _check_shape(self, ask: Ask) -> None:
         shape = ask.question.shape(self.layout)

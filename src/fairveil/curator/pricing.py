@@ -10,7 +10,7 @@ Guarantees (tests/curator/test_curator_pricing.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,8 @@ class Ask:
 
     def __post_init__(self) -> None:
         _checks.one_of(NOISES, noise=self.noise)
+        if isinstance(self.multiplier, float) and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
+            return
         values = np.atleast_1d(np.asarray(self.multiplier, np.float64))
         zero = bool((values == 0).all())
         if values.ndim != 1 or not values.size or not (zero or (values > 0).all()) or not (values <= LARGEST_MULTIPLIER).all():
@@ -71,8 +73,16 @@ class Ask:
         return bool((np.asarray(self.multiplier) == 0).all())
 
     @property
+    def key(self) -> tuple[Hashable, ...]:
+        """All that the ask's event and bound depend on."""
+        vector = self.by_cell
+        return (*self.question.key, self.noise, self.multiplier if vector is None else tuple(vector.tolist()))
+
+    @property
     def by_cell(self) -> Floats | None:
         """The vector of multipliers, when there is one."""
+        if isinstance(self.multiplier, float):
+            return None
         values = np.asarray(self.multiplier, np.float64)
         return values if values.ndim == 1 else None
 

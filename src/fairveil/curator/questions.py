@@ -14,8 +14,8 @@ Guarantees (tests/curator/test_curator_sensitivity.py, enumerated and random nei
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -80,6 +80,11 @@ class Question:
         """How far one row moves the sum within its cell, in units of the norm (for noise that differs by cell)."""
         return 2.0
 
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """All that shape, price and bound depend on: every field, arrays by their shape alone."""
+        return (type(self), *(_form(getattr(self, field.name)) for field in fields(self)))
+
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         """The shape of one model's answer."""
         raise NotImplementedError
@@ -90,6 +95,15 @@ class Question:
         `cap`: the largest sample weight, or None when every row counts once.
         """
         raise NotImplementedError
+
+
+def _form(value: Any) -> Hashable:
+    if isinstance(value, Linear):
+        return value.array.shape, value.many, value.sharpness
+    if isinstance(value, np.ndarray):
+        return value.shape
+    form: Hashable = None if isinstance(value, list) else value
+    return form
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,6 +309,7 @@ class GradientSum(Question):
     cell_costs: Floats | None = None
     loss: str = "log"
     loss_weight: float = 1.0
+    _costs: list[Floats] = field(default_factory=list, init=False, repr=False)  # what `costs` made, to make it once
 
     def __post_init__(self) -> None:
         _checks.one_of(("log", "squared", "none"), loss=self.loss)
@@ -332,6 +347,8 @@ class GradientSum(Question):
 
     def costs(self, layout: RowLayout) -> Floats:
         """The costs as the kernels take them: (models, cells x labels, outputs), two classes as the difference."""
+        if self._costs:
+            return self._costs[0]
         classes = need_classes(layout, self.name)
         costs = np.zeros((cell_count(self.cells), 1, classes)) if self.cell_costs is None else self.cell_costs
         if costs.ndim == 3:
@@ -348,7 +365,8 @@ class GradientSum(Question):
             )
         if self.model.outputs == 1:
             costs = costs[..., 1:2] - costs[..., 0:1]
-        return np.ascontiguousarray(costs.reshape(self.models, -1, costs.shape[-1]))
+        self._costs.append(np.ascontiguousarray(costs.reshape(self.models, -1, costs.shape[-1])))
+        return self._costs[0]
 
     @property
     def cost_labels(self) -> int:

@@ -40,6 +40,7 @@ Floats = npt.NDArray[np.float64]
 Asked = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Job = Callable[[Block, int, int], tuple[Ints, ...]]
 
+CORES = os.cpu_count() or 1
 WORTH_A_THREAD = 1 << 15  # rows: below, starting another thread costs more than it saves
 PANEL_FROM = 3  # models: from here one pass with models side by side beats one pass a model
 PANEL_MODELS = 64  # models side by side: more no longer fit the cache
@@ -82,7 +83,7 @@ def chunk(scales: Sequence[Scale]) -> int:
 
 
 def _run(job: Job, block: Block, threads: int | None) -> Iterator[tuple[Ints, ...]]:
-    wanted = (os.cpu_count() or 1) if threads is None else threads
+    wanted = CORES if threads is None else threads
     pieces = max(1, min(wanted, block.rows // WORTH_A_THREAD)) if threads is None else min(wanted, max(1, block.rows))
     if pieces == 1:
         yield job(block, 0, block.rows)
@@ -94,7 +95,7 @@ def _run(job: Job, block: Block, threads: int | None) -> Iterator[tuple[Ints, ..
 @lru_cache(maxsize=1)
 def _pool(process: int) -> ThreadPoolExecutor:
     """One pool a process: a forked child makes its own."""
-    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="fairveil-curator")
+    return ThreadPoolExecutor(CORES, thread_name_prefix="fairveil-curator")
 
 
 def _passes(asks: Sequence[Asked]) -> list[tuple[int, ...]]:
