@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -101,9 +101,8 @@ def _form(value: Any) -> Hashable:
     if isinstance(value, Linear):
         return value.array.shape, value.many, value.sharpness
     if isinstance(value, np.ndarray):
-        return value.shape
-    form: Hashable = None if isinstance(value, list) else value
-    return form
+        return tuple(value.shape)
+    return None if isinstance(value, list) else cast(Hashable, value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,9 @@ from .. import _checks
 from ..errors import InputError, complaint
 
 FORMAT_VERSION = 1
+SMALLEST, LARGEST = 1e-100, 1e100  # of multipliers: their squares and sums stay finite
+MOST_TIMES = 1 << 60
+MOST_PARTS = 1 << 16  # of one joint release
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,7 @@ class _Noise(Event):
 
     def __post_init__(self) -> None:
         way_out = "Multiplier 0 is no noise: that is NonPrivate(), or NoOp() when nothing protected is read."
-        value = _checks.positive(noise_multiplier=self.noise_multiplier, remedy=way_out)
-        object.__setattr__(self, "noise_multiplier", value)
+        object.__setattr__(self, "noise_multiplier", _multiplier(self.noise_multiplier, way_out))
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,7 @@ class DiscreteLaplace(Event):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        value = _checks.positive(noise_multiplier=self.noise_multiplier)
-        object.__setattr__(self, "noise_multiplier", value)
+        object.__setattr__(self, "noise_multiplier", _multiplier(self.noise_multiplier))
         object.__setattr__(self, "sensitivity", _checks.whole(at_least=1, sensitivity=self.sensitivity))
 
 
@@ -176,7 +177,7 @@ class PerCell(Event):
     spreads: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        parts = tuple(tuple(_checks.positive(multiplier=m) for m in part) for part in self.multipliers)
+        parts = tuple(tuple(_multiplier(m) for m in part) for part in self.multipliers)
         spreads = tuple(_checks.non_negative(spread=s) for s in self.spreads)
         if not parts or not parts[0] or len({len(part) for part in parts}) != 1 or len(spreads) != len(parts):
             raise InputError(
@@ -213,6 +214,10 @@ class Repeated(Event):
     def __post_init__(self) -> None:
         _event(self.event)
         object.__setattr__(self, "count", _checks.whole(count=self.count))
+        if self.count > MOST_TIMES:
+            raise InputError(
+                complaint(expected="at most 2^60 times", of="count", got=self.count, remedy="Nothing is done that often.")
+            )
 
 
 @dataclass(frozen=True)
@@ -231,7 +236,16 @@ class PoissonSampled(Event):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", _checks.fraction(rate=self.rate, low_open=True))
-        parts = joint_parts(_event(self.event))
+        if _count_parts(_event(self.event)) > MOST_PARTS:
+            raise InputError(
+                complaint(
+                    expected=f"at most {MOST_PARTS} parts on one batch",
+                    of="PoissonSampled.event",
+                    got="more",
+                    remedy="Repeat the sampled event, not what is inside it: every repetition draws a batch of its own.",
+                )
+            )
+        parts = joint_parts(self.event)
         if any(not isinstance(part, (Gaussian, DiscreteGaussian, Laplace, DiscreteLaplace, PerCell)) for part in parts):
             raise InputError(
                 complaint(
@@ -338,6 +352,13 @@ def joint_parts(event: Event) -> tuple[Event, ...]:
     return (event,)
 
 
+def _count_parts(event: Event) -> int:
+    """How many leaves `joint_parts` would spell out, without spelling them out."""
+    if isinstance(event, Composed):
+        return sum(_count_parts(inner) for inner in event.events)
+    return _count_parts(event.event) * event.count if isinstance(event, Repeated) else 1
+
+
 def to_json_dict(event: Event) -> dict[str, Any]:
     """An event with the version of its format, for files."""
     return {"version": FORMAT_VERSION, "event": event.to_dict()}
@@ -390,6 +411,20 @@ def from_dict(values: object) -> Event:
             )
         )
     return cls(**{name: _revive(name, value) for name, value in given.items()})
+
+
+def _multiplier(value: object, remedy: str = "") -> float:
+    number = _checks.positive(noise_multiplier=value, remedy=remedy)
+    if not SMALLEST <= number <= LARGEST:
+        raise InputError(
+            complaint(
+                expected=f"a number from {SMALLEST:g} to {LARGEST:g}",
+                of="noise_multiplier",
+                got=value,
+                remedy=remedy or "A multiplier is the noise over the sensitivity.",
+            )
+        )
+    return number
 
 
 def _plain(value: object) -> Any:
