@@ -51,7 +51,7 @@ def connect_the_dots(points: Array, forward: Array, backward: Array) -> tuple[Ar
     def rising(values: Array) -> tuple[Array, float]:
         values = np.maximum.accumulate(values[::-1])[::-1].copy()
         values[0] = start
-        falls, widths = -np.diff(values), gaps[: len(values) - 1]
+        falls, widths = -np.diff(values), np.minimum(gaps[: len(values) - 1], 700.0)
         mass = np.zeros(len(values))
         mass[1:] = falls / -np.expm1(-widths)
         mass[:-1] -= falls / np.expm1(widths)
@@ -291,7 +291,7 @@ def delta_of(parts: Parts, epsilon: float) -> float:
     index = int(np.searchsorted(losses, epsilon, side="right"))
     if index == len(losses):
         return min(1.0, total.never)
-    share = float(mass[index]) - math.exp(epsilon - total.centre) * float(weighed[index])
+    share = float(mass[index]) - math.exp(min(epsilon - total.centre, 700.0)) * float(weighed[index])
     if share <= 0:
         return min(1.0, total.never)
     return min(1.0, total.never + math.exp(min(0.0, total.scale + math.log(share))))
