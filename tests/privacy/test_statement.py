@@ -144,7 +144,7 @@ ITEMS = {
     "Earlier releases": "none",
     "Noise source": "INSECURE",
     "Floating point": "float32",
-    "Versions": "dp-accounting",
+    "Versions": "scipy",
     "Taken as public": "rows = about 30000 (schema)",
     "Not covered": "held-out tables were exact",
     "Audit": "at least 0.1, at confidence 0.95",
@@ -219,7 +219,7 @@ CONTRADICTIONS: list[tuple[Callable[[], PrivacyStatement], list[tuple[str, Any]]
     (full, [("stamps", lambda s: ["not-private", *s])], "'not-private' contradicts"),
     (full, [("noise", "secure")], "'seeded-noise' contradicts"),
     (full, [("audit.epsilon", 2.0)], "an audit shows"),
-    (full, [("versions", {"fairveil": "0.1.0", "python": "3.11.0", "numpy": "2.0"})], "dp-accounting is not named"),
+    (full, [("versions", {"fairveil": "0.1.0", "python": "3.11.0", "numpy": "2.0"})], "scipy is not named"),
     (sampled, [("plan.event.events.0.event.rate", 0.06)], "the events cost"),
     (sampled, [("plan.event.events.0.event.event.events.1.noise_multiplier", 3.9)], "the events cost"),
     (sampled, [("plan.event.events.0.count", 25)], "the events cost"),
@@ -309,7 +309,7 @@ def test_a_stated_epsilon_above_the_cost_is_noted_and_not_grave() -> None:
 
 
 def test_another_version_is_noted_and_not_grave() -> None:
-    elder = edited(full(), ("versions.dp-accounting", "0.5.9"))
+    elder = edited(full(), ("versions.scipy", "0.5.9"))
     assert not grave(elder)
     assert any("0.5.9" in finding.sentence for finding in elder.check())
 

@@ -8,41 +8,74 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from . import events as events
+    from .accounting import Price as Price
+    from .accounting import curve as curve
     from .accounting import delta as delta
     from .accounting import epsilon as epsilon
     from .accounting import price as price
+    from .accounting import routes_of as routes_of
+    from .calibration import Calibrated as Calibrated
     from .calibration import calibrate as calibrate
+    from .calibration import full_batch as full_batch
+    from .calibration import most_rounds as most_rounds
+    from .calibration import scaled as scaled
+    from .calibration import split as split
+    from .filters import Filter as Filter
     from .noise import NoiseSource as NoiseSource
     from .promise import NEIGHBOURS as NEIGHBOURS
     from .promise import PROTECTS as PROTECTS
     from .promise import Promise as Promise
+    from .samplers import Stream as Stream
     from .statement import PrivacyStatement as PrivacyStatement
+    from .statement import PublicFact as PublicFact
 
 PLACES = {
+    "Calibrated": ".calibration",
+    "Filter": ".filters",
     "NEIGHBOURS": ".promise",
     "NoiseSource": ".noise",
     "PROTECTS": ".promise",
+    "Price": ".accounting",
     "PrivacyStatement": ".statement",
     "Promise": ".promise",
+    "PublicFact": ".statement",
+    "Stream": ".samplers",
     "calibrate": ".calibration",
+    "curve": ".accounting",
     "delta": ".accounting",
     "epsilon": ".accounting",
     "events": ".events",
+    "full_batch": ".calibration",
+    "most_rounds": ".calibration",
     "price": ".accounting",
+    "routes_of": ".accounting",
+    "scaled": ".calibration",
+    "split": ".calibration",
 }
 """Where each public name lives. The block for type checkers above says the same; a test compares them."""
 
 __all__ = [
     "NEIGHBOURS",
     "PROTECTS",
+    "Calibrated",
+    "Filter",
     "NoiseSource",
+    "Price",
     "PrivacyStatement",
     "Promise",
+    "PublicFact",
+    "Stream",
     "calibrate",
+    "curve",
     "delta",
     "epsilon",
     "events",
+    "full_batch",
+    "most_rounds",
     "price",
+    "routes_of",
+    "scaled",
+    "split",
 ]
 
 if not TYPE_CHECKING:

@@ -296,6 +296,15 @@ class PrivateSelection(Event):
         _event(self.event)
         object.__setattr__(self, "mean", _checks.positive(mean=self.mean))
         object.__setattr__(self, "shape", _checks.non_negative(shape=self.shape, allow_inf=True))
+        if self.mean < 1 and not math.isinf(self.shape):
+            raise InputError(
+                complaint(
+                    expected="a mean of at least 1 (the number of runs is never 0)",
+                    of="PrivateSelection.mean",
+                    got=self.mean,
+                    remedy="Pass shape=inf for a Poisson number of runs, which may be 0.",
+                )
+            )
 
 
 KINDS: Mapping[str, type[Event]] = {

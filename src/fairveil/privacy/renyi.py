@@ -272,15 +272,6 @@ def _selection(event: PrivateSelection, inner: RenyiCurve) -> RenyiCurve:
 
 def _stopping(mean: float, shape: float) -> float:
     """The gamma of the truncated negative binomial of this mean, from below: its mean falls from inf to 1 as gamma rises."""
-    if mean < 1:
-        raise InputError(
-            complaint(
-                expected="a mean of at least 1 (the number of runs is never 0)",
-                of="PrivateSelection.mean",
-                got=mean,
-                remedy="Pass mean=1.0 or more, or shape=inf for a Poisson number.",
-            )
-        )
     low, high = -math.log(2 * (shape + 2) * mean) - 60.0, 0.0
     for _ in range(200):
         middle = (low + high) / 2

@@ -26,7 +26,7 @@ SLACK = 1e-9
 
 MOST_RUNS = 1_000_000
 
-NAMED_VERSIONS = ("fairveil", "python", "numpy", "dp-accounting")
+NAMED_VERSIONS = ("fairveil", "python", "numpy", "scipy")
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def _versions(statement: PrivacyStatement) -> Iterator[Finding]:
     if len(named) != len(statement.versions):
         yield Finding(True, "a version is named twice")
     now = dict(versions_now())
-    for name in ("fairveil", "dp-accounting"):
+    for name in ("fairveil", "scipy"):
         if name in named and named[name] != now[name]:
             yield Finding(False, f"written with {name} {named[name]}, checked with {now[name]}")
 
