@@ -48,13 +48,7 @@ def test_histograms_and_losses_of_an_attached_model(rows_of):
 def test_guarantee_1_the_handle_shows_no_prediction(rows_of):
     attached = Curator(rows_of(classes=3), NOT_PRIVATE).attach(by_code)
     assert not hasattr(attached, "__dict__")
-    assert {name for name in dir(attached) if not name.startswith("_")} == {
-        "classes",
-        "columns_read",
-        "of",
-        "title",
-        "troubles",
-    }
+    assert {name for name in dir(attached) if not name.startswith("_")} == {"classes", "columns_read", "of", "title"}
 
 
 def test_guarantee_2_whatever_a_model_returns_is_brought_onto_the_simplex(rows_of):
@@ -72,7 +66,24 @@ def test_guarantee_2_whatever_a_model_returns_is_brought_onto_the_simplex(rows_o
     p = attached.of(block, 0, block.rows)
     assert (p >= 0).all()
     assert (p.sum(axis=1) <= 1 + 1e-12).all()
+    curator.close()
     assert curator.trouble()
+
+
+def test_yes_and_no_are_classes(rows_of):
+    curator = Curator(rows_of(), NOT_PRIVATE)
+    (counts,) = curator.answer([(AttachedHistogram(curator.attach(lambda block: block.codes[0] > 1)), 0)])
+    assert counts.sum() == 700
+    assert counts.min() > 0
+
+
+def test_a_model_that_reads_the_group_moves_its_own_cell_too(rows_of):
+    """Noise that differs by cell is then priced with moves inside a cell."""
+    rows = rows_of(classes=3)
+    curator = Curator(rows, Promise(1.0, 1e-6, protects="sensitive_features"))
+    group = curator.attach(lambda block: block.sensitive[0] % 3, columns_read=("features", "sensitive"))
+    event = curator.describe([(AttachedHistogram(group, rows.cells(names=["sensitive_1"])), np.array([30.0, 40.0]))])
+    assert event.spreads[0] >= math.sqrt(2)
 
 
 def test_a_model_that_reads_the_group_is_not_free(rows_of):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairveil.curator import Curator, RowFunction, reference
-from fairveil.errors import InputError
+from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.events import Gaussian
 
@@ -19,6 +19,7 @@ def answer(rows, function, width=2, clip=1.0, promise=None, **options):
     """With so little noise (a twentieth of the clip) that what is summed can be seen."""
     curator = Curator(rows, promise or WIDE, noise=NoiseSource.seeded(0))
     (value,) = curator.answer([(RowFunction(function, width, clip, **options), 0.05)])
+    curator.close()
     return value, curator
 
 
@@ -58,6 +59,34 @@ def test_guarantee_2_an_exception_costs_only_the_rows_that_raise_it(rows_of):
     assert np.allclose(value, zeros, atol=0.5)
     assert curator.log.events == (Gaussian(0.05),)
     assert curator.trouble() == ("ValueError: a label that I did not expect",)
+
+
+def test_guarantee_2_trouble_is_told_after_the_run_and_not_before(rows_of):
+    curator = Curator(rows_of(), WIDE, noise=NoiseSource.seeded(0))
+
+    def breaks(block):
+        raise ValueError(f"row {block.numbers[:, 0]}")
+
+    question = RowFunction(breaks, 1, 1.0)
+    curator.answer([(question, 1.0)])
+    with pytest.raises(PrivacyError, match="a run that has ended"):
+        curator.trouble()
+    assert "row" not in repr(question)
+    curator.close()
+    assert curator.trouble()[0].startswith("ValueError: row")
+    with pytest.raises(PrivacyError, match="one that was ended"):
+        curator.answer([(question, 1.0)])
+
+
+@pytest.mark.parametrize("clip", [1e-300, 1e-15, 1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("size", [5e-324, 1e-160, 1.0, 1e160, 1.7e308])
+@pytest.mark.parametrize("order", [1, 2])
+def test_shortening_keeps_within_the_clip_at_every_size(rows_of, clip, size, order):
+    (block,) = rows_of(n=50).blocks()
+    values = np.random.default_rng(0).uniform(-1, 1, (50, 3)) * size
+    shortened = RowFunction(lambda block: values, 3, clip).bounded(block, order)
+    sizes = np.abs(shortened / clip).sum(axis=1) if order == 1 else np.linalg.norm(shortened / clip, axis=1)
+    assert (sizes <= 1 + 1e-14).all()
 
 
 def test_a_wrong_shape_is_masked_too(rows_of):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from fairveil.curator import CellCounts, Curator, Rows
+from fairveil.curator import CellCounts, Curator, FeatureSums, GradientSum, Linear, RowFunction, Rows
+from fairveil.curator.totals import totals
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.facts import Cells, RowBlock, RowLayout
 from fairveil.privacy import Promise
@@ -44,15 +45,18 @@ LAYOUT = RowLayout(2, (3,), (0, 1), (("f", "m"),), ("sex",))
         ({"codes": np.array([[0, 1, 3, 0]], np.uint8)}, "codes"),
         ({"codes": np.array([[0, 1, -1, 0]], np.int32)}, "codes"),
         ({"codes": np.zeros((2, 4), np.uint8)}, "coded features"),
+        ({"codes": np.zeros((0, 4), np.uint8)}, "coded features"),
+        ({"numbers": np.zeros(4)}, "numbers"),
+        ({"weights": np.ones((2, 2))}, "weights"),
         ({"labels": np.array([0, 1, 2, 0], np.int32)}, "labels"),
-        ({"labels": np.array([0, 1, 0], np.int32)}, "4 rows"),
+        ({"labels": np.array([0, 1, 0], np.int32)}, "4 labels"),
         ({"sensitive": np.array([[0, 1, 2, 0]], np.uint16)}, "sensitive"),
         ({"sensitive": np.zeros((2, 4), np.uint16)}, "sensitive columns"),
         ({"sensitive": None}, "sensitive columns"),
-        ({"sensitive": np.zeros((1, 5), np.uint16)}, "4 rows"),
+        ({"sensitive": np.zeros((1, 5), np.uint16)}, "rows of sensitive"),
         ({"weights": np.array([1.0, 1.0, -1.0, 1.0])}, "weights"),
         ({"weights": np.array([1.0, 1.0, np.nan, 1.0])}, "weights"),
-        ({"weights": np.ones(3)}, "4 rows"),
+        ({"weights": np.ones(3)}, "4 weights"),
         ({"numbers": scipy.sparse.csr_array(np.zeros((4, 3)))}, "2 numbers"),
         ({"numbers": scipy.sparse.csr_array(np.full((4, 2), np.inf))}, "numbers"),
     ],
@@ -67,8 +71,73 @@ def test_a_stream_is_checked_at_each_pass():
     block = {**GOOD, "codes": GOOD["codes"].copy()}
     rows = Rows(Source(LAYOUT, **block), in_memory=False)
     block["codes"][0, 0] = 200
-    with pytest.raises(InputError, match="codes"):
+    with pytest.raises(PrivacyError, match="first pass") as shown:
         list(rows.blocks())
+    assert "200" not in str(shown.value)
+    assert shown.value.__context__ is None or shown.value.__suppress_context__
+
+
+class Changing(Source):
+    """A source whose later passes give other blocks."""
+
+    def __init__(self, layout, passes):
+        self.layout, self._passes = layout, iter(passes)
+
+    def blocks(self):
+        yield from next(self._passes)
+
+
+def test_a_stream_that_changes_its_shape_is_refused():
+    one = [RowBlock(**GOOD)]
+    fewer = [RowBlock(**{name: value[..., :3] for name, value in GOOD.items()})]
+    unweighted = [RowBlock(**{**GOOD, "weights": None})]
+    for other in (one * 2, fewer, unweighted):
+        rows = Rows(Changing(LAYOUT, [one, other]), in_memory=False)
+        with pytest.raises(PrivacyError, match="first pass"):
+            list(rows.blocks())
+
+
+def test_weights_in_some_blocks_only_are_refused():
+    blocks = [RowBlock(**GOOD), RowBlock(**{**GOOD, "weights": None})]
+    with pytest.raises(InputError, match="in all blocks or in none"):
+        Rows(Changing(LAYOUT, [blocks]))
+
+
+def sparse(data, indices, indptr, shape=(4, 2)):
+    matrix = scipy.sparse.csr_array(shape)
+    matrix.data, matrix.indices, matrix.indptr = np.array(data, float), np.array(indices), np.array(indptr)
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("indices", "indptr"),
+    [
+        ([0, 1, 50_000_000, 0], [0, 1, 2, 3, 4]),
+        ([0, 1, -7, 0], [0, 1, 2, 3, 4]),
+        ([0, 1, 0, 0], [0, 1, 2, 3, 400]),
+        ([0, 1, 0, 0], [0, 3, 2, 3, 4]),
+        ([0, 1, 0, 0], [0, 1, 2, 4]),
+        ([0, 1, 0, 0], [1, 1, 2, 3, 4]),
+    ],
+)
+def test_sparse_arrays_that_point_outside_are_refused(indices, indptr):
+    matrix = sparse([1.0, 2.0, 3.0, 4.0], indices, indptr)
+    matrix.has_canonical_format = True  # scipy's own word for it is not enough
+    with pytest.raises(InputError, match="CSR"):
+        Rows(Source(LAYOUT, **{**GOOD, "numbers": matrix}))
+
+
+def test_sparse_columns_that_occur_twice_count_once_and_are_sorted():
+    """A row's norm is that of its sum: fifty entries of one column in a row do not count with fifty clips."""
+    twice = sparse([1.0] * 50 + [1.0, 2.0], [0] * 50 + [1, 0], [0, 50, 52, 52, 52])
+    rows = Rows(Source(LAYOUT, **{**GOOD, "numbers": twice, "weights": None}))
+    (block,) = rows.blocks()
+    assert block.numbers.tolist() == [[50.0, 2.0, 1.0]]
+    assert block.indices.tolist() == [0, 0, 1]
+    for question in (GradientSum(Linear(np.array([5.0, 1.0, 1.0, 0, 0, 0])), 1.0), FeatureSums(None, 1.0)):
+        scale = question.scale(rows.layout, None)
+        total = totals([(question, [scale])], rows, [block.take(np.array([0]))])[0]
+        assert np.linalg.norm(total) * scale.unit <= scale.bound.norm
 
 
 def test_arrays_of_many_kinds():
@@ -99,6 +168,10 @@ def test_arrays_of_many_kinds():
         ({"sensitive": [["u", "v", "u", "u"]], "groups": [["u", "u"]]}, "distinct"),
         ({"X": np.zeros(4)}, "shape"),
         ({"X": np.array([["a"]] * 4)}, "numbers"),
+        ({"X": np.zeros((4, 2), complex)}, "numbers"),
+        ({"y": np.zeros((4, 1))}, "one axis"),
+        ({"sample_weight": np.ones((2, 4))}, "4 entries"),
+        ({"code_sizes": [3]}, "coded features"),
         ({"max_sample_weight": 0.0}, "max_sample_weight"),
         ({"codes": np.full((4, 1), 7), "code_sizes": [3]}, "codes"),
     ],
@@ -114,7 +187,11 @@ def test_weights_are_capped_and_without_a_cap_nothing_is_private():
     rows = Rows.from_arrays(X, y, [["a", "b", "b"]], sample_weight=[0.5, 9.0, 1.0], max_sample_weight=2.0)
     (counts,) = Curator(rows, Promise(math.inf, 0.0)).answer([(CellCounts(rows.cells()), 0)])
     assert counts.tolist() == [0.5, 3.0]
-    free = Rows.from_arrays(X, y, sample_weight=[1.0, 9.0, 1.0], max_sample_weight=math.inf)
+    free = Rows.from_arrays(X, y, [["a", "b", "b"]], sample_weight=[1.0, 9.0, 1.0], max_sample_weight=math.inf)
+    uncapped = Curator(free, Promise(math.inf, 0.0))
+    assert uncapped.answer([(CellCounts(free.cells()), 0)])[0].tolist() == [1.0, 10.0]
+    function = RowFunction(lambda block: np.ones((block.rows, 1)), 1, 1.0)
+    assert uncapped.answer([(function, 0)])[0].tolist() == pytest.approx([11.0])
     with pytest.raises(PrivacyError, match="max_sample_weight"):
         Curator(free, Promise(1.0, 1e-6))
 

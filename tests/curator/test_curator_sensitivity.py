@@ -289,6 +289,7 @@ def test_a_choice_ranges_no_further_than_its_reach(promise, mode, loss):
     for weights in (np.ones(cells.count), rng.normal(size=cells.count), np.abs(rng.normal(size=cells.count))):
         exact = choice.dyadic(weights, cells.count)
         reach = choice.reach(exact, scale, question, promise)
+        largest = choice.largest_total(exact, scale, question, rows.exact_count)
         for i in range(0, whole.rows, 5):
             if promise.neighbours == "add-remove":
                 others = [base - each[i]]
@@ -297,7 +298,7 @@ def test_a_choice_ranges_no_further_than_its_reach(promise, mode, loss):
                 others = [base - each[i] + each[j] for j in range(start, start + len(COMBINATIONS))]
             else:
                 others = [base - each[i] + each[j] for j in range(0, whole.rows, 11)]
-            before, steps = choice.scores(base, exact, reach)
+            before, steps = choice.scores(choice.exact_scores(base, exact), reach, largest)
             for other in others:
-                change = choice.scores(other, exact, reach)[0] - before
+                change = choice.scores(choice.exact_scores(other, exact), reach, largest)[0] - before
                 assert int(change.max()) - int(change.min()) <= steps

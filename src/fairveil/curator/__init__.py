@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .attached import Attached as Attached
     from .attached import AttachedHistogram as AttachedHistogram
     from .attached import AttachedLosses as AttachedLosses
+    from .block import Block as Block
     from .curator import Curator as Curator
     from .log import Entry as Entry
     from .log import Log as Log
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from .questions import Question as Question
     from .questions import RowCount as RowCount
     from .row_function import RowFunction as RowFunction
-    from .rows import Block as Block
     from .rows import Rows as Rows
     from .sampling import FULL as FULL
     from .sampling import Full as Full
@@ -37,7 +37,7 @@ PLACES = {
     "Attached": ".attached",
     "AttachedHistogram": ".attached",
     "AttachedLosses": ".attached",
-    "Block": ".rows",
+    "Block": ".block",
     "CellCounts": ".questions",
     "Curator": ".curator",
     "Entry": ".log",

@@ -19,9 +19,10 @@ from .. import _checks
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
+from .block import Block
 from .questions import OwnJob, Scale, cell_count, gridded, need_classes
 from .row_function import RowFunction
-from .rows import Block, Rows
+from .rows import Rows
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -30,7 +31,7 @@ Ints = npt.NDArray[np.int64]
 class Attached:
     """A handle on a model whose predictions for the rows the curator keeps. `Curator.attach` makes it."""
 
-    __slots__ = ("_predictions", "classes", "columns_read", "title", "troubles")
+    __slots__ = ("_predictions", "_troubles", "classes", "columns_read", "title")
 
     def __init__(self, function: Callable[[Block], Any], rows: Rows, columns_read: frozenset[str], title: str) -> None:
         self.classes = need_classes(rows.layout, "an attached model")
@@ -38,11 +39,12 @@ class Attached:
         self.columns_read = columns_read
         asked = RowFunction(function=self._as_rows(function), width=self.classes, clip=1.0, columns_read=columns_read)
         self._predictions = [_onto_simplex(asked.bounded(block, 1)) for block in rows.blocks()]
-        self.troubles = asked.troubles
+        self._troubles = asked._troubles
 
     def _as_rows(self, function: Callable[[Block], Any]) -> Callable[[Block], Floats]:
         def rows(block: Block) -> Floats:
             out = np.asarray(function(block))
+            out = out.astype(np.int64) if out.dtype == np.bool_ else out
             return np.asarray(np.eye(self.classes)[out] if out.ndim == 1 else out, np.float64)
 
         return rows

@@ -45,7 +45,7 @@ def dyadic(weights: npt.NDArray[np.float64], count: int) -> list[int]:
 
 def reach(weights: list[int], scale: Scale, question: GroupLosses, promise: Promise) -> int:
     """The range R of one neighbour's changes of the scores, in units of 2^-24 x grid unit, rounded outwards."""
-    loss = math.floor(scale.bound.norm / math.sqrt(question.per_row) / scale.unit * OUTWARDS)  # a loss is a whole number
+    loss = _largest_loss(scale, question)
     lines = _lines(question, weights)
     if promise.protects == "sensitive_features":
         return loss * sum(max(line) - min(line) for line in lines)
@@ -53,13 +53,22 @@ def reach(weights: list[int], scale: Scale, question: GroupLosses, promise: Prom
     return loss * largest * (1 if promise.neighbours == "add-remove" else 2)
 
 
-def scores(sums: npt.NDArray[np.int64], weights: list[int], reach: int) -> tuple[npt.NDArray[np.int64], float]:
-    """Scores in coarse steps, about 2^20 of them to the range, and the range in steps.
+def exact_scores(sums: npt.NDArray[np.int64], weights: list[int]) -> list[int]:
+    """sum_k w_k S_k for each candidate, in units of 2^-24 x grid unit."""
+    return [sum(w * int(s) for w, s in zip(weights, line, strict=True)) for line in sums]
+
+
+def largest_total(weights: list[int], scale: Scale, question: GroupLosses, most_rows: int) -> int:
+    """More than any score's distance from another, for any data of so many rows: public."""
+    return 2 * most_rows * question.per_row * _largest_loss(scale, question) * max(1, *(abs(w) for w in weights))
+
+
+def scores(exact: list[int], reach: int, largest: int) -> tuple[npt.NDArray[np.int64], float]:
+    """Scores in coarse steps, about 2^20 of them to the range (fewer where 64 bits demand it), and the range in steps.
 
     Rounding to a step moves each score by at most half a step on either side of the neighbourhood: two more steps of range.
     """
-    exact = [sum(w * int(s) for w, s in zip(weights, line, strict=True)) for line in sums]
-    shift = max(0, reach.bit_length() - SCORE_BITS)
+    shift = max(0, reach.bit_length() - SCORE_BITS, largest.bit_length() - 61)
     least, half = min(exact), (1 << shift) >> 1
     coarse = [(value - least + half) >> shift for value in exact]
     return np.array(coarse, np.int64), reach / 2**shift + 2.0
@@ -68,6 +77,11 @@ def scores(sums: npt.NDArray[np.int64], weights: list[int], reach: int) -> tuple
 def rate(epsilon: float, steps: float) -> float:
     """epsilon over the range, rounded towards safety."""
     return epsilon / steps * (1.0 - 2.0**-40)
+
+
+def _largest_loss(scale: Scale, question: GroupLosses) -> int:
+    """In grid steps; a loss is a whole number of them."""
+    return math.floor(scale.bound.norm / math.sqrt(question.per_row) / scale.unit * OUTWARDS)
 
 
 def _lines(question: GroupLosses, weights: list[int]) -> list[list[int]]:

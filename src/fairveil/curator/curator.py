@@ -6,12 +6,13 @@ Guarantees (tests/curator/test_curator_*.py):
 3. Every coordinate of every answer gets noise of its own, from a stream named by the number of the release.
 4. An answer that the promise, or the plan, has no room for is refused before the rows are read.
 5. The entry is in the log before the answer is handed out; a run broken off half way leaves a log of what was released.
-6. The realised size of a Poisson batch is neither used nor released.
+6. With records protected the realised size of a Poisson batch is neither used nor released (else membership is priced as seen).
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,13 +31,14 @@ from ..privacy.promise import Promise
 from ..privacy.statement import READ_FROM_DATA, PrivacyStatement, PublicFact, StatedBound
 from . import choice, noising, pricing, public_scale
 from .attached import Attached
+from .block import Block, lines_of
 from .log import Entry, Log, spelled_out
 from .pricing import Ask
 from .questions import FeatureSums, GradientSum, GramMatrices, GroupLosses, Question, RowCount, Scale
 from .row_function import RowFunction
-from .rows import Block, Rows
+from .rows import MOST_ROWS, Rows
 from .sampling import FULL, Batch, Poisson
-from .totals import totals
+from .totals import check_labels, totals
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -71,6 +73,9 @@ class Curator:
         self._rows = rows
         self._threads = None if threads is None else _checks.whole(at_least=1, threads=threads)
         given = NoiseSource.secure() if noise is None else noise
+        if not isinstance(given, NoiseSource) and len(given) == 0:
+            remedy = "Leave noise=None for a secure source."
+            raise InputError(complaint(expected="at least one noise source", of="noise", got=0, remedy=remedy))
         self._sources: tuple[NoiseSource, ...] = (given,) if isinstance(given, NoiseSource) else tuple(given)
         self._releases = 0
         self._facts = (*facts, *(PublicFact(name, "as found in the arrays", READ_FROM_DATA) for name in rows.read_from_data))
@@ -79,6 +84,8 @@ class Curator:
         self._known: dict[tuple[object, ...], list[Scale]] = {}
         self._troubles: list[list[str]] = []
         self._trusted = False
+        self._closed = False
+        self._one_at_a_time = threading.Lock()
         self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
         self._plan = None if plan is None else compose(plan)
         self._room = cap
@@ -98,6 +105,10 @@ class Curator:
         if not self.promise.is_private:
             return
         if self._plan is None:
+            if self._room is not None and self._room.promise != self.promise:
+                remedy = "Make the filter of the curator's own promise: Filter.create(promise)."
+                got = str(self._room.promise)
+                raise InputError(complaint(expected=f"a filter for {self.promise}", of="cap", got=got, remedy=remedy))
             self._room = self._room or Filter.create(self.promise, "renyi" if self.promise.delta > 0 else "pure")
             return
         cost = price(self._plan, self.promise.delta, self.promise.neighbours).epsilon
@@ -155,8 +166,7 @@ class Curator:
         if not self.promise.is_private:
             wanted, batch = [replace(ask, question=_unclipped(ask.question)) for ask in wanted], FULL
         event = self._event(wanted, batch)
-        self._reserve(event)
-        number = self._next()
+        number = self._reserve(event)
         jobs = [job for i, ask in enumerate(wanted) for job in self._jobs(i, ask)]
         chosen = list(self._chosen(batch, number)) if isinstance(batch, Poisson) else self._rows.blocks()
         sums = totals([(ask.question, scales) for _, ask, scales in jobs], self._rows, chosen, self._threads)
@@ -185,16 +195,18 @@ class Curator:
             way_out = "Only a promise of epsilon=inf chooses exactly."
             raise PrivacyError(complaint(expected="a finite epsilon", of="choose", got=epsilon, remedy=way_out))
         event: Event = Exponential(epsilon) if not free else NoOp() if self.promise.is_private else NonPrivate()
-        self._reserve(event)
-        number = self._next()
+        number = self._reserve(event)
         scales = self._scales(ask)
         scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, self._rows)
         (sums,) = totals([(question, [scale])], self._rows, self._rows.blocks(), self._threads)
         reach = choice.reach(weights, scale, question, self.promise)
-        scores, steps = choice.scores(sums, weights, reach)
+        exact = choice.exact_scores(sums, weights)
         if free:
-            index = int(np.argmin(scores))
+            index = exact.index(min(exact))
         else:
+            most = self._rows.exact_count if self.promise.rows_are_public else MOST_ROWS
+            largest = choice.largest_total(weights, scale, question, most)
+            scores, steps = choice.scores(exact, reach, largest)
             index = self._sources[0].stream("noise", number, 0).choose(scores, choice.rate(epsilon, steps))
         self._release(Entry(number, event, (f"choice by {question.name}",), "all rows", purpose))
         return index
@@ -212,17 +224,31 @@ class Curator:
         """
         self._trusted = True
         attached = Attached(model, self._rows, frozenset(columns_read), title)
-        self._troubles.append(attached.troubles)
+        self._troubles.append(attached._troubles)
         return attached
 
+    def close(self) -> None:
+        """End the run: nothing more is answered."""
+        self._closed = True
+
     def trouble(self) -> tuple[str, ...]:
-        """What went wrong inside user code. For the data holder, after the fit: it may depend on private rows."""
+        """What went wrong inside user code. For the data holder, once the run has ended: it may depend on private rows."""
+        if not self._closed:
+            raise PrivacyError(
+                complaint(
+                    expected="a run that has ended",
+                    of="trouble",
+                    got="one that goes on",
+                    remedy="An error may depend on one private row: call finish(), or close(), first.",
+                )
+            )
         return tuple(text for texts in self._troubles for text in dict.fromkeys(texts))
 
     def finish(self) -> Event:
-        """The whole log as one event; with a plan, an error unless all of it was done."""
+        """End the run and give the whole log as one event; with a plan, an error unless all of it was done."""
         if self._plan is not None and self.promise.is_private:
             self.log.reconcile([self._plan])
+        self.close()
         return compose(self.log.events)
 
     def statement(
@@ -252,7 +278,11 @@ class Curator:
 
     @property
     def _cap(self) -> float | None:
-        return self._rows.max_sample_weight if self._rows.weighted else None
+        if not self._rows.weighted:
+            return None
+        if not self.promise.is_private:
+            return max(self._rows.largest_weight, 1e-300)
+        return self._rows.max_sample_weight
 
     def _scales(self, ask: Ask) -> list[Scale]:
         """Bound and grid: one for all models, or, where they are maxima over public rows, one a model."""
@@ -280,7 +310,7 @@ class Curator:
         question = ask.question
         if isinstance(question, RowFunction):
             self._trusted = True
-            self._troubles.append(question.troubles)
+            self._troubles.append(question._troubles)
             if not self.promise.is_private:
                 return [(i, wide := replace(ask, question=question.unclipped(self._rows)), self._scales(wide))]
         public = self.promise.protects == "sensitive_features"
@@ -304,6 +334,10 @@ class Curator:
 
     def _check_shape(self, ask: Ask) -> None:
         shape = ask.question.shape(self.layout)
+        check_labels(ask.question, self._rows)
+        cells = getattr(ask.question, "cells", None)
+        if cells is not None:
+            lines_of(cells, self.layout)
         vector = ask.by_cell
         if vector is not None and len(vector) != shape[0]:
             raise InputError(
@@ -321,8 +355,23 @@ class Curator:
                 )
             )
 
-    def _reserve(self, event: Event) -> None:
-        """Refuse what there is no room for, before the rows are read."""
+    def _reserve(self, event: Event) -> int:
+        """Refuse what there is no room for, before the rows are read; else the number of the release.
+
+        One that fails half way keeps its number, and its streams are not used again.
+        """
+        with self._one_at_a_time:
+            if self._closed:
+                raise PrivacyError(
+                    complaint(
+                        expected="a run that goes on", of="answer", got="one that was ended", remedy="Make a new Curator."
+                    )
+                )
+            self._charge(event)
+            self._releases += 1
+            return self._releases - 1
+
+    def _charge(self, event: Event) -> None:
         if not self.promise.is_private or isinstance(event, NoOp):
             return
         if self._expected is not None:
@@ -342,11 +391,6 @@ class Curator:
         if self._room is not None:
             self._room = self._room.add(event)
 
-    def _next(self) -> int:
-        """The number of the next release; one that fails half way keeps its number, and its streams are not used again."""
-        self._releases += 1
-        return self._releases - 1
-
     def _chosen(self, batch: Poisson, number: int) -> Iterator[Block]:
         """A Poisson batch; many models share it, so it comes from the first source."""
         stream = self._sources[0].stream("sampling", number)
@@ -359,7 +403,7 @@ class Curator:
         out = np.empty(total.shape)
         for m, sums in enumerate(total):
             scale = scales[m] if len(scales) > 1 else scales[0]
-            if noisy and scale.bound.sensitivity(self.promise.neighbours) > 0:
+            if noisy and pricing.unit_size(scale, self.promise, batch) > 0:
                 path = (number, i) if many or len(total) == 1 else (number, i, m)
                 stream = self._sources[m if many else 0].stream("noise", *path)
                 sums = sums + noising.draw(ask, pricing.noise_scale(ask, scale, self.promise, batch, shape), shape, stream)

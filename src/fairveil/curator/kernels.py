@@ -387,14 +387,25 @@ def descend(
 
 
 @jit
-def scores(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, coef: Any, z: Any, s2: Any) -> None:
-    """Scores z (outputs, rows) and |row|^2 (rows,) of a whole block: for public maxima, when the rows are public."""
+def predict(
+    numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, coef: Any, sharpness: float, z: Any, p: Any, s2: Any
+) -> None:
+    """Scores z and probabilities p (outputs, rows) and |row|^2 (rows,) of a block, as the passes above compute them.
+
+    For public maxima, when the rows are public.
+    """
     K = coef.shape[0]
-    tile, squares = np.empty((K, TILE)), np.empty(TILE)
+    tile, soft = np.empty((K, TILE)), np.empty((K, TILE))
+    squares, a, b, c, d = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
     for lo in range(0, s2.shape[0], TILE):
         m = min(TILE, s2.shape[0] - lo)
         scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, tile, squares)
+        if K == 1:
+            sigmoid_into(tile[0], sharpness, soft[0], a, b, m)
+        else:
+            softmax_into(tile, sharpness, soft, a, b, c, d, m)
         for t in range(m):
             s2[lo + t] = squares[t]
             for k in range(K):
                 z[k, lo + t] = tile[k, t]
+                p[k, lo + t] = soft[k, t]

@@ -35,7 +35,7 @@ from ..privacy.events import (
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound
 from .public_scale import needs_rows
-from .questions import Question, Scale
+from .questions import OwnJob, Question, Scale
 from .sampling import FULL, Batch, Poisson
 
 Floats = npt.NDArray[np.float64]
@@ -55,7 +55,10 @@ class Ask:
         _checks.one_of(NOISES, noise=self.noise)
         if isinstance(self.multiplier, float) and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
             return
-        values = np.atleast_1d(np.asarray(self.multiplier, np.float64))
+        try:
+            values = np.atleast_1d(np.asarray(self.multiplier, np.float64))
+        except (TypeError, ValueError):
+            values = np.empty(0)
         zero = bool((values == 0).all())
         if values.ndim != 1 or not values.size or not (zero or (values > 0).all()) or not (values <= LARGEST_MULTIPLIER).all():
             raise InputError(
@@ -94,10 +97,20 @@ class Ask:
 
 def as_asks(asks: Iterable[Ask | tuple[Question, Any]]) -> list[Ask]:
     """Asks, from themselves or from pairs (question, multiplier)."""
-    out = [ask if isinstance(ask, Ask) else Ask(*ask) for ask in asks]
+    given = list(asks)
+    for ask in given:
+        if not _is_ask(ask):
+            remedy = "Write answer([(CellCounts(cells), 20.0)]), say."
+            got = type(ask).__name__
+            raise InputError(complaint(expected="pairs (question, multiplier), or Asks", of="asks", got=got, remedy=remedy))
+    out = [ask if isinstance(ask, Ask) else Ask(*ask) for ask in given]
     if not out:
         raise InputError(complaint(expected="at least one question", of="asks", got=[], remedy="Ask something."))
     return out
+
+
+def _is_ask(value: object) -> bool:
+    return isinstance(value, Ask) or (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Question))
 
 
 def is_free(question: Question, promise: Promise) -> bool:
@@ -126,7 +139,7 @@ def describe(
     for ask in as_asks(asks):
         known = not (public and needs_rows(ask.question))
         scale = ask.question.scale(layout, max_sample_weight, ask.order) if known else None
-        if is_free(ask.question, promise) or (scale is not None and _never_moves(scale.bound, promise)):
+        if is_free(ask.question, promise) or (scale is not None and _never_moves(scale.bound, promise, batch)):
             continue
         if ask.is_exact:
             raise PrivacyError(
@@ -151,25 +164,30 @@ def describe(
     return PoissonSampled(batch.rate, joint, tuple(spreads) if promise.neighbours == "replace-one" else None)
 
 
-def _never_moves(bound: Bound, promise: Promise) -> bool:
-    """True of the number of rows under replace-one: every neighbour gives the same answer."""
-    return promise.neighbours == "replace-one" and bound.spread == 0.0 and promise.protects == "records"
+def _never_moves(bound: Bound, promise: Promise, batch: Batch) -> bool:
+    """True of the number of rows under replace-one: every neighbour gives the same answer. Not of a secret batch's size."""
+    return not isinstance(batch, Poisson) and promise.neighbours == "replace-one" and bound.spread == 0.0
+
+
+def unit_size(scale: Scale, promise: Promise, batch: Batch) -> float:
+    """What a multiplier multiplies: the sensitivity, or, on a secret Poisson batch, the largest norm of one row."""
+    hidden = isinstance(batch, Poisson) and promise.protects == "records"
+    return scale.bound.norm if hidden else scale.bound.sensitivity(promise.neighbours)
 
 
 def _noise_event(ask: Ask, scale: Scale | None, promise: Promise, batch: Batch) -> Event:
     vector = ask.by_cell
     if vector is not None:
-        if ask.noise != "gaussian" or ask.question.per_row != 1 or ask.question.models != 1:
+        if ask.noise != "gaussian" or not ask.question.has_cells or ask.question.models != 1:
             raise InputError(
                 complaint(
-                    expected="Gaussian noise, one model, and cells that do not overlap",
+                    expected="Gaussian noise, one model, and an answer by cells that do not overlap",
                     of="a multiplier for each cell",
-                    got=f"{ask.noise} noise, {ask.question.models} models, {ask.question.per_row} cells a row",
-                    remedy="Use product groups, or one multiplier for all.",
+                    got=f"{ask.noise} noise, {ask.question.name}, {ask.question.models} models",
+                    remedy="Use product groups and a question with cells, or one multiplier for all.",
                 )
             )
-        within = 0.0 if promise.protects == "sensitive_features" else ask.question.within
-        return PerCell((tuple(vector.tolist()),), (min(2.0, within * (1 + 2.0**-20)) if within else 0.0,))
+        return PerCell((tuple(vector.tolist()),), (_within(ask.question, scale, promise),))
     multiplier = float(ask.multiplier)
     if ask.noise == "discrete-gaussian":
         return DiscreteGaussian(multiplier)
@@ -183,16 +201,22 @@ def _noise_event(ask: Ask, scale: Scale | None, promise: Promise, batch: Batch) 
                     remedy="At equal cost it has less noise a cell (PRIVACY 7).",
                 )
             )
-        steps = 1 if scale is None else laplace_steps(ask, scale, promise)
-        return DiscreteLaplace(multiplier, steps)
+        return DiscreteLaplace(multiplier, laplace_steps(ask, scale, promise))
     return Gaussian(multiplier)
 
 
-def laplace_steps(ask: Ask, scale: Scale, promise: Promise) -> int:
+def _within(question: Question, scale: Scale | None, promise: Promise) -> float:
+    """How far one row moves its own cell: not at all where only sensitive features may change and nothing but the cell
+    depends on them."""
+    if promise.protects == "sensitive_features" and not isinstance(question, OwnJob):
+        return 0.0
+    return min(2.0, question.within * OUTWARDS + (0.0 if scale is None else scale.slack))
+
+
+def laplace_steps(ask: Ask, scale: Scale | None, promise: Promise) -> int:
     """The L1 sensitivity in grid steps, a whole number: discrete Laplace noise is for counts."""
-    bound = scale.bound
-    steps = bound.norm if promise.neighbours == "add-remove" else bound.spread
-    if scale.exponent != 0 or steps != int(steps):
+    steps = 0.5 if scale is None else scale.bound.norm if promise.neighbours == "add-remove" else scale.bound.spread
+    if scale is None or scale.exponent != 0 or steps != int(steps):
         raise InputError(
             complaint(
                 expected="a question that counts whole rows",
@@ -218,6 +242,4 @@ def noise_scale(ask: Ask, scale: Scale, promise: Promise, batch: Batch, shape: t
         return np.asarray(grid * (scale.bound.norm / scale.unit))
     if ask.noise == "discrete-laplace":
         return float(ask.multiplier) * laplace_steps(ask, scale, promise)
-    hidden = isinstance(batch, Poisson) and promise.protects == "records"
-    size = scale.bound.norm if hidden else scale.bound.sensitivity(promise.neighbours)
-    return math.ldexp(float(ask.multiplier) * size, scale.exponent)
+    return math.ldexp(float(ask.multiplier) * unit_size(scale, promise, batch), scale.exponent)

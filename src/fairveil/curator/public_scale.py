@@ -13,9 +13,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import InputError, complaint
 from ..facts import Cells
 from ..privacy.sensitivity import OUTWARDS, Bound
 from . import reference
+from .block import Block
 from .questions import (
     GRID_BITS,
     FeatureSums,
@@ -27,10 +29,11 @@ from .questions import (
     Scale,
     gridded,
 )
-from .rows import Block, Rows
+from .rows import Rows
 
 Floats = npt.NDArray[np.float64]
 EXACT_BITS = 44
+ROUNDING = 2.0**-40  # of a probability, and of a loss relative to its score: far above what a few operations lose
 
 
 def needs_rows(question: Question) -> bool:
@@ -42,21 +45,38 @@ def needs_rows(question: Question) -> bool:
 def of(question: Question, rows: Rows, order: int = 2, *, exact: bool = False) -> list[Scale]:
     """For each model: its grid, the largest contribution of one row, and how far other sensitive values alone move the total.
 
-    `exact`: no noise will be added, so the grid is as fine as the integers allow.
+    `exact`: no noise will be added, so the grid is as fine as the integers allow. Predictions are the kernels' own; what is
+    computed from them here may be off by rounding, for which `_rounding` is added to every size and move.
     """
     norms, spreads = np.zeros(question.models), np.zeros(question.models)
     for block in rows.blocks():
         w = reference.row_weights(block)
         for m in range(question.models):
-            sizes, moves = _sizes_and_moves(question, block, rows, m, order)
-            norms[m] = max(norms[m], float((w * sizes).max(initial=0.0)))
-            spreads[m] = max(spreads[m], float((w * moves).max(initial=0.0)))
+            with np.errstate(over="ignore", invalid="ignore"):
+                sizes, moves, slack = _sizes_and_moves(question, block, rows, m, order)
+                sizes, moves = (np.where(w > 0, w * (values + slack), 0.0) for values in (sizes, moves))
+            _need_finite(sizes, moves, question)
+            norms[m] = max(norms[m], float(sizes.max(initial=0.0)))
+            spreads[m] = max(spreads[m], float(moves.max(initial=0.0)))
     if "sensitive" not in question.reads:
         spreads[:] = 0.0
     bits = min(EXACT_BITS, 62 - rows.exact_count.bit_length()) if exact else GRID_BITS
     coordinates = _coordinates(question, rows)
     pairs = zip((norms * OUTWARDS).tolist(), (spreads * OUTWARDS).tolist(), strict=True)
     return [gridded(Bound(norm, spread, order), coordinates, bits) for norm, spread in pairs]
+
+
+def _need_finite(sizes: Floats, moves: Floats, question: Question) -> None:
+    """Features, labels and listed groups are public here, so this error shows nothing."""
+    if not (np.isfinite(sizes).all() and np.isfinite(moves).all()):
+        raise InputError(
+            complaint(
+                expected="rows and weights whose contributions are finite numbers",
+                of=question.name,
+                got="some that overflow",
+                remedy="Scale the features (a schema's bounds do), or pass a clip.",
+            )
+        )
 
 
 def shared(scales: list[Scale], question: Question, rows: Rows) -> Scale:
@@ -77,62 +97,92 @@ def _coordinates(question: Question, rows: Rows) -> int:
     return question.per_row * (row if isinstance(question, FeatureSums) else 1)
 
 
-def _sizes_and_moves(question: Question, block: Block, rows: Rows, m: int, order: int) -> tuple[Floats, Floats]:
-    """For each row: the norm of its contribution, and of its largest change by other sensitive values."""
+def _sizes_and_moves(question: Question, block: Block, rows: Rows, m: int, order: int) -> tuple[Floats, Floats, Floats]:
+    """For each row: the norm of its contribution, of its largest change by other sensitive values, and what rounding adds."""
     if isinstance(question, GradientSum):
         return _gradient(question, block, rows, m)
+    slack = np.zeros(block.rows)
     if isinstance(question, PredictionHistogram):
-        z, _ = _scores(question.model.array[m], block, rows)
-        p = reference.probabilities(z.T, question.model.sharpness)
-        sizes = np.linalg.norm(p, ord=order, axis=1)
+        _, p, _ = _predict(question.model.array[m], question.model.sharpness, block, rows)
+        sizes, slack = np.linalg.norm(p, ord=order, axis=0), slack + len(p) * ROUNDING
     elif isinstance(question, GroupLosses):
-        limit = np.inf if question.clip is None and question.loss != "zero-one" else question.limit
-        sizes = reference.losses(question, block, m, limit)
+        sizes, slack = _losses(question, block, rows, m)
     elif isinstance(question, FeatureSums):
-        sizes = np.sqrt(_scores(np.zeros((1, 1 + rows.layout.width)), block, rows)[1])
+        sizes = np.sqrt(_squares(block, rows))
         sizes = np.minimum(sizes, np.inf if question.clip is None else question.clip)
     elif isinstance(question, GramMatrices):
-        squares = _scores(np.zeros((1, 1 + rows.layout.width)), block, rows)[1]
+        squares = _squares(block, rows)
         squares = squares + (block.labels.astype(np.float64) ** 2 if question.with_target else 0.0)
         sizes = np.minimum(squares, np.inf if question.clip is None else question.clip**2)
     else:
         raise TypeError(f"no public bound for {type(question).__name__}")
     moved = question.per_row * (2 if order == 1 else 1)
     factors = (question.per_row, moved) if order == 1 else (math.sqrt(question.per_row), math.sqrt(2 * question.per_row))
-    return sizes * factors[0], sizes * factors[1]
+    return sizes * factors[0], sizes * factors[1], slack * factors[1]
 
 
-def _scores(coef: Floats, block: Block, rows: Rows) -> tuple[Floats, Floats]:
+def _predict(coef: Floats, sharpness: float, block: Block, rows: Rows) -> tuple[Floats, Floats, Floats]:
+    """Scores and probabilities (outputs, rows) and |row|^2 (rows,), as the kernels compute them."""
     from . import kernels
 
-    z, s2 = np.empty((coef.shape[0], block.rows)), np.empty(block.rows)
+    z, p, s2 = np.empty((len(coef), block.rows)), np.empty((len(coef), block.rows)), np.empty(block.rows)
     coef = np.ascontiguousarray(coef)
-    kernels.scores(block.numbers, block.indptr, block.indices, block.codes, rows.offsets, coef, z, s2)
-    return z, s2
+    parts = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets)
+    kernels.predict(*parts, coef, sharpness, z, p, s2)
+    return z, p, s2
 
 
-def _gradient(question: GradientSum, block: Block, rows: Rows, m: int) -> tuple[Floats, Floats]:
-    """The largest |residual| |row| under any listed cell, and |row| times the largest |J'(costs of one cell - of another)|."""
-    z, s2 = _scores(question.model.array[m], block, rows)
+def _squares(block: Block, rows: Rows) -> Floats:
+    """|row|^2, the intercept's 1 included."""
+    return _predict(np.zeros((1, 1 + rows.layout.width)), 1.0, block, rows)[2]
+
+
+def _losses(question: GroupLosses, block: Block, rows: Rows, m: int) -> tuple[Floats, Floats]:
+    """Cut losses and their rounding. A zero-one loss counts as 1: a score near 0 may fall on either side."""
+    if question.loss == "zero-one":
+        return np.full(block.rows, question.limit), np.zeros(block.rows)
+    z, _, _ = _predict(question.model.array[m], 1.0, block, rows)
+    limit = np.inf if question.clip is None else question.limit
+    labels = block.labels
+    if question.loss == "squared":
+        return np.minimum((z[0] - labels) ** 2, limit), np.zeros(block.rows)
+    if len(z) == 1:
+        raw = np.logaddexp(0.0, np.where(labels == 1, -z[0], z[0]))
+    else:
+        raw = np.logaddexp.reduce(z, axis=0) - z[labels, np.arange(block.rows)]
+    return np.minimum(raw, limit), ROUNDING * (1.0 + np.abs(z).max(axis=0, initial=0.0))
+
+
+def _gradient(question: GradientSum, block: Block, rows: Rows, m: int) -> tuple[Floats, Floats, Floats]:
+    """The largest |residual| |row| under any listed cell, |row| times the largest |J'(costs of one cell - of another)|, and
+    the rounding of both."""
+    z, p, s2 = _predict(question.model.array[m], 1.0, block, rows)
     u = np.zeros_like(z)
     if question.loss == "squared":
         u = question.loss_weight * (z - block.labels)
     elif question.loss == "log":
         wanted = np.arange(len(z)) if len(z) > 1 else np.ones(1)
-        u = question.loss_weight * (reference.probabilities(z.T, 1.0).T - (block.labels == wanted[:, np.newaxis]))
-    sizes, moves = np.linalg.norm(u, axis=0), np.zeros(block.rows)
+        u = question.loss_weight * (p - (block.labels == wanted[:, np.newaxis]))
+    sizes, moves, terms = np.linalg.norm(u, axis=0), np.zeros(block.rows), question.loss_weight
     if question.cell_costs is not None:
-        p = reference.probabilities(z.T, question.model.sharpness)
-        costs = question.costs(rows.layout)[m].reshape(-1, question.cost_labels, p.shape[1])
+        sharpness = question.model.sharpness
+        soft = _predict(question.model.array[m], sharpness, block, rows)[1].T
+        costs = question.costs(rows.layout)[m].reshape(-1, question.cost_labels, soft.shape[1])
         labels = block.labels if question.cost_labels > 1 else np.zeros(block.rows, np.int64)
+        terms += (
+            sharpness
+            * len(z)
+            * float(np.abs(costs).max(initial=0.0))
+            * (1 if question.cells is None else question.cells.per_row)
+        )
         for members in _columns(question.cells):
             # Over listed cells, never over the row's own: even the grid must not depend on a sensitive value.
-            each = [_through(p, costs[a, labels], question.model.sharpness) for a in members]
+            each = [_through(soft, costs[a, labels], sharpness) for a in members]
             sizes = sizes + np.max([np.linalg.norm(change, axis=1) for change in each], axis=0)
             pairs = [np.linalg.norm(a - b, axis=1) for a, b in itertools.combinations(each, 2)]
             moves = moves + np.max(pairs, axis=0, initial=0.0)
     row = np.sqrt(s2)
-    return sizes * row, moves * row
+    return sizes * row, moves * row, ROUNDING * terms * row
 
 
 def _through(p: Floats, costs: Floats, sharpness: float) -> Floats:

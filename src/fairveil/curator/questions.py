@@ -38,6 +38,7 @@ class Scale:
 
     bound: Bound
     exponent: int
+    slack: float = 0.0  # how much of a row's norm may be rounding to the grid, relative to the norm
 
     @property
     def unit(self) -> float:
@@ -48,7 +49,8 @@ class Scale:
 def gridded(bound: Bound, coordinates: int, bits: int = GRID_BITS) -> Scale:
     """The grid on which one row's norm is below 2^bits steps, and the bound enlarged by its rounding."""
     exponent = bits - math.frexp(max(bound.norm, math.ldexp(1.0, -900)))[1]
-    return Scale(sensitivity.on_grid(bound, math.ldexp(1.0, -exponent), coordinates), exponent)
+    rounded = sensitivity.on_grid(bound, math.ldexp(1.0, -exponent), coordinates)
+    return Scale(rounded, exponent, (rounded.spread - bound.spread) / rounded.norm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,11 @@ class Question:
     def within(self) -> float:
         """How far one row moves the sum within its cell, in units of the norm (for noise that differs by cell)."""
         return 2.0
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether the first axis of the answer is disjoint cells, each of which only its own rows move."""
+        return getattr(self, "cells", None) is not None and self.per_row == 1
 
     @property
     def key(self) -> tuple[Hashable, ...]:
@@ -338,8 +345,21 @@ class GradientSum(Question):
     def per_row(self) -> int:
         return 1  # one vector a row, however many cells it reads its costs from
 
+    @property
+    def has_cells(self) -> bool:
+        return False
+
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         self.model.check(layout, classification=self.loss != "squared")
+        if self.cell_costs is not None and self.loss == "squared":
+            raise InputError(
+                complaint(
+                    expected="log loss, or none, beside costs of predictions",
+                    of="GradientSum.loss",
+                    got="squared",
+                    remedy="A regression has no predicted classes to cost.",
+                )
+            )
         if self.cell_costs is not None:
             self.costs(layout)
         return (self.model.outputs, 1 + layout.width)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .block import Block
 from .questions import (
     CellCounts,
     FeatureSums,
@@ -21,7 +22,6 @@ from .questions import (
     Question,
     RowCount,
 )
-from .rows import Block
 
 Floats = npt.NDArray[np.float64]
 

@@ -23,8 +23,9 @@ from .. import _checks
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
+from .block import Block
 from .questions import OwnJob, Scale, gridded
-from .rows import Block, Rows
+from .rows import Rows
 
 COLUMNS = frozenset({"features", "label", "sensitive"})
 
@@ -44,7 +45,7 @@ class RowFunction(OwnJob):
     columns_read: frozenset[str] = frozenset({"features", "label", "sensitive"})
     cells: Cells | None = None
     title: str = "user code"
-    troubles: list[str] = field(default_factory=list, repr=False)
+    _troubles: list[str] = field(default_factory=list, repr=False)  # for the curator, which keeps them until the fit has ended
 
     def __post_init__(self) -> None:
         _checks.whole(at_least=1, width=self.width)
@@ -66,6 +67,10 @@ class RowFunction(OwnJob):
     @property
     def per_row(self) -> int:
         return 1
+
+    @property
+    def has_cells(self) -> bool:
+        return False
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         return (self.width,)
@@ -97,18 +102,18 @@ class RowFunction(OwnJob):
             values = np.concatenate([np.zeros((1, self.width)) if row is None else row for row in rows] or [np.zeros((0, 1))])
         finite = np.asarray(np.isfinite(values).all(axis=1))
         if not finite.all():
-            self.troubles.append("some rows gave NaN or infinite values; they contributed zero")
+            self._troubles.append("some rows gave NaN or infinite values; they contributed zero")
             values = np.where(finite[:, np.newaxis], values, 0.0)
         largest = np.abs(values).max(axis=1, initial=0.0)[:, np.newaxis]
         largest = np.where(largest > 0, largest, 1.0)
         sizes = np.linalg.norm(values / largest, ord=order, axis=1, keepdims=True)  # scaled first: squares must not overflow
-        factor = np.minimum(1.0, self.clip / largest / np.maximum(sizes, 1.0))
-        return np.asarray(values * factor)
+        # In units of the largest coordinate, so that neither a square nor a quotient leaves the range of floats.
+        return np.asarray((values / largest) * np.minimum(largest, self.clip / np.maximum(sizes, 1.0)))
 
     def unclipped(self, rows: Rows) -> RowFunction:
         """The same question with a clip that no row reaches: without privacy nothing is clipped."""
         whole = replace(self, clip=1e150)
-        sizes = [np.linalg.norm(whole.bounded(block, 2), axis=1).max(initial=0.0) for block in rows.blocks()]
+        sizes = [np.abs(whole.bounded(block, 2)).sum(axis=1).max(initial=0.0) for block in rows.blocks()]
         return replace(self, clip=max(float(max(sizes, default=0.0)) * 2.0, 1e-150))
 
     def _shown(self, block: Block) -> Block:
@@ -121,7 +126,8 @@ class RowFunction(OwnJob):
         if "sensitive" not in reads:
             hidden.sensitive = no_cells
         if "features" not in reads:
-            hidden.numbers, hidden.indptr = np.empty((0, block.rows)), np.empty(0, np.int32)
+            hidden.numbers = np.empty((0, block.rows))
+            hidden.indptr = hidden.indices = np.empty(0, np.int32)
             hidden.codes = np.empty((0, block.rows), np.uint8)
         for name in ("numbers", "indptr", "indices", "codes", "labels", "sensitive"):
             view = getattr(hidden, name).view()
@@ -133,9 +139,9 @@ class RowFunction(OwnJob):
         try:
             values = np.asarray(self.function(self._shown(block)), np.float64)
             if values.shape != (block.rows, self.width):
-                self.troubles.append(f"expected shape ({block.rows}, {self.width}), got {values.shape}")
+                self._troubles.append(f"expected shape ({block.rows}, {self.width}), got {values.shape}")
                 return None
             return values
         except Exception as error:  # masked on purpose: an error may depend on one private row
-            self.troubles.append(f"{type(error).__name__}: {error}")
+            self._troubles.append(f"{type(error).__name__}: {error}")
             return None

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..errors import InputError, complaint
 from ..facts import Cells
+from .block import Block
 from .questions import (
     CellCounts,
     FeatureSums,
@@ -33,7 +34,7 @@ from .questions import (
     Scale,
     cell_count,
 )
-from .rows import Block, Rows
+from .rows import Rows
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -51,7 +52,7 @@ DECISION_CODES = {"soft": 0, "hard": 1}
 def totals(asks: Sequence[Asked], rows: Rows, blocks: Iterable[Block], threads: int | None = None) -> list[Ints]:
     """One integer array an ask, of shape (models, *question.shape). Asks that can share a pass do."""
     for question, _ in asks:
-        _check(question, rows)
+        check_labels(question, rows)
     outs: list[Ints] = [np.zeros((q.models, *q.shape(rows.layout)), np.int64) for q, _ in asks]
     jobs = [(at, _job([asks[i] for i in at], rows)) for at in _passes(asks)]
     for block in blocks:
@@ -62,7 +63,7 @@ def totals(asks: Sequence[Asked], rows: Rows, blocks: Iterable[Block], threads: 
     return outs
 
 
-def _check(question: Question, rows: Rows) -> None:
+def check_labels(question: Question, rows: Rows) -> None:
     """The kernels do not look: labels that are read must be there."""
     if "label" in question.reads and not rows.labelled:
         raise InputError(

@@ -1,0 +1,183 @@
+"""One block of rows as the kernels take it, and the checks that let it in: nothing here leaves the room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, complaint
+from ..facts import Cells, RowBlock, RowLayout
+
+EMPTY_INT = np.empty(0, np.int32)
+EMPTY_FLOAT = np.empty(0, np.float64)
+
+
+@dataclass(repr=False)  # a printed block would show rows
+class Block:
+    """One block as the kernels take it; `numbers` is (columns, rows), or (1, stored values) beside `indptr` and `indices`."""
+
+    layout: RowLayout
+    rows: int
+    numbers: npt.NDArray[Any]
+    indptr: npt.NDArray[np.integer]
+    indices: npt.NDArray[np.integer]
+    codes: npt.NDArray[np.integer]
+    labels: npt.NDArray[Any]
+    sensitive: npt.NDArray[np.uint16]
+    weights: npt.NDArray[np.float64]
+    number: int = 0  # which block of the source this is
+    chosen: npt.NDArray[np.integer] | None = None  # which of that block's rows these are; None: all
+    _cells: dict[Cells, npt.NDArray[np.integer]] = field(default_factory=dict)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the numbers are a CSR array."""
+        return len(self.indptr) > 0
+
+    def cells(self, cells: Cells | None) -> npt.NDArray[np.integer]:
+        """Cell ids, (cells a row, rows); one cell for all when `cells` is None."""
+        if cells is None:
+            return np.zeros((1, self.rows), np.uint8)
+        if cells not in self._cells:
+            lines = lines_of(cells, self.layout)
+            if len(lines) == 1:
+                self._cells[cells] = self.sensitive[lines[0] : lines[0] + 1]
+            else:
+                ids = cells.ids(self.sensitive[lines])
+                self._cells[cells] = ids.astype(np.uint16) if cells.count < 1 << 16 else ids
+        return self._cells[cells]
+
+    def take(self, index: npt.NDArray[np.integer]) -> Block:
+        """The rows at `index`, as a block of their own."""
+        indptr, indices, numbers = self.indptr, self.indices, self.numbers
+        if self.is_sparse:
+            import scipy.sparse
+
+            csr = scipy.sparse.csr_array((numbers[0], indices, indptr), shape=(self.rows, self.layout.numbers))[index]
+            numbers, indptr, indices = csr.data[np.newaxis, :], csr.indptr, csr.indices
+        else:
+            numbers = numbers.take(index, axis=1)
+        return Block(
+            self.layout,
+            len(index),
+            numbers,
+            indptr,
+            indices,
+            self.codes.take(index, axis=1),
+            self.labels.take(index) if len(self.labels) else self.labels,
+            self.sensitive.take(index, axis=1),
+            self.weights.take(index) if len(self.weights) else self.weights,
+            self.number,
+            index if self.chosen is None else self.chosen[index],
+            {cells: ids.take(index, axis=1) for cells, ids in self._cells.items()},
+        )
+
+
+def lines_of(cells: Cells, layout: RowLayout) -> list[int]:
+    """Which sensitive columns of the layout the cells are made of; an error when they are not made of them."""
+    out = []
+    for name, values in zip(cells.names, cells.columns, strict=True):
+        names = layout.sensitive_names
+        if name not in names or layout.sensitive[names.index(name)] != values:
+            raise InputError(
+                complaint(
+                    expected=f"sensitive columns of {dict(zip(names, layout.sensitive, strict=True))}",
+                    of="cells",
+                    got={name: values},
+                    remedy="Make the cells with Rows.cells(), from the layout of the rows that are asked about.",
+                )
+            )
+        out.append(names.index(name))
+    return out
+
+
+def prepare(raw: RowBlock, layout: RowLayout, number: int, cap: float) -> Block:
+    """A block for the kernels, checked. Without copying, but for weights above the cap and unsorted sparse rows."""
+    numbers, indptr, indices = raw.numbers, EMPTY_INT, EMPTY_INT
+    if hasattr(numbers, "indptr"):
+        if not numbers.has_canonical_format:  # a column twice in one row would count with twice its clip
+            _check_sparse(numbers)
+            numbers = numbers.copy()
+            numbers.sum_duplicates()
+        _check_sparse(numbers)
+        numbers, indptr, indices = numbers.data[np.newaxis, :], numbers.indptr, numbers.indices
+    n = raw.rows
+    block = Block(
+        layout,
+        n,
+        numbers,
+        indptr,
+        indices,
+        raw.codes,
+        EMPTY_INT if raw.labels is None else raw.labels,
+        np.empty((0, n), np.uint16) if raw.sensitive is None else raw.sensitive,
+        EMPTY_FLOAT if raw.weights is None else np.minimum(raw.weights, cap),
+        number,
+    )
+    _check_shapes(block, raw)
+    _check_values(block)
+    return block
+
+
+def _check_sparse(numbers: Any) -> None:
+    """What scipy does not promise, and a kernel must be able to rely on."""
+    rows, columns = numbers.shape
+    ptr, at = numbers.indptr, numbers.indices
+    good = len(ptr) == rows + 1 and ptr[0] == 0 and ptr[-1] == len(at) == len(numbers.data) and (np.diff(ptr) >= 0).all()
+    if not good or (len(at) and not (int(at.min()) >= 0 and int(at.max()) < columns)):
+        raise InputError(
+            complaint(
+                expected=f"a CSR array whose column indices lie below {columns}",
+                of="numbers",
+                got="indices or row bounds outside",
+                remedy="Build it with scipy.sparse.csr_array(...), and call check_format().",
+            )
+        )
+
+
+def _check_shapes(block: Block, raw: RowBlock) -> None:
+    layout, n = block.layout, block.rows
+    found, length = (raw.numbers.shape[::-1] if block.is_sparse else raw.numbers.shape) if raw.numbers.ndim == 2 else (-1, -1)
+    for name, got, wanted in (
+        ("numbers", found, layout.numbers),
+        ("coded features", len(block.codes), len(layout.code_sizes)),
+        ("sensitive columns", 0 if raw.sensitive is None else len(block.sensitive), len(layout.sensitive)),
+        ("rows of numbers", length, n),
+        ("rows of sensitive codes", block.sensitive.shape[-1], n),
+        ("labels", n if raw.labels is None else block.labels.size, n),
+        ("weights", n if raw.weights is None else block.weights.size, n),
+        ("axes of labels", block.labels.ndim, 1),
+        ("axes of weights", block.weights.ndim, 1),
+        ("axes of sensitive codes", block.sensitive.ndim, 2),
+    ):
+        if got != wanted:
+            remedy = "Make blocks of the shape that the layout states."
+            raise InputError(complaint(expected=f"{wanted} {name}", of="block", got=got, remedy=remedy))
+
+
+def _check_values(block: Block) -> None:
+    layout = block.layout
+    for name, bad, remedy in (
+        ("numbers", not np.isfinite(block.numbers).all(), "Declare a code for missing values in the schema, or fill them in."),
+        ("weights", not (np.isfinite(block.weights).all() and (block.weights >= 0).all()), "Weights are at least 0."),
+        ("labels", layout.classes is None and not np.isfinite(block.labels).all(), "Targets are finite numbers."),
+    ):
+        if bad:
+            raise InputError(complaint(expected="finite values", of=name, got="NaN, infinite or negative", remedy=remedy))
+    for name, values, size in (
+        ("labels", block.labels if layout.classes is not None else EMPTY_INT, len(layout.classes or ())),
+        *((f"codes[{j}]", block.codes[j], size) for j, size in enumerate(layout.code_sizes)),
+        *((f"sensitive[{j}]", block.sensitive[j], len(v)) for j, v in enumerate(layout.sensitive)),
+    ):
+        if len(values) and not (int(values.min()) >= 0 and int(values.max()) < size):
+            raise InputError(
+                complaint(
+                    expected=f"codes from 0 to {size - 1}",
+                    of=name,
+                    got=f"{values.min()} to {values.max()}",
+                    remedy="Encode with the schema that the layout was made from.",
+                )
+            )
