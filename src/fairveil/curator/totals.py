@@ -42,7 +42,7 @@ Asked = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Job = Callable[[Block, int, int], tuple[Ints, ...]]
 
 CORES = os.cpu_count() or 1
-WORTH_A_THREAD = 1 << 15  # rows: below, starting another thread costs more than it saves
+WORTH_A_THREAD = 1 << 14  # rows: below, starting another thread costs more than it saves
 PANEL_FROM = 3  # models: from here one pass with models side by side beats one pass a model
 PANEL_MODELS = 64  # models side by side: more no longer fit the cache
 LOSS_CODES = {"log": 0, "squared": 1, "zero-one": 2, "none": 3}
