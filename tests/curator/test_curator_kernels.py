@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairveil.curator import kernels, kernels_panel
-from fairveil.curator.questions import gridded
+from fairveil.curator.question import gridded
 from fairveil.curator.totals import chunk
 from fairveil.privacy.sensitivity import Bound
 

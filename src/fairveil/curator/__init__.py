@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from .curator import Curator as Curator
     from .log import Entry as Entry
     from .log import Log as Log
+    from .model_questions import GradientSum as GradientSum
+    from .model_questions import GroupLosses as GroupLosses
+    from .model_questions import PredictionHistogram as PredictionHistogram
     from .pricing import Ask as Ask
     from .pricing import describe as describe
-    from .questions import CellCounts as CellCounts
-    from .questions import FeatureSums as FeatureSums
-    from .questions import GradientSum as GradientSum
-    from .questions import GramMatrices as GramMatrices
-    from .questions import GroupLosses as GroupLosses
-    from .questions import Linear as Linear
-    from .questions import PredictionHistogram as PredictionHistogram
-    from .questions import Question as Question
-    from .questions import RowCount as RowCount
+    from .question import Linear as Linear
+    from .question import Question as Question
     from .row_function import RowFunction as RowFunction
+    from .row_questions import CellCounts as CellCounts
+    from .row_questions import FeatureSums as FeatureSums
+    from .row_questions import GramMatrices as GramMatrices
+    from .row_questions import RowCount as RowCount
     from .rows import Rows as Rows
     from .sampling import FULL as FULL
     from .sampling import Full as Full
@@ -38,20 +38,20 @@ PLACES = {
     "AttachedHistogram": ".attached",
     "AttachedLosses": ".attached",
     "Block": ".block",
-    "CellCounts": ".questions",
+    "CellCounts": ".row_questions",
     "Curator": ".curator",
     "Entry": ".log",
-    "FeatureSums": ".questions",
+    "FeatureSums": ".row_questions",
     "Full": ".sampling",
-    "GradientSum": ".questions",
-    "GramMatrices": ".questions",
-    "GroupLosses": ".questions",
-    "Linear": ".questions",
+    "GradientSum": ".model_questions",
+    "GramMatrices": ".row_questions",
+    "GroupLosses": ".model_questions",
+    "Linear": ".question",
     "Log": ".log",
     "Poisson": ".sampling",
-    "PredictionHistogram": ".questions",
-    "Question": ".questions",
-    "RowCount": ".questions",
+    "PredictionHistogram": ".model_questions",
+    "Question": ".question",
+    "RowCount": ".row_questions",
     "RowFunction": ".row_function",
     "Rows": ".rows",
     "describe": ".pricing",

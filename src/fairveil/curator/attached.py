@@ -20,7 +20,7 @@ from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
 from .block import Block
-from .questions import OwnJob, Scale, cell_count, gridded, need_classes
+from .question import OwnJob, Scale, cell_count, gridded, need_classes
 from .row_function import RowFunction
 from .rows import Rows
 

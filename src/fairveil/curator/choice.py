@@ -23,7 +23,8 @@ import numpy.typing as npt
 from ..errors import InputError, complaint
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS
-from .questions import GroupLosses, Scale
+from .model_questions import GroupLosses
+from .question import Scale
 
 WEIGHT_BITS = 24
 SCORE_BITS = 20

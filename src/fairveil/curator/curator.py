@@ -33,9 +33,11 @@ from . import choice, noising, pricing, public_scale
 from .attached import Attached
 from .block import Block, lines_of
 from .log import Entry, Log, spelled_out
+from .model_questions import GradientSum, GroupLosses
 from .pricing import Ask
-from .questions import FeatureSums, GradientSum, GramMatrices, GroupLosses, Question, RowCount, Scale
+from .question import Question, Scale
 from .row_function import RowFunction
+from .row_questions import FeatureSums, GramMatrices, RowCount
 from .rows import MOST_ROWS, Rows
 from .sampling import FULL, Batch, Poisson
 from .totals import check_labels, totals

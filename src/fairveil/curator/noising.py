@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..privacy.samplers import Stream
 from .pricing import Ask
-from .questions import GramMatrices
+from .row_questions import GramMatrices
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

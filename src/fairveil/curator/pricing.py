@@ -35,7 +35,7 @@ from ..privacy.events import (
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound
 from .public_scale import needs_rows
-from .questions import OwnJob, Question, Scale
+from .question import OwnJob, Question, Scale
 from .sampling import FULL, Batch, Poisson
 
 Floats = npt.NDArray[np.float64]

@@ -18,17 +18,9 @@ from ..facts import Cells
 from ..privacy.sensitivity import OUTWARDS, Bound
 from . import reference
 from .block import Block
-from .questions import (
-    GRID_BITS,
-    FeatureSums,
-    GradientSum,
-    GramMatrices,
-    GroupLosses,
-    PredictionHistogram,
-    Question,
-    Scale,
-    gridded,
-)
+from .model_questions import GradientSum, GroupLosses, PredictionHistogram
+from .question import GRID_BITS, Question, Scale, gridded
+from .row_questions import FeatureSums, GramMatrices
 from .rows import Rows
 
 Floats = npt.NDArray[np.float64]

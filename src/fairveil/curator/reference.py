@@ -12,16 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .block import Block
-from .questions import (
-    CellCounts,
-    FeatureSums,
-    GradientSum,
-    GramMatrices,
-    GroupLosses,
-    PredictionHistogram,
-    Question,
-    RowCount,
-)
+from .model_questions import GradientSum, GroupLosses, PredictionHistogram
+from .question import Question
+from .row_questions import CellCounts, FeatureSums, GramMatrices, RowCount
 
 Floats = npt.NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from .block import Block
-from .questions import OwnJob, Scale, gridded
+from .question import OwnJob, Scale, gridded
 from .rows import Rows
 
 COLUMNS = frozenset({"features", "label", "sensitive"})

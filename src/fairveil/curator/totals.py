@@ -20,20 +20,9 @@ import numpy.typing as npt
 from ..errors import InputError, complaint
 from ..facts import Cells
 from .block import Block
-from .questions import (
-    CellCounts,
-    FeatureSums,
-    GradientSum,
-    GramMatrices,
-    GroupLosses,
-    Linear,
-    OwnJob,
-    PredictionHistogram,
-    Question,
-    RowCount,
-    Scale,
-    cell_count,
-)
+from .model_questions import GradientSum, GroupLosses, PredictionHistogram
+from .question import Linear, OwnJob, Question, Scale, cell_count
+from .row_questions import CellCounts, FeatureSums, GramMatrices, RowCount
 from .rows import Rows
 
 Ints = npt.NDArray[np.int64]

@@ -1,0 +1,233 @@
+"""Questions about linear models: histograms of predictions, clipped gradients, group losses. See `question` for guarantees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from ..errors import InputError, MissingBoundError, complaint
+from ..facts import Cells, RowLayout
+from ..privacy import sensitivity
+from ..privacy.sensitivity import Bound
+from .question import Linear, Question, Scale, cell_count, gridded, need_classes, need_order_two
+
+Floats = npt.NDArray[np.float64]
+LOSSES = ("log", "squared", "zero-one")
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionHistogram(Question):
+    """How a model's predictions fall in each cell (and label): shape (cells[, labels], outputs).
+
+    `decisions="hard"`: one for the predicted class; `"soft"`: softmax(sharpness x score). Two classes have one output, the
+    second's. PRIVACY 7: the row of one person has L2 norm at most 1; it moves by at most sqrt 2.
+    """
+
+    name: ClassVar[str] = "prediction histogram"
+    model: Linear
+    cells: Cells | None = None
+    decisions: str = "hard"
+    by_label: bool = False
+
+    def __post_init__(self) -> None:
+        _checks.one_of(("hard", "soft"), decisions=self.decisions)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return (super().reads | {"label"}) if self.by_label else super().reads
+
+    @property
+    def models(self) -> int:
+        return self.model.models
+
+    @property
+    def within(self) -> float:
+        return math.sqrt(2) if self.by_label or self.model.outputs > 1 else 1.0
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        self.model.check(layout)
+        labels = (need_classes(layout, self.name),) if self.by_label else ()
+        return (cell_count(self.cells), *labels, self.model.outputs)
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        bound = sensitivity.of_histogram(cap or 1.0, self.per_row, order)
+        if self.cells is None and not self.by_label and self.model.outputs == 1:
+            bound = Bound(bound.norm, bound.norm, order)
+        if self.decisions == "hard" and cap is None:
+            return Scale(bound, 0)
+        return gridded(bound, self.per_row * self.model.outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientSum(Question):
+    """The sum of clipped gradients of loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x score)_k.
+
+    Shape (outputs, 1 + width). A linear model's gradient in one row is residual x row, so its norm is |residual| |row| and no
+    gradient of a row is ever built (SPEED, point 1). `cell_costs`: (cells, labels or 1, classes), with a leading model axis
+    where the model has one; what a Lagrangian of prediction rates costs one row in that cell with that label. `clip` bounds
+    the norm of one row's whole gradient, costs included; with public rows it may be None.
+    """
+
+    name: ClassVar[str] = "gradient sum"
+    columns: ClassVar[frozenset[str]] = frozenset({"features", "label"})
+    model: Linear
+    clip: float | None = None
+    cells: Cells | None = None
+    cell_costs: Floats | None = None
+    loss: str = "log"
+    loss_weight: float = 1.0
+    _costs: list[Floats] = field(default_factory=list, init=False, repr=False)  # what `costs` made, to make it once
+
+    def __post_init__(self) -> None:
+        _checks.one_of(("log", "squared", "none"), loss=self.loss)
+        if self.clip is not None:
+            _checks.positive(clip=self.clip)
+        _checks.non_negative(loss_weight=self.loss_weight)
+        if self.cell_costs is not None:
+            object.__setattr__(self, "cell_costs", np.asarray(self.cell_costs, np.float64))
+        if self.cell_costs is not None and not np.isfinite(self.cell_costs).all():
+            raise InputError(
+                complaint(
+                    expected="finite costs", of="cell_costs", got="NaN or inf", remedy="Floor the counts that divide them."
+                )
+            )
+
+    @property
+    def reads(self) -> frozenset[str]:
+        costs = {"sensitive"} if self.cell_costs is not None and self.cells is not None else set()
+        label = {"label"} if self.loss != "none" or self.cost_labels > 1 else set()
+        return frozenset({"features"} | costs | label)
+
+    @property
+    def models(self) -> int:
+        return self.model.models
+
+    @property
+    def per_row(self) -> int:
+        return 1  # one vector a row, however many cells it reads its costs from
+
+    @property
+    def has_cells(self) -> bool:
+        return False
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        self.model.check(layout, classification=self.loss != "squared")
+        if self.cell_costs is not None and self.loss == "squared":
+            raise InputError(
+                complaint(
+                    expected="log loss, or none, beside costs of predictions",
+                    of="GradientSum.loss",
+                    got="squared",
+                    remedy="A regression has no predicted classes to cost.",
+                )
+            )
+        if self.cell_costs is not None:
+            self.costs(layout)
+        return (self.model.outputs, 1 + layout.width)
+
+    def costs(self, layout: RowLayout) -> Floats:
+        """The costs as the kernels take them: (models, cells x labels, outputs), two classes as the difference."""
+        if self._costs:
+            return self._costs[0]
+        classes = need_classes(layout, self.name)
+        costs = np.zeros((cell_count(self.cells), 1, classes)) if self.cell_costs is None else self.cell_costs
+        if costs.ndim == 3:
+            costs = np.broadcast_to(costs, (self.models, *costs.shape))
+        wanted = (self.models, cell_count(self.cells))
+        if costs.ndim != 4 or costs.shape[:2] != wanted or costs.shape[2] not in (1, classes) or costs.shape[3] != classes:
+            raise InputError(
+                complaint(
+                    expected=f"shape ({wanted[1]}, {classes} or 1, {classes}), with {self.models} models in front if many",
+                    of="cell_costs",
+                    got=costs.shape,
+                    remedy="One cost for each cell, true label (or 1 for all) and predicted class.",
+                )
+            )
+        if self.model.outputs == 1:
+            costs = costs[..., 1:2] - costs[..., 0:1]
+        self._costs.append(np.ascontiguousarray(costs.reshape(self.models, -1, costs.shape[-1])))
+        return self._costs[0]
+
+    @property
+    def cost_labels(self) -> int:
+        """How many labels the costs tell apart."""
+        return 1 if self.cell_costs is None else int(self.cell_costs.shape[-2])
+
+    def coordinates(self, layout: RowLayout) -> int:
+        """How many coordinates of one row's gradient can be nonzero."""
+        return self.model.outputs * (1 + layout.numbers + len(layout.code_sizes))
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        need_order_two(order, self.name)
+        if self.clip is None:
+            raise MissingBoundError(
+                complaint(
+                    expected="a clip: the largest norm of one row's gradient",
+                    of="GradientSum.clip",
+                    got=None,
+                    remedy="Pass clip=1.0, say; it is a public choice, never read from the rows.",
+                )
+            )
+        rounding = 1.0 + (layout.width + 32) * 2.0**-52  # of |row| and of the products, far above
+        return gridded(sensitivity.of_signed(self.clip * rounding, cap or 1.0), self.coordinates(layout))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupLosses(Question):
+    """The sum of losses, each cut at `clip`, in each cell: shape (cells,). Many candidates at once: the model's leading axis.
+
+    `loss`: "zero-one" (hard decision against label), "log" (the score's own log loss) or "squared". Losses are not negative.
+    """
+
+    name: ClassVar[str] = "group losses"
+    columns: ClassVar[frozenset[str]] = frozenset({"features", "label"})
+    model: Linear
+    cells: Cells | None = None
+    loss: str = "zero-one"
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        _checks.one_of(LOSSES, loss=self.loss)
+        if self.clip is not None:
+            _checks.positive(clip=self.clip)
+
+    @property
+    def models(self) -> int:
+        return self.model.models
+
+    @property
+    def within(self) -> float:
+        return 1.0
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        self.model.check(layout, classification=self.loss != "squared")
+        return (cell_count(self.cells),)
+
+    @property
+    def limit(self) -> float:
+        """Where losses are cut."""
+        if self.loss == "zero-one":
+            return 1.0 if self.clip is None else min(1.0, self.clip)
+        if self.clip is None:
+            raise MissingBoundError(
+                complaint(
+                    expected="a clip: the largest loss that counts",
+                    of="GroupLosses.clip",
+                    got=None,
+                    remedy=f"Pass clip=5.0, say: {self.loss} losses have no bound of their own.",
+                )
+            )
+        return self.clip
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        bound = sensitivity.of_histogram((cap or 1.0) * self.limit, self.per_row, order)
+        if self.cells is None:
+            bound = Bound(bound.norm, bound.norm, order)
+        if self.loss == "zero-one" and self.limit == 1.0 and cap is None:
+            return Scale(bound, 0)
+        return gridded(bound, self.per_row)

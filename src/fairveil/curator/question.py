@@ -1,0 +1,207 @@
+"""The kinds of bounded questions: what one row contributes, how large at most, and which columns it reads.
+
+A question is a small frozen object that holds public or released values only. Its bound is made here, from the same clip that
+the kernels apply, and rounded outwards: `Scale` says how far one row moves the total *on the grid* on which it is summed.
+Answers have the shape (cells[, labels], ...), with a leading model axis where the weights have one.
+
+Guarantees (tests/curator/test_curator_sensitivity.py, enumerated and random neighbours, under every relation):
+1. No neighbour moves the total of one model further than `scale(...).bound.sensitivity(relation)`.
+2. With sensitive features alone protected, the same holds for `public_scale.of(...)`, whose maxima run over the public rows
+   and over every pair of the *listed* groups, observed or not.
+3. A question that does not read a protected column is moved by no neighbour at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..facts import Cells, RowLayout
+from ..privacy import sensitivity
+from ..privacy.sensitivity import Bound
+
+GRID_BITS = 30  # a row's largest coordinate is below 2^30 grid units: see rows.MOST_ROWS
+Floats = npt.NDArray[np.float64]
+LOSSES = ("log", "squared", "zero-one")
+
+
+def _weights_array(weights: Any) -> Floats:
+    """(models, outputs, 1 + width), from (1 + width,), (outputs, 1 + width) or itself."""
+    array = np.ascontiguousarray(weights, dtype=np.float64)
+    if array.ndim not in (1, 2, 3) or not np.isfinite(array).all():
+        raise InputError(
+            complaint(
+                expected="finite weights of shape (1 + width,), (classes, 1 + width) or (models, classes, 1 + width)",
+                of="weights",
+                got=f"shape {array.shape}" if array.ndim not in (1, 2, 3) else "NaN or infinite values",
+                remedy="The intercept comes first, then numbers, then the categories of each coded feature.",
+            )
+        )
+    return array.reshape((1,) * (3 - array.ndim) + array.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """One linear model, or several side by side, as questions ask about them.
+
+    `weights`: (1 + width,) for two classes (the score of the second), (classes, 1 + width) for several, with a leading axis for
+    many models. The intercept comes first. `sharpness` multiplies scores before the soft decision (1 over the temperature).
+    """
+
+    weights: Any
+    sharpness: float = 1.0
+    array: Floats = field(init=False, repr=False)
+    many: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "array", _weights_array(self.weights))
+        object.__setattr__(self, "many", np.ndim(self.weights) == 3)
+        object.__setattr__(self, "sharpness", _checks.positive(sharpness=self.sharpness))
+
+    @property
+    def models(self) -> int:
+        """How many models."""
+        return int(self.array.shape[0])
+
+    @property
+    def outputs(self) -> int:
+        """1 for two classes, else the number of classes."""
+        return int(self.array.shape[1])
+
+    def check(self, layout: RowLayout, *, classification: bool = True) -> None:
+        """The weights fit the rows."""
+        classes = need_classes(layout, "a question about classes") if classification else 1
+        outputs = 1 if classes <= 2 else classes
+        if self.array.shape[1:] != (outputs, 1 + layout.width):
+            raise InputError(
+                complaint(
+                    expected=f"weights of shape ({outputs}, {1 + layout.width}) a model",
+                    of="weights",
+                    got=self.array.shape[1:],
+                    remedy="One line of weights for two classes or a number, else one a class; the intercept first.",
+                )
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A bound on the grid, and the grid: totals are integers times 2^-exponent."""
+
+    bound: Bound
+    exponent: int
+    slack: float = 0.0  # how much of a row's norm may be rounding to the grid, relative to the norm
+
+    @property
+    def unit(self) -> float:
+        """One step of the grid."""
+        return math.ldexp(1.0, -self.exponent)
+
+
+def gridded(bound: Bound, coordinates: int, bits: int = GRID_BITS) -> Scale:
+    """The grid on which one row's norm is below 2^bits steps, and the bound enlarged by its rounding."""
+    exponent = bits - math.frexp(max(bound.norm, math.ldexp(1.0, -900)))[1]
+    rounded = sensitivity.on_grid(bound, math.ldexp(1.0, -exponent), coordinates)
+    return Scale(rounded, exponent, (rounded.spread - bound.spread) / rounded.norm)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked of every row. Abstract."""
+
+    name: ClassVar[str] = ""
+    columns: ClassVar[frozenset[str]] = frozenset({"features"})
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Among "features", "label", "sensitive"."""
+        cells = getattr(self, "cells", None)
+        return self.columns | ({"sensitive"} if cells is not None else set())
+
+    @property
+    def models(self) -> int:
+        """How many models are asked about; each is a release of its own, with its own noise."""
+        return 1
+
+    @property
+    def per_row(self) -> int:
+        """How many cells one row is in."""
+        cells: Cells | None = getattr(self, "cells", None)
+        return 1 if cells is None else cells.per_row
+
+    @property
+    def within(self) -> float:
+        """How far one row moves the sum within its cell, in units of the norm (for noise that differs by cell)."""
+        return 2.0
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether the first axis of the answer is disjoint cells, each of which only its own rows move."""
+        return getattr(self, "cells", None) is not None and self.per_row == 1
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """All that shape, price and bound depend on: every field, arrays by their shape alone."""
+        return (type(self), *(_form(getattr(self, field.name)) for field in fields(self)))
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        """The shape of one model's answer."""
+        raise NotImplementedError
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        """Bound and grid when records are private: from the question and public constants alone.
+
+        `cap`: the largest sample weight, or None when every row counts once.
+        """
+        raise NotImplementedError
+
+
+def _form(value: Any) -> Hashable:
+    if isinstance(value, Linear):
+        return value.array.shape, value.many, value.sharpness
+    if isinstance(value, np.ndarray):
+        return tuple(value.shape)
+    return None if isinstance(value, list) else cast(Hashable, value)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnJob(Question):
+    """A question that totals its rows itself, outside the kernels: user code, and models made elsewhere. Abstract."""
+
+    def job(self, scale: Scale, layout: RowLayout) -> Callable[[Any, int, int], tuple[npt.NDArray[np.int64], ...]]:
+        """A function of (block, a, b) that totals rows a to b, in grid units."""
+        raise NotImplementedError
+
+
+def need_order_two(order: int, name: str) -> None:
+    if order != 2:
+        raise InputError(
+            complaint(
+                expected="Gaussian noise",
+                of=name,
+                got="Laplace noise, whose L1 bound this question does not have",
+                remedy="Laplace noise suits counts; ask this question with Gaussian noise.",
+            )
+        )
+
+
+def need_classes(layout: RowLayout, name: str) -> int:
+    """How many classes the labels have; an error when they are numbers, or none."""
+    if layout.classes is None:
+        raise InputError(
+            complaint(
+                expected="rows with class labels", of=name, got="numeric targets or none", remedy="Give classes to the rows."
+            )
+        )
+    return len(layout.classes)
+
+
+def cell_count(cells: Cells | None) -> int:
+    """How many cells; one when the whole population is meant."""
+    return 1 if cells is None else cells.count

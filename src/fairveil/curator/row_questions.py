@@ -1,0 +1,142 @@
+"""Questions that need no model: counts, sums and Gram matrices of rows, by cell. See `question` for guarantees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from ..errors import MissingBoundError, complaint
+from ..facts import Cells, RowLayout
+from ..privacy import sensitivity
+from ..privacy.sensitivity import Bound
+from .question import Question, Scale, cell_count, gridded, need_classes, need_order_two
+
+Floats = npt.NDArray[np.float64]
+LOSSES = ("log", "squared", "zero-one")
+
+
+@dataclass(frozen=True, eq=False)
+class RowCount(Question):
+    """How many rows there are (the sum of weights). Reads nothing but membership, which replace-one does not change."""
+
+    name: ClassVar[str] = "row count"
+    columns: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def within(self) -> float:
+        return 1.0
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        return (1,)
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        if cap is None:
+            return Scale(Bound(1.0, 0.0, order), 0)
+        return gridded(Bound(cap, cap, order), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts(Question):
+    """How many rows each cell (and label) holds: shape (cells,) or (cells, labels). PRIVACY 8.2: 1, sqrt 2, sqrt 2."""
+
+    name: ClassVar[str] = "cell counts"
+    cells: Cells | None = None
+    by_label: bool = False
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return frozenset((["sensitive"] if self.cells is not None else []) + (["label"] if self.by_label else []))
+
+    @property
+    def within(self) -> float:
+        return math.sqrt(2) if self.by_label else 1.0
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        labels = (need_classes(layout, self.name),) if self.by_label else ()
+        return (cell_count(self.cells), *labels)
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        bound = sensitivity.of_histogram(cap or 1.0, self.per_row, order)
+        if self.cells is None and not self.by_label:
+            return RowCount().scale(layout, cap, order)
+        return Scale(bound, 0) if cap is None else gridded(bound, self.per_row)
+
+
+@dataclass(frozen=True, eq=False)
+class _Clipped(Question):
+    """Questions about the row itself, shortened to norm `clip` (the intercept's 1 included)."""
+
+    cells: Cells | None = None
+    clip: float | None = None
+
+    def _radius(self, layout: RowLayout) -> float:
+        if self.clip is None:
+            raise MissingBoundError(
+                complaint(
+                    expected="a clip: the largest norm of one row, its 1 for the intercept included",
+                    of=f"{type(self).__name__}.clip",
+                    got=None,
+                    remedy="Take it from the bounds that the schema declares, never from the rows.",
+                )
+            )
+        return _checks.positive(clip=self.clip) * (1.0 + (layout.width + 32) * 2.0**-52)
+
+    def _coordinates(self, layout: RowLayout) -> int:
+        return 1 + layout.numbers + len(layout.code_sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSums(_Clipped):
+    """The sum of clipped rows (1, features) in each cell (and label): shape (cells[, labels], 1 + width).
+
+    Within a cell x -> -x moves a sum by 2 R, so replace-one costs 2 R, not sqrt(2) R (PRIVACY 6.2).
+    """
+
+    name: ClassVar[str] = "feature sums"
+    by_label: bool = False
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return (super().reads | {"label"}) if self.by_label else super().reads
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        labels = (need_classes(layout, self.name),) if self.by_label else ()
+        return (cell_count(self.cells), *labels, 1 + layout.width)
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        need_order_two(order, self.name)
+        bound = sensitivity.of_signed(self._radius(layout), cap or 1.0, self.per_row)
+        return gridded(bound, self.per_row * self._coordinates(layout))
+
+
+@dataclass(frozen=True, eq=False)
+class GramMatrices(_Clipped):
+    """The sum of r r' in each cell, r = clipped (1, features[, target]): shape (cells, d, d), symmetric (PRIVACY 3.4).
+
+    Noise is symmetric too: variance s^2 on the diagonal and s^2/2 beside it, which is what the Frobenius norm asks for.
+    """
+
+    name: ClassVar[str] = "gram matrices"
+    with_target: bool = False
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return (super().reads | {"label"}) if self.with_target else super().reads
+
+    @property
+    def within(self) -> float:
+        return math.sqrt(2)
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        d = 1 + layout.width + self.with_target
+        return (cell_count(self.cells), d, d)
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        need_order_two(order, self.name)
+        bound = sensitivity.of_gram(self._radius(layout), cap or 1.0, self.per_row)
+        return gridded(bound, self.per_row * (self._coordinates(layout) + self.with_target) ** 2)
