@@ -33,10 +33,12 @@ ADULT_ROWS = 36_632
 
 def interleaved(jobs: dict[str, Callable[[], Any]], repeats: int, together: int = 5) -> dict[str, float]:
     """Median seconds of each job. Jobs take turns, so that the machine's moods hit all alike; each turn is a few runs, of which
-    the first is not counted, so that none is timed with a cache that another job has filled."""
+    the first is not counted, so that none is timed with a cache that another job has filled; and after a pause, in which BLAS
+    lets go of the cores that its threads keep busy waiting."""
     times: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(repeats):
         for name, job in jobs.items():
+            time.sleep(0.1)
             job()
             for _ in range(together):
                 start = time.perf_counter()

@@ -71,6 +71,10 @@ class AttachedHistogram(OwnJob):
     by_label: bool = False
 
     @property
+    def why(self) -> str:
+        return "a row's prediction is a point of the simplex"
+
+    @property
     def reads(self) -> frozenset[str]:
         read = super().reads | self.attached.columns_read
         return (read | {"label"}) if self.by_label else read
@@ -112,6 +116,10 @@ class AttachedLosses(OwnJob):
     def __post_init__(self) -> None:
         _checks.one_of(("zero-one", "log"), loss=self.loss)
         _checks.positive(clip=self.clip)
+
+    @property
+    def why(self) -> str:
+        return f"losses are cut at {self.clip:g}"
 
     @property
     def reads(self) -> frozenset[str]:

@@ -299,7 +299,7 @@ class Curator:
         if key not in self._known:
             self._known[key] = [question.scale(self.layout, self._cap, ask.order)]
             if not free:
-                self._state(ask, self._known[key], "from the question's own clip")
+                self._state(ask, self._known[key], question.why)
         return self._known[key]
 
     def _state(self, ask: Ask, scales: list[Scale], reason: str) -> None:

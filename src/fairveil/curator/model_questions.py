@@ -38,6 +38,10 @@ class PredictionHistogram(Question):
         _checks.one_of(("hard", "soft"), decisions=self.decisions)
 
     @property
+    def why(self) -> str:
+        return "a row's prediction is a point of the simplex"
+
+    @property
     def reads(self) -> frozenset[str]:
         return (super().reads | {"label"}) if self.by_label else super().reads
 
@@ -96,6 +100,10 @@ class GradientSum(Question):
                     expected="finite costs", of="cell_costs", got="NaN or inf", remedy="Floor the counts that divide them."
                 )
             )
+
+    @property
+    def why(self) -> str:
+        return f"gradients are shortened to norm {self.clip:g}"
 
     @property
     def reads(self) -> frozenset[str]:
@@ -195,6 +203,10 @@ class GroupLosses(Question):
         _checks.one_of(LOSSES, loss=self.loss)
         if self.clip is not None:
             _checks.positive(clip=self.clip)
+
+    @property
+    def why(self) -> str:
+        return f"losses are cut at {self.limit:g}"
 
     @property
     def models(self) -> int:

@@ -141,6 +141,11 @@ class Question:
         return 2.0
 
     @property
+    def why(self) -> str:
+        """Where the bound comes from, in words for the statement."""
+        raise NotImplementedError
+
+    @property
     def has_cells(self) -> bool:
         """Whether the first axis of the answer is disjoint cells, each of which only its own rows move."""
         return getattr(self, "cells", None) is not None and self.per_row == 1

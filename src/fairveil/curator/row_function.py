@@ -61,6 +61,10 @@ class RowFunction(OwnJob):
             )
 
     @property
+    def why(self) -> str:
+        return f"outputs are shortened to norm {self.clip:g}"
+
+    @property
     def reads(self) -> frozenset[str]:
         return frozenset(self.columns_read)
 

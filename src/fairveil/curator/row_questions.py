@@ -28,6 +28,10 @@ class RowCount(Question):
     columns: ClassVar[frozenset[str]] = frozenset()
 
     @property
+    def why(self) -> str:
+        return "a row counts once"
+
+    @property
     def within(self) -> float:
         return 1.0
 
@@ -47,6 +51,10 @@ class CellCounts(Question):
     name: ClassVar[str] = "cell counts"
     cells: Cells | None = None
     by_label: bool = False
+
+    @property
+    def why(self) -> str:
+        return "a row counts once in each of its cells"
 
     @property
     def reads(self) -> frozenset[str]:
@@ -101,6 +109,10 @@ class FeatureSums(_Clipped):
     by_label: bool = False
 
     @property
+    def why(self) -> str:
+        return f"rows are shortened to norm {self.clip:g}"
+
+    @property
     def reads(self) -> frozenset[str]:
         return (super().reads | {"label"}) if self.by_label else super().reads
 
@@ -123,6 +135,10 @@ class GramMatrices(_Clipped):
 
     name: ClassVar[str] = "gram matrices"
     with_target: bool = False
+
+    @property
+    def why(self) -> str:
+        return f"rows are shortened to norm {self.clip:g}"
 
     @property
     def reads(self) -> frozenset[str]:
