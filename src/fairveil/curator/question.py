@@ -29,7 +29,6 @@ from ..privacy.sensitivity import Bound
 
 GRID_BITS = 30  # a row's largest coordinate is below 2^30 grid units: see rows.MOST_ROWS
 Floats = npt.NDArray[np.float64]
-LOSSES = ("log", "squared", "zero-one")
 
 
 def _weights_array(weights: Any) -> Floats:

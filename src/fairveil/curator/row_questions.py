@@ -6,18 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from .. import _checks
 from ..errors import MissingBoundError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
 from .question import Question, Scale, cell_count, gridded, need_classes, need_order_two
-
-Floats = npt.NDArray[np.float64]
-LOSSES = ("log", "squared", "zero-one")
 
 
 @dataclass(frozen=True, eq=False)
