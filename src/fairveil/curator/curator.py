@@ -47,7 +47,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Curator:
-    """The only holder of rows.
+    """The only holder of rows: it answers bounded questions about them with noise, and logs what each answer cost.
 
     `promise`: what answers may cost in total. `plan`: the events of the whole run, fixed beforehand and priced now; answers
     must follow it. Without a plan answers may be chosen as you go; `cap`, a filter, holds them (PRIVACY T10).

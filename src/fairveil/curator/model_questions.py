@@ -69,9 +69,9 @@ class PredictionHistogram(Question):
 
 @dataclass(frozen=True, eq=False)
 class GradientSum(Question):
-    """The sum of clipped gradients of loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x score)_k.
+    """The sum over rows of gradients of loss and prediction costs, each shortened to norm `clip`.
 
-    Shape (outputs, 1 + width). A linear model's gradient in one row is residual x row, so its norm is |residual| |row| and no
+    A row's objective is loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x score)_k. Shape (outputs, 1 + width). A linear model's gradient in one row is residual x row, so its norm is |residual| |row| and no
     gradient of a row is ever built (SPEED, point 1). `cell_costs`: (cells, labels or 1, classes), with a leading model axis
     where the model has one; what a Lagrangian of prediction rates costs one row in that cell with that label. `clip` bounds
     the norm of one row's whole gradient, costs included; with public rows it may be None.

@@ -40,7 +40,10 @@ class RowCount(Question):
 
 @dataclass(frozen=True, eq=False)
 class CellCounts(Question):
-    """How many rows each cell (and label) holds: shape (cells,) or (cells, labels). PRIVACY 8.2: 1, sqrt 2, sqrt 2."""
+    """How many rows each cell (and label) holds: shape (cells,) or (cells, labels).
+
+    L2 sensitivity 1 (add-remove), sqrt 2 (replace-one and sensitive features alone): PRIVACY 8.2.
+    """
 
     name: ClassVar[str] = "cell counts"
     cells: Cells | None = None

@@ -9,7 +9,7 @@ from .. import _checks
 
 @dataclass(frozen=True)
 class Full:
-    """Every row. Needs no analysis of sampling, and gives the best accuracy at a given epsilon (SPEED, point 3)."""
+    """Every row. Needs no analysis of sampling, and as a rule gives the best accuracy at a given epsilon."""
 
 
 @dataclass(frozen=True)
@@ -25,3 +25,4 @@ class Poisson:
 
 Batch = Full | Poisson
 FULL = Full()
+"""All rows: what `answer` asks unless told otherwise."""

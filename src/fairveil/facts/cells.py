@@ -15,7 +15,10 @@ from .. import _checks
 from ..errors import InputError, complaint
 
 GroupMode = Literal["product", "marginal"]
+"""One cell for each combination of sensitive values, or one for each value of each column."""
+
 GROUP_MODES: tuple[GroupMode, ...] = ("product", "marginal")
+"""The modes of groups."""
 
 
 @dataclass(frozen=True)
@@ -113,12 +116,12 @@ class Cells:
             try:
                 lines.append(np.fromiter((code_of[value] for value in line.tolist()), np.uint16, len(line)))
             except (KeyError, TypeError):
-                unknown = sorted({repr(value) for value in line.tolist() if value not in code_of})[:5]
+                unknown = sorted({value for value in line.tolist() if value not in code_of}, key=repr)[:5]
                 raise InputError(
                     complaint(
                         expected=f"one of {list(column)}",
                         of=f"sensitive column {name!r}",
-                        got=", ".join(unknown),
+                        got=unknown,
                         remedy="List every group (a code for missing ones too) in the schema.",
                     )
                 ) from None

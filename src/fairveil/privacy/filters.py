@@ -42,7 +42,9 @@ RESERVE = 0.01
 
 @dataclass(frozen=True)
 class Filter:
-    """`spent` of `budget`, in the kind's own unit, and `leaked` of the reserved part of delta.
+    """A cap on answers that are chosen one after another: what fits is added up, what does not is refused.
+
+    `spent` of `budget`, in the kind's own unit, and `leaked` of the reserved part of delta.
 
     Make one by `Filter.create`, or read one by `Filter.from_dict`.
 

@@ -13,7 +13,10 @@ Protects = Literal["records", "sensitive_features"]
 Neighbours = Literal["add-remove", "replace-one"]
 
 PROTECTS: tuple[Protects, ...] = ("records", "sensitive_features")
+"""What a promise may protect."""
+
 NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace-one")
+"""What a neighbouring data set may be."""
 
 
 @dataclass(frozen=True, init=False)
