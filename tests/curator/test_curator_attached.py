@@ -48,7 +48,7 @@ def test_histograms_and_losses_of_an_attached_model(rows_of):
 def test_guarantee_1_the_handle_shows_no_prediction(rows_of):
     attached = Curator(rows_of(classes=3), NOT_PRIVATE).attach(by_code)
     assert not hasattr(attached, "__dict__")
-    assert {name for name in dir(attached) if not name.startswith("_")} == {"classes", "columns_read", "of", "title"}
+    assert {name for name in dir(attached) if not name.startswith("_")} == {"classes", "columns_read", "is_of", "of", "title"}
 
 
 def test_guarantee_2_whatever_a_model_returns_is_brought_onto_the_simplex(rows_of):
@@ -101,3 +101,12 @@ def test_a_model_that_reads_the_group_is_not_free(rows_of):
 def test_class_labels_are_needed(rows_of):
     with pytest.raises(InputError, match="class labels"):
         Curator(rows_of(regression=True), NOT_PRIVATE).attach(by_code)
+
+
+def test_a_handle_of_another_curator_is_refused(rows_of):
+    """Else rows of one curator would leave through the other, with nothing in the first one's log."""
+    attached = Curator(rows_of(classes=3), NOT_PRIVATE).attach(by_code)
+    other = Curator(rows_of(classes=3, seed=1), NOT_PRIVATE)
+    for question in (AttachedHistogram(attached), AttachedLosses(attached)):
+        with pytest.raises(InputError, match="handle of this curator"):
+            other.answer([(question, 1.0)])

@@ -335,8 +335,117 @@ def test_seeded_noise_is_stamped(rows_of):
 def test_facts_read_from_arrays_are_said():
     rows = Rows.from_arrays(np.zeros((4, 1)), ["n", "y", "n", "y"], [["f", "m", "f", "m"]])
     statement = Curator(rows, WIDE).statement()
-    assert {fact.name for fact in statement.facts} == {"classes", "groups"}
+    assert {fact.name for fact in statement.facts} == {"classes", "groups of sensitive_0"}
     assert all("read from the data" in fact.origin for fact in statement.facts)
+
+
+def test_facts_that_were_stated_are_said_too(rows_of):
+    statement = Curator(rows_of(weights=True), WIDE, public_rows=400).statement()
+    found = {fact.name: (fact.value, fact.origin) for fact in statement.facts}
+    assert found == {
+        "classes": ("0, 1", "argument"),
+        "groups of sensitive_0": ("a, b, c", "argument"),
+        "groups of sensitive_1": ("x, y", "argument"),
+        "number of rows": ("400", "argument"),
+        "largest sample weight": ("1", "argument"),
+    }
+
+
+def test_guarantee_4_a_refused_answer_uses_up_nothing_of_the_plan(rows_of):
+    plan = [Gaussian(20.0), Gaussian(30.0)]
+    curator = seeded(rows_of(), Promise(1.0, 1e-6), plan=plan)
+    for _ in range(3):
+        with pytest.raises(PrivacyError, match="plan's next event"):
+            curator.answer([(RowCount(), 30.0)])
+    curator.answer([(RowCount(), 20.0)])
+    curator.answer([(RowCount(), 30.0)])
+    curator.finish()
+
+
+def test_guarantee_5_after_an_answer_that_failed_a_plan_goes_no_further(rows_of):
+    """The log stays a beginning of the plan, and its statement is consistent."""
+    failures = iter([None, OSError("disk full"), None])
+
+    def journal(entry):
+        failure = next(failures)
+        if failure is not None:
+            raise failure
+
+    curator = seeded(rows_of(), Promise(1.0, 1e-6), plan=[Gaussian(20.0), Gaussian(30.0), Gaussian(40.0)], journal=journal)
+    curator.answer([(RowCount(), 20.0)])
+    with pytest.raises(OSError, match="disk full"):
+        curator.answer([(RowCount(), 30.0)])
+    with pytest.raises(PrivacyError, match="broke off"):
+        curator.answer([(RowCount(), 40.0)])
+    assert curator.log.events == (Gaussian(20.0),)
+    assert curator.statement().check() == []
+
+
+def test_many_threads_keep_to_a_plan(rows_of):
+    plan = [Repeated(Gaussian(60.0), 24)]
+    curator = seeded(rows_of(), Promise(1.0, 1e-6), plan=plan)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: curator.answer([(RowCount(), 60.0)]), range(24)))
+    assert [entry.number for entry in curator.log.entries] == list(range(24))
+    curator.finish()
+    assert curator.statement().check() == []
+
+
+def test_two_curators_share_rows(rows_of):
+    """Blocks remember cell ids; nobody trips over another's."""
+    rows = rows_of(n=3000)
+    curators = [seeded(rows, Promise(1e6, 1e-6)) for _ in range(4)]
+
+    def ask(k):
+        for names in (["sensitive_0"], ["sensitive_1"], ["sensitive_1", "sensitive_0"]):
+            curators[k].answer([(CellCounts(rows.cells(names=names)), 100.0)], Poisson(0.2))
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            list(pool.map(ask, range(4)))
+
+
+def test_what_is_asked_does_not_change_under_the_asker(rows_of):
+    rows = rows_of()
+    weights, costs = WEIGHTS.copy(), np.ones((6, 2, 2)) * [0.0, 1.0]
+    question = GradientSum(Linear(weights), 1.0, rows.cells(), costs)
+    before = seeded(rows).answer([(question, 3.0)])[0]
+    weights[:], costs[:] = 9.0, 9.0
+    assert (seeded(rows).answer([(question, 3.0)])[0] == before).all()
+    with pytest.raises(ValueError, match="read-only"):
+        question.model.array[:] = 0.0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rows: Curator(np.zeros((2, 2)), WIDE),
+        lambda rows: Curator(rows, 1.0),
+        lambda rows: Curator(rows, WIDE, cap=3),
+        lambda rows: Curator(rows, WIDE, noise=42),
+        lambda rows: Curator(rows, WIDE, noise=[1]),
+        lambda rows: Curator(rows, WIDE, public_rows=0),
+        lambda rows: Curator(rows, WIDE, threads=0),
+        lambda rows: Linear("abc"),
+        lambda rows: Linear([[1.0], [1.0, 2.0]]),
+        lambda rows: seeded(rows).answer([(RowCount(), 1.0)], 0.1),
+        lambda rows: seeded(rows).answer([(RowCount(), "20")]),
+        lambda rows: seeded(rows).choose(CellCounts(rows.cells()), 1.0),
+        lambda rows: seeded(rows).choose(GroupLosses(Linear(WEIGHTS)), 1.0, cell_weights=["a"]),
+        lambda rows: seeded(rows).choose(GroupLosses(Linear(WEIGHTS)), 1.0, cell_weights=[1.0, 2.0]),
+        lambda rows: seeded(rows).choose(GroupLosses(Linear(WEIGHTS)), 1.0, cell_weights=[math.nan]),
+    ],
+)
+def test_errors_are_of_the_family(rows_of, make):
+    with pytest.raises(InputError, match="expected"):
+        make(rows_of())
+
+
+def test_a_plan_may_be_one_event_and_a_multiplier_any_number(rows_of):
+    curator = seeded(rows_of(), Promise(1.0, 1e-6), plan=Repeated(Gaussian(20.0), 2))
+    curator.answer([(RowCount(), 20)])
+    curator.answer([(RowCount(), np.array(20.0))])
+    curator.finish()
 
 
 def test_bad_questions_are_refused_before_anything_is_released(rows_of):
@@ -419,6 +528,10 @@ def test_a_bound_from_public_rows_is_never_lost_to_rounding(X, make):
         refused = str(error)
     if refused:
         assert "finite" in refused
+        fresh = seeded(tables[0], SENSITIVE)
+        with pytest.raises(InputError):
+            fresh.answer([(question, 20.0)])
+        assert fresh._budget.room.spent == 0.0
         return
     noise = np.std(answers[0], axis=0).max()
     moved = np.abs(np.mean(answers[0], axis=0) - np.mean(answers[1], axis=0)).max()
@@ -485,11 +598,11 @@ def test_a_cap_is_of_the_same_promise(rows_of):
 def test_answers_asked_at_once_are_all_charged(rows_of):
     rows = rows_of()
     curator = seeded(rows, Promise(1.0, 1e-6))
-    before = curator._room
+    before = curator._budget.room
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: curator.answer([(RowCount(), 60.0)]), range(32)))
     assert len({entry.number for entry in curator.log.entries}) == 32
-    assert curator._room.spent == pytest.approx(before.spent + 32 * before.add(Gaussian(60.0)).spent)
+    assert curator._budget.room.spent == pytest.approx(before.spent + 32 * before.add(Gaussian(60.0)).spent)
 
 
 @pytest.mark.parametrize("promise", [WIDE, Promise(1000.0, 1e-6, neighbours="replace-one"), SENSITIVE], ids=str)
@@ -516,10 +629,10 @@ def test_choosing_never_fails_for_the_size_of_a_total(promise):
 def test_what_cannot_be_answered_is_not_charged(rows_of, asks, message, promise):
     rows = rows_of()
     curator = seeded(rows, promise)
-    spent = curator._room.spent
+    spent = curator._budget.room.spent
     with pytest.raises(InputError, match=message):
         curator.answer(asks(rows))
-    assert curator._room.spent == spent
+    assert curator._budget.room.spent == spent
 
 
 def test_no_noise_source_at_all_is_refused(rows_of):

@@ -78,6 +78,21 @@ def test_guarantee_2_trouble_is_told_after_the_run_and_not_before(rows_of):
         curator.answer([(question, 1.0)])
 
 
+def test_guarantee_2_one_question_asked_of_two_curators_tells_each_its_own(rows_of):
+    def breaks(block):
+        raise ValueError(f"{block.rows}: row {block.numbers[:, 0]}")
+
+    question = RowFunction(breaks, 1, 1.0)
+    one, other = (Curator(rows_of(n=5, seed=k), WIDE, noise=NoiseSource.seeded(0)) for k in (0, 1))
+    for _ in range(3):
+        one.answer([(question, 1.0)])
+    other.answer([(question, 1.0)])
+    one.close()
+    other.close()
+    assert not set(one.trouble()[1:]) & set(other.trouble()[1:])
+    assert len(one.trouble()) == 6  # the whole block, then each of five rows, once
+
+
 @pytest.mark.parametrize("clip", [1e-300, 1e-15, 1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("size", [5e-324, 1e-160, 1.0, 1e160, 1.7e308])
 @pytest.mark.parametrize("order", [1, 2])

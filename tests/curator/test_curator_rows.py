@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from fairveil.curator import CellCounts, Curator, FeatureSums, GradientSum, Linear, RowFunction, Rows
+from fairveil.curator import CellCounts, Curator, FeatureSums, GradientSum, GroupLosses, Linear, RowFunction, Rows
 from fairveil.curator.totals import totals
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.facts import Cells, RowBlock, RowLayout
@@ -91,10 +91,19 @@ def test_a_stream_that_changes_its_shape_is_refused():
     one = [RowBlock(**GOOD)]
     fewer = [RowBlock(**{name: value[..., :3] for name, value in GOOD.items()})]
     unweighted = [RowBlock(**{**GOOD, "weights": None})]
-    for other in (one * 2, fewer, unweighted):
+    unlabelled = [RowBlock(**{**GOOD, "labels": None})]
+    no_number = [RowBlock(**{**GOOD, "weights": np.array(["secret 42"] * 4)})]
+
+    def breaks():
+        yield from ()
+        raise KeyError("secret 42")
+
+    for other in (one * 2, [], fewer, unweighted, unlabelled, no_number, breaks()):
         rows = Rows(Changing(LAYOUT, [one, other]), in_memory=False)
-        with pytest.raises(PrivacyError, match="first pass"):
+        with pytest.raises(PrivacyError, match="first pass") as shown:
             list(rows.blocks())
+        assert "42" not in str(shown.value)
+        assert shown.value.__suppress_context__
 
 
 def test_weights_in_some_blocks_only_are_refused():
@@ -127,9 +136,15 @@ def test_sparse_arrays_that_point_outside_are_refused(indices, indptr):
         Rows(Source(LAYOUT, **{**GOOD, "numbers": matrix}))
 
 
+def test_a_square_csc_array_is_not_read_as_csr():
+    with pytest.raises(InputError, match="CSR"):
+        Rows(Source(LAYOUT, **{**GOOD, "numbers": scipy.sparse.csc_array(np.eye(4)[:, :2])}))
+
+
 def test_sparse_columns_that_occur_twice_count_once_and_are_sorted():
     """A row's norm is that of its sum: fifty entries of one column in a row do not count with fifty clips."""
     twice = sparse([1.0] * 50 + [1.0, 2.0], [0] * 50 + [1, 0], [0, 50, 52, 52, 52])
+    twice.has_canonical_format = True  # it is not
     rows = Rows(Source(LAYOUT, **{**GOOD, "numbers": twice, "weights": None}))
     (block,) = rows.blocks()
     assert block.numbers.tolist() == [[50.0, 2.0, 1.0]]
@@ -170,7 +185,18 @@ def test_arrays_of_many_kinds():
         ({"X": np.array([["a"]] * 4)}, "numbers"),
         ({"X": np.zeros((4, 2), complex)}, "numbers"),
         ({"y": np.zeros((4, 1))}, "one axis"),
-        ({"sample_weight": np.ones((2, 4))}, "4 entries"),
+        ({"sample_weight": np.ones((2, 4))}, "one number a row"),
+        ({"sample_weight": ["a"] * 4}, "one number a row"),
+        ({"y": ["a"] * 4, "regression": True}, "one number a row"),
+        ({"sensitive": [["u", "v", "w", "u"]], "groups": ["u", "v"]}, "list of at most"),
+        ({"sensitive": [["u", None, "w", "u"]]}, "missing ones"),
+        ({"y": [0, 1, None, 1]}, "missing ones"),
+        ({"y": [0, 1, math.nan, 1]}, "missing ones"),
+        ({"classes": [0, 1, 1]}, "distinct classes"),
+        ({"codes": np.zeros((4, 1)), "code_sizes": [3]}, "whole numbers"),
+        ({"code_sizes": [2.5], "codes": np.zeros((4, 1), int)}, "whole number"),
+        ({"X": np.ma.masked_array(np.zeros((4, 2)), mask=True)}, "masked"),
+        ({"sensitive": np.array(["u", "v", "w", "u"])}, "one value a row"),
         ({"code_sizes": [3]}, "coded features"),
         ({"max_sample_weight": 0.0}, "max_sample_weight"),
         ({"codes": np.full((4, 1), 7), "code_sizes": [3]}, "codes"),
@@ -212,6 +238,51 @@ def test_cells_of_some_columns():
     for other in (Cells((("f", "m"),), names=("age",)), Cells((("m", "f"),), names=("sex",))):
         with pytest.raises(InputError, match="cells"):
             curator.answer([(CellCounts(other), 0)])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"codes": np.array([[0.0, 1.7, 2.0, -0.5]])},
+        {"codes": np.array([[0, 1, 2, 0]], ">i4")},
+        {"codes": np.array([["a", "b", "c", "d"]])},
+        {"sensitive": np.array([[0.5, -0.5, 0.5, 0.5]])},
+        {"labels": np.array([0.0, 1.0, 0.0, 1.0])},
+        {"labels": np.array([0, 1, 0, 1], object)},
+        {"weights": np.ones(4, np.longdouble)},
+        {"numbers": np.zeros((2, 4), complex)},
+        {"numbers": np.zeros((2, 4), int)},
+        {"numbers": scipy.sparse.csr_array(np.eye(4)[:, :2].astype(complex))},
+    ],
+)
+def test_kinds_that_the_kernels_do_not_take_are_refused(change):
+    with pytest.raises(InputError, match="native"):
+        Rows(Source(LAYOUT, **{**GOOD, **change}))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint16, np.int64, np.uint64, bool])
+def test_whole_numbers_of_every_kind_count_alike(kind):
+    labels, codes = np.array([0, 1, 0, 1]).astype(kind), np.array([[0, 1, 1, 0]]).astype(np.uint8 if kind is bool else kind)
+    rows = Rows(Source(LAYOUT, **{**GOOD, "labels": labels, "codes": codes, "weights": None}))
+    curator = Curator(rows, Promise(math.inf, 0.0))
+    model = Linear(np.array([0.1, 0, 0, 1.0, -1.0, 0]))
+    counts, losses, gradient = curator.answer(
+        [(CellCounts(rows.cells(), by_label=True), 0), (GroupLosses(model), 0), (GradientSum(model), 0)]
+    )
+    assert counts.tolist() == [[1, 1], [1, 1]]
+    assert losses.tolist() == [2.0]
+    assert np.isfinite(gradient).all()
+
+
+def test_arrays_changed_afterwards_do_not_reach_the_rows():
+    X, codes, y, w = np.zeros((4, 2), order="F"), np.zeros((4, 1), np.uint8, order="F"), np.array([0, 1, 0, 1]), np.ones(4)
+    rows = Rows.from_arrays(X, y, codes=codes, code_sizes=[3], sample_weight=w)
+    X[:], codes[:], y[:], w[:] = math.nan, 250, 7, -1.0
+    (block,) = rows.blocks()
+    assert (block.numbers == 0).all()
+    assert (block.codes == 0).all()
+    assert block.labels.tolist() == [0, 1, 0, 1]
+    assert (block.weights == 1).all()
 
 
 def test_no_rows_and_one_row():

@@ -95,7 +95,7 @@ def test_seeds_user_code_and_facts_read_from_the_data_are_stated() -> None:
     curator.answer([(ones, 20.0)])
     statement = consistent(curator.statement())
     assert set(statement.stamps) == {"seeded-noise", "user-code-trusted"}
-    assert "groups was read from the data" in statement.summary()
+    assert "groups of sensitive_0 was read from the data" in statement.summary()
     assert "classes was read from the data" in statement.summary()
 
 

@@ -21,7 +21,7 @@ from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
 from .block import Block
 from .question import OwnJob, Scale, cell_count, gridded, need_classes
-from .row_function import RowFunction
+from .row_function import RowFunction, Troubles
 from .rows import Rows
 
 Floats = npt.NDArray[np.float64]
@@ -31,15 +31,23 @@ Ints = npt.NDArray[np.int64]
 class Attached:
     """A handle on a model whose predictions for the rows the curator keeps. `Curator.attach` makes it."""
 
-    __slots__ = ("_predictions", "_troubles", "classes", "columns_read", "title")
+    __slots__ = ("_predictions", "_rows", "classes", "columns_read", "title")
 
-    def __init__(self, function: Callable[[Block], Any], rows: Rows, columns_read: frozenset[str], title: str) -> None:
+    def __init__(
+        self,
+        function: Callable[[Block], Any],
+        rows: Rows,
+        columns_read: frozenset[str],
+        title: str,
+        troubles: Troubles | None = None,
+    ) -> None:
         self.classes = need_classes(rows.layout, "an attached model")
         self.title = title
         self.columns_read = columns_read
-        asked = RowFunction(function=self._as_rows(function), width=self.classes, clip=1.0, columns_read=columns_read)
+        self._rows = rows
+        whole = self._as_rows(function)
+        asked = RowFunction(whole, self.classes, 1.0, columns_read=columns_read, _troubles=troubles or Troubles())
         self._predictions = [_onto_simplex(asked.bounded(block, 1)) for block in rows.blocks()]
-        self._troubles = asked._troubles
 
     def _as_rows(self, function: Callable[[Block], Any]) -> Callable[[Block], Floats]:
         def rows(block: Block) -> Floats:
@@ -48,6 +56,10 @@ class Attached:
             return np.asarray(np.eye(self.classes)[out] if out.ndim == 1 else out, np.float64)
 
         return rows
+
+    def is_of(self, rows: Rows) -> bool:
+        """Whether the predictions are of these rows."""
+        return self._rows is rows
 
     def of(self, block: Block, a: int, b: int) -> Floats:
         """Predictions of rows a to b of a block, (rows, classes)."""

@@ -72,7 +72,7 @@ class Block:
             self.weights.take(index) if len(self.weights) else self.weights,
             self.number,
             index if self.chosen is None else self.chosen[index],
-            {cells: ids.take(index, axis=1) for cells, ids in self._cells.items()},
+            {cells: ids.take(index, axis=1) for cells, ids in list(self._cells.items())},
         )
 
 
@@ -96,13 +96,10 @@ def lines_of(cells: Cells, layout: RowLayout) -> list[int]:
 
 def prepare(raw: RowBlock, layout: RowLayout, number: int, cap: float) -> Block:
     """A block for the kernels, checked. Without copying, but for weights above the cap and unsorted sparse rows."""
+    _check_types(raw, layout)
     numbers, indptr, indices = raw.numbers, EMPTY_INT, EMPTY_INT
     if hasattr(numbers, "indptr"):
-        if not numbers.has_canonical_format:  # a column twice in one row would count with twice its clip
-            _check_sparse(numbers)
-            numbers = numbers.copy()
-            numbers.sum_duplicates()
-        _check_sparse(numbers)
+        numbers = _canonical(numbers)
         numbers, indptr, indices = numbers.data[np.newaxis, :], numbers.indptr, numbers.indices
     n = raw.rows
     block = Block(
@@ -122,20 +119,65 @@ def prepare(raw: RowBlock, layout: RowLayout, number: int, cap: float) -> Block:
     return block
 
 
-def _check_sparse(numbers: Any) -> None:
-    """What scipy does not promise, and a kernel must be able to rely on."""
-    rows, columns = numbers.shape
-    ptr, at = numbers.indptr, numbers.indices
-    good = len(ptr) == rows + 1 and ptr[0] == 0 and ptr[-1] == len(at) == len(numbers.data) and (np.diff(ptr) >= 0).all()
-    if not good or (len(at) and not (int(at.min()) >= 0 and int(at.max()) < columns)):
+def _check_types(raw: RowBlock, layout: RowLayout) -> None:
+    """Kinds of numbers that the kernels are compiled for; a code is a whole number, never a rounded one."""
+    numbers = raw.numbers.data if hasattr(raw.numbers, "indptr") else raw.numbers
+    whole = "iub" if layout.classes is not None else "iubf"
+    for name, values, kinds in (
+        ("numbers", numbers, "f"),
+        ("codes", raw.codes, "iu"),
+        ("labels", raw.labels, whole),
+        ("sensitive codes", raw.sensitive, "iu"),
+        ("weights", raw.weights, "f"),
+    ):
+        if values is None:
+            continue
+        dtype: Any = getattr(values, "dtype", None)
+        good = isinstance(dtype, np.dtype) and dtype.kind in kinds and dtype.isnative
+        if not good or (dtype.kind == "f" and dtype.itemsize not in (4, 8)):
+            raise InputError(
+                complaint(
+                    expected="native " + ("whole numbers" if "f" not in kinds else "float32 or float64"),
+                    of=name,
+                    got=str(dtype) if dtype is not None else type(values).__name__,
+                    remedy="Convert it first: values.astype(np.int32), say, or np.float64.",
+                )
+            )
+
+
+def _canonical(numbers: Any) -> Any:
+    """A CSR array whose columns rise within each row. Nothing that scipy says of it is believed.
+
+    A column twice in one row would count with twice its clip, and an index outside is another row's memory.
+    """
+    if getattr(numbers, "format", "") != "csr" or not _in_range(numbers):
         raise InputError(
             complaint(
-                expected=f"a CSR array whose column indices lie below {columns}",
+                expected="a CSR array whose row bounds and column indices lie inside its shape",
                 of="numbers",
-                got="indices or row bounds outside",
+                got="another",
                 remedy="Build it with scipy.sparse.csr_array(...), and call check_format().",
             )
         )
+    at, ptr = numbers.indices, numbers.indptr
+    rises = np.diff(at.astype(np.int64)) > 0
+    starts = ptr[1:-1]
+    rises[starts[(starts > 0) & (starts < len(at))] - 1] = True
+    if rises.all():
+        return numbers
+    import scipy.sparse
+
+    copied = scipy.sparse.csr_array((numbers.data.copy(), at.copy(), ptr.copy()), shape=numbers.shape)
+    copied.sum_duplicates()
+    return copied
+
+
+def _in_range(numbers: Any) -> bool:
+    rows, columns = numbers.shape
+    ptr, at = numbers.indptr, numbers.indices
+    if len(ptr) != rows + 1 or ptr[0] != 0 or not ptr[-1] == len(at) == len(numbers.data) or (np.diff(ptr) < 0).any():
+        return False
+    return len(at) == 0 or (int(at.min()) >= 0 and int(at.max()) < columns)
 
 
 def _check_shapes(block: Block, raw: RowBlock) -> None:

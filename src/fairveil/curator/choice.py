@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -30,14 +31,18 @@ WEIGHT_BITS = 24
 SCORE_BITS = 20
 
 
-def dyadic(weights: npt.NDArray[np.float64], count: int) -> list[int]:
-    """Weights as whole multiples of 2^-24, so that a score is an exact integer combination of exact sums."""
+def dyadic(given: Sequence[float] | None, count: int) -> list[int]:
+    """Weights (ones unless given) as whole multiples of 2^-24: a score is then an exact integer combination of exact sums."""
+    try:
+        weights = np.ones(count) if given is None else np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        weights = np.empty(0)
     if weights.shape != (count,) or not (np.abs(weights) <= 2.0**WEIGHT_BITS).all():
         raise InputError(
             complaint(
                 expected=f"{count} finite numbers of size at most 2^24, one a cell",
                 of="cell_weights",
-                got=weights.tolist(),
+                got=given,
                 remedy="Take weights from released values only.",
             )
         )

@@ -12,7 +12,6 @@ Guarantees (tests/curator/test_curator_*.py):
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,22 +20,23 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import BudgetError, InputError, PrivacyError, complaint
+from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells
-from ..privacy.accounting import price
 from ..privacy.events import Event, Exponential, NonPrivate, NoOp, compose
 from ..privacy.filters import Filter
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
-from ..privacy.statement import READ_FROM_DATA, PrivacyStatement, PublicFact, StatedBound
+from ..privacy.statement import PrivacyStatement, PublicFact, StatedBound
 from . import choice, noising, pricing, public_scale
 from .attached import Attached
 from .block import Block, lines_of
-from .log import Entry, Log, spelled_out
+from .budget import Budget
+from .log import Entry, Log
 from .model_questions import GradientSum, GroupLosses
 from .pricing import Ask
+from .public_facts import public_facts
 from .question import Question, Scale
-from .row_function import RowFunction
+from .row_function import RowFunction, Troubles
 from .row_questions import FeatureSums, GramMatrices, RowCount
 from .rows import MOST_ROWS, Rows
 from .sampling import FULL, Batch, Poisson
@@ -61,7 +61,7 @@ class Curator:
         rows: Rows,
         promise: Promise,
         *,
-        plan: Iterable[Event] | None = None,
+        plan: Event | Iterable[Event] | None = None,
         cap: Filter | None = None,
         noise: NoiseSource | Sequence[NoiseSource] | None = None,
         public_rows: int | None = None,
@@ -69,29 +69,21 @@ class Curator:
         threads: int | None = None,
         journal: Callable[[Entry], None] | None = None,
     ) -> None:
+        _need_type("rows", rows, Rows, "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table).")
+        _need_type("promise", promise, Promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
         self.promise = promise
         self.layout = rows.layout
         self.log = Log(journal)
         self._rows = rows
         self._threads = None if threads is None else _checks.whole(at_least=1, threads=threads)
-        given = NoiseSource.secure() if noise is None else noise
-        if not isinstance(given, NoiseSource) and len(given) == 0:
-            remedy = "Leave noise=None for a secure source."
-            raise InputError(complaint(expected="at least one noise source", of="noise", got=0, remedy=remedy))
-        self._sources: tuple[NoiseSource, ...] = (given,) if isinstance(given, NoiseSource) else tuple(given)
-        self._releases = 0
-        self._facts = (*facts, *(PublicFact(name, "as found in the arrays", READ_FROM_DATA) for name in rows.read_from_data))
+        self._sources = _sources(noise)
+        self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
+        self._facts = public_facts(rows, self._public_rows, facts)
         self._bounds: dict[str, StatedBound] = {}
         self._events: dict[tuple[object, ...], Event] = {}
         self._known: dict[tuple[object, ...], list[Scale]] = {}
-        self._troubles: list[list[str]] = []
+        self._troubles = Troubles()
         self._trusted = False
-        self._closed = False
-        self._one_at_a_time = threading.Lock()
-        self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
-        self._plan = None if plan is None else compose(plan)
-        self._room = cap
-        self._expected: Iterator[Event] | None = None
         if rows.weighted and math.isinf(rows.max_sample_weight) and promise.is_private:
             raise PrivacyError(
                 complaint(
@@ -101,29 +93,7 @@ class Curator:
                     remedy="The largest weight multiplies every sensitivity: cap it at 1.0, say.",
                 )
             )
-        self._open_budget()
-
-    def _open_budget(self) -> None:
-        if not self.promise.is_private:
-            return
-        if self._plan is None:
-            if self._room is not None and self._room.promise != self.promise:
-                remedy = "Make the filter of the curator's own promise: Filter.create(promise)."
-                got = str(self._room.promise)
-                raise InputError(complaint(expected=f"a filter for {self.promise}", of="cap", got=got, remedy=remedy))
-            self._room = self._room or Filter.create(self.promise, "renyi" if self.promise.delta > 0 else "pure")
-            return
-        cost = price(self._plan, self.promise.delta, self.promise.neighbours).epsilon
-        if cost > self.promise.epsilon * (1 + 1e-12):
-            raise BudgetError(
-                complaint(
-                    expected=f"a plan that costs at most epsilon={self.promise.epsilon:g}",
-                    of="plan",
-                    got=f"epsilon={cost:g} at delta={self.promise.delta:g}",
-                    remedy="Calibrate the plan to the promise: fairveil.privacy.calibrate.",
-                )
-            )
-        self._expected = spelled_out(self._plan)
+        self._budget = Budget(promise, None if plan is None else compose([plan] if isinstance(plan, Event) else plan), cap)
 
     # -- what is public ----------------------------------------------------------------------------------------------------
 
@@ -155,7 +125,7 @@ class Curator:
 
     def describe(self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL) -> Event:
         """The event that `answer` would log, for plans."""
-        return pricing.describe(asks, self.layout, self.promise, batch, self._cap)
+        return pricing.describe(asks, self.layout, self.promise, batch, max_sample_weight=self._cap)
 
     # -- answers -----------------------------------------------------------------------------------------------------------
 
@@ -165,19 +135,20 @@ class Curator:
         Questions that do not read what is protected are answered exactly, for free, whatever their multiplier.
         """
         wanted = pricing.as_asks(asks)
+        pricing.check_batch(batch)
         if not self.promise.is_private:
             wanted, batch = [replace(ask, question=_unclipped(ask.question)) for ask in wanted], FULL
         event = self._event(wanted, batch)
-        number = self._reserve(event)
         jobs = [job for i, ask in enumerate(wanted) for job in self._jobs(i, ask)]
-        chosen = list(self._chosen(batch, number)) if isinstance(batch, Poisson) else self._rows.blocks()
-        sums = totals([(ask.question, scales) for _, ask, scales in jobs], self._rows, chosen, self._threads)
-        answers: list[Floats] = [np.zeros(0)] * len(wanted)
-        for (i, ask, scales), total in zip(jobs, sums, strict=True):
-            values = self._noised(ask, scales, total, batch, number, i)
-            answers[i] = values if answers[i].size == 0 else answers[i] + values
-        out = [a if _many(ask.question) else a[0] for a, ask in zip(answers, wanted, strict=True)]
-        self._release(Entry(number, event, tuple(ask.question.name for ask in wanted), _words(batch), purpose))
+        with self._budget.release(event) as number:
+            chosen = list(self._chosen(batch, number)) if isinstance(batch, Poisson) else self._rows.blocks()
+            sums = totals([(ask.question, scales) for _, ask, scales in jobs], self._rows, chosen, self._threads)
+            answers: list[Floats] = [np.zeros(0)] * len(wanted)
+            for (i, ask, scales), total in zip(jobs, sums, strict=True):
+                values = self._noised(ask, scales, total, batch, number, i)
+                answers[i] = values if answers[i].size == 0 else answers[i] + values
+            out = [a if _many(ask.question) else a[0] for a, ask in zip(answers, wanted, strict=True)]
+            self._release(Entry(number, event, tuple(ask.question.name for ask in wanted), _words(batch), purpose))
         return out
 
     def choose(
@@ -188,29 +159,28 @@ class Curator:
         See `choice` for how far one person moves the scores. Exact: no sampling error. Returns the chosen model's index.
         """
         epsilon = _checks.positive(epsilon=epsilon, allow_inf=True)
+        _need_type("question", question, GroupLosses, "Ask about many models' losses: GroupLosses(Linear(weights), cells).")
         ask = Ask(question, 1.0)
         self._check_shape(ask)
-        count = question.shape(self.layout)[0]
-        weights = choice.dyadic(np.ones(count) if cell_weights is None else np.asarray(cell_weights, np.float64), count)
+        weights = choice.dyadic(cell_weights, question.shape(self.layout)[0])
         free = pricing.is_free(question, self.promise) or not self.promise.is_private
         if math.isinf(epsilon) and not free:
             way_out = "Only a promise of epsilon=inf chooses exactly."
             raise PrivacyError(complaint(expected="a finite epsilon", of="choose", got=epsilon, remedy=way_out))
         event: Event = Exponential(epsilon) if not free else NoOp() if self.promise.is_private else NonPrivate()
-        number = self._reserve(event)
         scales = self._scales(ask)
         scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, self._rows)
-        (sums,) = totals([(question, [scale])], self._rows, self._rows.blocks(), self._threads)
-        reach = choice.reach(weights, scale, question, self.promise)
-        exact = choice.exact_scores(sums, weights)
-        if free:
-            index = exact.index(min(exact))
-        else:
-            most = self._rows.exact_count if self.promise.rows_are_public else MOST_ROWS
-            largest = choice.largest_total(weights, scale, question, most)
-            scores, steps = choice.scores(exact, reach, largest)
-            index = self._sources[0].stream("noise", number, 0).choose(scores, choice.rate(epsilon, steps))
-        self._release(Entry(number, event, (f"choice by {question.name}",), "all rows", purpose))
+        with self._budget.release(event) as number:
+            (sums,) = totals([(question, [scale])], self._rows, self._rows.blocks(), self._threads)
+            exact = choice.exact_scores(sums, weights)
+            if free:
+                index = exact.index(min(exact))
+            else:
+                reach = choice.reach(weights, scale, question, self.promise)
+                most = self._rows.exact_count if self.promise.rows_are_public else MOST_ROWS
+                scores, steps = choice.scores(exact, reach, choice.largest_total(weights, scale, question, most))
+                index = self._sources[0].stream("noise", number, 0).choose(scores, choice.rate(epsilon, steps))
+            self._release(Entry(number, event, (f"choice by {question.name}",), "all rows", purpose))
         return index
 
     def attach(
@@ -225,17 +195,15 @@ class Curator:
         `model(block)` returns class codes (rows,) or probabilities (rows, classes). It is user code and trusted as such.
         """
         self._trusted = True
-        attached = Attached(model, self._rows, frozenset(columns_read), title)
-        self._troubles.append(attached._troubles)
-        return attached
+        return Attached(model, self._rows, frozenset(columns_read), title, self._troubles)
 
     def close(self) -> None:
         """End the run: nothing more is answered."""
-        self._closed = True
+        self._budget.close()
 
     def trouble(self) -> tuple[str, ...]:
         """What went wrong inside user code. For the data holder, once the run has ended: it may depend on private rows."""
-        if not self._closed:
+        if self._budget.is_open:
             raise PrivacyError(
                 complaint(
                     expected="a run that has ended",
@@ -244,12 +212,12 @@ class Curator:
                     remedy="An error may depend on one private row: call finish(), or close(), first.",
                 )
             )
-        return tuple(text for texts in self._troubles for text in dict.fromkeys(texts))
+        return tuple(self._troubles)
 
     def finish(self) -> Event:
         """End the run and give the whole log as one event; with a plan, an error unless all of it was done."""
-        if self._plan is not None and self.promise.is_private:
-            self.log.reconcile([self._plan])
+        if self._budget.plan is not None and self.promise.is_private:
+            self.log.reconcile([self._budget.plan])
         self.close()
         return compose(self.log.events)
 
@@ -261,8 +229,8 @@ class Curator:
         return PrivacyStatement.of(
             self.promise,
             self.log.events,
-            plan=None if self._plan is None or not self.promise.is_private else [self._plan],
-            cap=self._room,
+            plan=None if self._budget.plan is None or not self.promise.is_private else [self._budget.plan],
+            cap=self._budget.room,
             facts=self._facts,
             bounds=self._bounds.values(),
             not_covered=not_covered,
@@ -312,7 +280,8 @@ class Curator:
         question = ask.question
         if isinstance(question, RowFunction):
             self._trusted = True
-            self._troubles.append(question._troubles)
+            question = replace(question, _troubles=self._troubles)
+            ask = replace(ask, question=question)
             if not self.promise.is_private:
                 return [(i, wide := replace(ask, question=question.unclipped(self._rows)), self._scales(wide))]
         public = self.promise.protects == "sensitive_features"
@@ -337,6 +306,10 @@ class Curator:
     def _check_shape(self, ask: Ask) -> None:
         shape = ask.question.shape(self.layout)
         check_labels(ask.question, self._rows)
+        attached = getattr(ask.question, "attached", None)
+        if attached is not None and not attached.is_of(self._rows):
+            remedy = "Attach the model to this curator: its predictions are of other rows."
+            raise InputError(complaint(expected="a handle of this curator", of="attached", got="another's", remedy=remedy))
         cells = getattr(ask.question, "cells", None)
         if cells is not None:
             lines_of(cells, self.layout)
@@ -356,42 +329,6 @@ class Curator:
                     remedy="Give one noise source a model, or one for all.",
                 )
             )
-
-    def _reserve(self, event: Event) -> int:
-        """Refuse what there is no room for, before the rows are read; else the number of the release.
-
-        One that fails half way keeps its number, and its streams are not used again.
-        """
-        with self._one_at_a_time:
-            if self._closed:
-                raise PrivacyError(
-                    complaint(
-                        expected="a run that goes on", of="answer", got="one that was ended", remedy="Make a new Curator."
-                    )
-                )
-            self._charge(event)
-            self._releases += 1
-            return self._releases - 1
-
-    def _charge(self, event: Event) -> None:
-        if not self.promise.is_private or isinstance(event, NoOp):
-            return
-        if self._expected is not None:
-            for part in spelled_out(event):
-                due = next(self._expected, None)
-                if due != part:
-                    raise PrivacyError(
-                        complaint(
-                            expected=f"the plan's next event, {due}"
-                            if due is not None
-                            else "no more answers: the plan is done",
-                            of="answer",
-                            got=part,
-                            remedy="A plan is fixed before data are touched; leave plan=None to choose as you go.",
-                        )
-                    )
-        if self._room is not None:
-            self._room = self._room.add(event)
 
     def _chosen(self, batch: Poisson, number: int) -> Iterator[Block]:
         """A Poisson batch; many models share it, so it comes from the first source."""
@@ -431,3 +368,19 @@ def _unclipped(question: Question) -> Question:
     if isinstance(question, GradientSum | FeatureSums | GramMatrices | GroupLosses):
         return replace(question, clip=None)
     return question
+
+
+def _need_type(name: str, value: object, kind: type, remedy: str) -> None:
+    if not isinstance(value, kind):
+        raise InputError(complaint(expected=f"a {kind.__name__}", of=name, got=type(value).__name__, remedy=remedy))
+
+
+def _sources(noise: NoiseSource | Sequence[NoiseSource] | None) -> tuple[NoiseSource, ...]:
+    if noise is None:
+        return (NoiseSource.secure(),)
+    sources = (noise,) if isinstance(noise, NoiseSource) else tuple(noise) if isinstance(noise, list | tuple) else ()
+    if not sources or not all(isinstance(source, NoiseSource) for source in sources):
+        remedy = "Leave noise=None for a secure source, or pass one noise source a model."
+        got = type(noise).__name__
+        raise InputError(complaint(expected="a NoiseSource, or a list of them", of="noise", got=got, remedy=remedy))
+    return sources

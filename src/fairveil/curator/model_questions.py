@@ -71,10 +71,11 @@ class PredictionHistogram(Question):
 class GradientSum(Question):
     """The sum over rows of gradients of loss and prediction costs, each shortened to norm `clip`.
 
-    A row's objective is loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x score)_k. Shape (outputs, 1 + width). A linear model's gradient in one row is residual x row, so its norm is |residual| |row| and no
-    gradient of a row is ever built (SPEED, point 1). `cell_costs`: (cells, labels or 1, classes), with a leading model axis
-    where the model has one; what a Lagrangian of prediction rates costs one row in that cell with that label. `clip` bounds
-    the norm of one row's whole gradient, costs included; with public rows it may be None.
+    A row's objective is loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x score)_k. Shape
+    (outputs, 1 + width). A linear model's gradient in one row is residual x row, so its norm is |residual| |row| and no
+    gradient of a row is ever built. `cell_costs`: (cells, labels or 1, classes), with a leading model axis where the model has
+    one; what a Lagrangian of prediction rates costs one row in that cell with that label. `clip` bounds the norm of one row's
+    whole gradient, costs included; with public rows it may be None.
     """
 
     name: ClassVar[str] = "gradient sum"
@@ -93,7 +94,9 @@ class GradientSum(Question):
             _checks.positive(clip=self.clip)
         _checks.non_negative(loss_weight=self.loss_weight)
         if self.cell_costs is not None:
-            object.__setattr__(self, "cell_costs", np.asarray(self.cell_costs, np.float64))
+            costs = np.array(self.cell_costs, np.float64)  # a copy: what is asked does not change
+            costs.setflags(write=False)
+            object.__setattr__(self, "cell_costs", costs)
         if self.cell_costs is not None and not np.isfinite(self.cell_costs).all():
             raise InputError(
                 complaint(

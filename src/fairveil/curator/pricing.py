@@ -36,7 +36,7 @@ from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound
 from .public_scale import needs_rows
 from .question import OwnJob, Question, Scale
-from .sampling import FULL, Batch, Poisson
+from .sampling import FULL, Batch, Full, Poisson
 
 Floats = npt.NDArray[np.float64]
 NOISES = ("gaussian", "discrete-gaussian", "discrete-laplace")
@@ -45,7 +45,7 @@ LARGEST_MULTIPLIER = 2.0**18  # beyond, an answer is noise and nothing else; the
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """A question and its price: a multiplier, one for all, one a cell (tailored budgets), or one a model (first axis)."""
+    """A question and its price: a noise multiplier, one for all or one a cell (tailored budgets)."""
 
     question: Question
     multiplier: Any
@@ -53,10 +53,12 @@ class Ask:
 
     def __post_init__(self) -> None:
         _checks.one_of(NOISES, noise=self.noise)
+        if isinstance(self.multiplier, int | np.integer | np.floating | np.ndarray) and np.ndim(self.multiplier) == 0:
+            object.__setattr__(self, "multiplier", float(self.multiplier))
         if isinstance(self.multiplier, float) and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
             return
         try:
-            values = np.atleast_1d(np.asarray(self.multiplier, np.float64))
+            values = np.empty(0) if isinstance(self.multiplier, str) else np.atleast_1d(np.asarray(self.multiplier, np.float64))
         except (TypeError, ValueError):
             values = np.empty(0)
         zero = bool((values == 0).all())
@@ -113,6 +115,13 @@ def _is_ask(value: object) -> bool:
     return isinstance(value, Ask) or (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Question))
 
 
+def check_batch(batch: object) -> None:
+    """`Full()` or `Poisson(rate)`."""
+    if not isinstance(batch, Full | Poisson):
+        remedy = "Pass Poisson(0.1) for random batches, or leave it out for all rows."
+        raise InputError(complaint(expected="Full() or Poisson(rate)", of="batch", got=batch, remedy=remedy))
+
+
 def is_free(question: Question, promise: Promise) -> bool:
     """Whether no neighbour can move the answer: it does not read what is protected."""
     if promise.protects == "sensitive_features":
@@ -125,12 +134,16 @@ def describe(
     layout: RowLayout,
     promise: Promise,
     batch: Batch = FULL,
+    *,
     max_sample_weight: float | None = None,
 ) -> Event:
     """The one event of a joint answer, before any data are touched: for plans that are priced beforehand.
 
+    `max_sample_weight`: the cap, where rows have weights; None where every row counts once.
+
     Where the rows are public and a sensitivity is the largest over them, multipliers say all that an event needs.
     """
+    check_batch(batch)
     if not promise.is_private:
         return NonPrivate()
     public = promise.protects == "sensitive_features"

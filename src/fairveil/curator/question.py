@@ -33,7 +33,11 @@ Floats = npt.NDArray[np.float64]
 
 def _weights_array(weights: Any) -> Floats:
     """(models, outputs, 1 + width), from (1 + width,), (outputs, 1 + width) or itself."""
-    array = np.ascontiguousarray(weights, dtype=np.float64)
+    try:
+        array = np.array(weights, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        array = np.empty((0,) * 4)
+    array.setflags(write=False)
     if array.ndim not in (1, 2, 3) or not np.isfinite(array).all():
         raise InputError(
             complaint(
@@ -152,7 +156,7 @@ class Question:
     @property
     def key(self) -> tuple[Hashable, ...]:
         """All that shape, price and bound depend on: every field, arrays by their shape alone."""
-        return (type(self), *(_form(getattr(self, field.name)) for field in fields(self)))
+        return (type(self), *(_form(getattr(self, f.name)) for f in fields(self) if not f.name.startswith("_")))
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         """The shape of one model's answer."""
@@ -171,7 +175,7 @@ def _form(value: Any) -> Hashable:
         return value.array.shape, value.many, value.sharpness
     if isinstance(value, np.ndarray):
         return tuple(value.shape)
-    return None if isinstance(value, list) else cast(Hashable, value)
+    return cast(Hashable, value)
 
 
 @dataclass(frozen=True, eq=False)

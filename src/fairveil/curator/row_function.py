@@ -12,7 +12,7 @@ Guarantees (tests/curator/test_curator_row_function.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -30,6 +30,24 @@ from .rows import Rows
 COLUMNS = frozenset({"features", "label", "sensitive"})
 
 
+class Troubles:
+    """What went wrong in user code, each sentence once, a hundred at most. Private: it may depend on one row."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, None] = {}
+
+    def append(self, text: str) -> None:
+        """One more."""
+        if len(self._seen) < 100:
+            self._seen[text] = None
+
+    def __bool__(self) -> bool:
+        return True  # an empty one is still the curator's own
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._seen))
+
+
 @dataclass(frozen=True, eq=False)
 class RowFunction(OwnJob):
     """The sum of a user's function of each row, shortened to norm `clip`: shape `(width,)`.
@@ -45,7 +63,7 @@ class RowFunction(OwnJob):
     columns_read: frozenset[str] = frozenset({"features", "label", "sensitive"})
     cells: Cells | None = None
     title: str = "user code"
-    _troubles: list[str] = field(default_factory=list, repr=False)  # for the curator, which keeps them until the fit has ended
+    _troubles: Troubles = field(default_factory=Troubles, repr=False)  # the asking curator's own, kept until the run has ended
 
     def __post_init__(self) -> None:
         _checks.whole(at_least=1, width=self.width)

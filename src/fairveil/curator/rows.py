@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from ..errors import InputError, PrivacyError, complaint
-from ..facts import Cells, RowLayout, RowSource
+from ..facts import Cells, RowBlock, RowLayout, RowSource
 from .arrays import Table
 from .block import Block, prepare
 
@@ -24,8 +24,8 @@ MOST_ROWS = 1 << 33  # sums of contributions below 2^30 grid units stay exact in
 class Rows:
     """All rows of a source, in memory or streamed from it at every pass.
 
-    `Rows(source)` keeps the source's blocks (without copying where they already fit); `Rows(source, in_memory=False)` reads
-    them again at each pass, in bounded memory. `Rows.from_arrays` takes plain arrays.
+    `Rows(source)` keeps the source's blocks (without copying where they already fit: do not change them afterwards);
+    `Rows(source, in_memory=False)` reads them again at each pass, in bounded memory. `Rows.from_arrays` copies plain arrays.
     """
 
     def __init__(self, source: RowSource, *, in_memory: bool = True, max_sample_weight: float = 1.0) -> None:
@@ -35,19 +35,21 @@ class Rows:
         self._offsets = _offsets(self.layout)
         self._kept: list[Block] | None = [] if in_memory else None
         self._starts = [0]
-        self.labelled = True
         weighted: set[bool] = set()
+        labelled: set[bool] = set()
         for number, raw in enumerate(source.blocks()):
             block = prepare(raw, self.layout, number, self.max_sample_weight)
             self._starts.append(self._starts[-1] + block.rows)
             weighted.add(raw.weights is not None)
-            self.labelled = self.labelled and raw.labels is not None
+            labelled.add(raw.labels is not None)
             if self._kept is not None:
                 self._kept.append(block)
-        if len(weighted) > 1:
-            remedy = "Write ones where a row counts once."
-            raise InputError(complaint(expected="weights in all blocks or in none", of="rows", got="some", remedy=remedy))
+        for name, found in (("weights", weighted), ("labels", labelled)):
+            if len(found) > 1:
+                remedy = "Write ones where a row counts once; give every block its labels."
+                raise InputError(complaint(expected=f"{name} in all blocks or in none", of="rows", got="some", remedy=remedy))
         self.weighted = True in weighted
+        self.labelled = False not in labelled
         if self._starts[-1] > MOST_ROWS:
             raise InputError(
                 complaint(
@@ -100,7 +102,7 @@ class Rows:
 
     def cells(self, mode: str = "product", names: Sequence[str] | None = None) -> Cells:
         """The cells of all sensitive columns, or of those named."""
-        names = tuple(self.layout.sensitive_names if names is None else names)
+        names = tuple(self.layout.sensitive_names if names is None else (names,) if isinstance(names, str) else names)
         try:
             columns = tuple(self.layout.sensitive[self.layout.sensitive_names.index(name)] for name in names)
         except ValueError:
@@ -119,18 +121,30 @@ class Rows:
         """The largest sample weight there is: for promises of no privacy, where no cap is needed."""
         return max((float(block.weights.max(initial=0.0)) for block in self.blocks()), default=0.0)
 
+    @property
+    def has_schema(self) -> bool:
+        """Whether the source was coded by a schema, which then states classes and groups."""
+        return getattr(self._source, "schema", None) is not None
+
     def blocks(self) -> Iterator[Block]:
         """All blocks, once."""
         if self._kept is not None:
             yield from self._kept
             return
-        lengths = [b - a for a, b in zip(self._starts[:-1], self._starts[1:], strict=True)]
-        for number, raw in enumerate(self._source.blocks()):
+        stream: Iterator[RowBlock] = iter(())
+        for number in range(len(self._starts)):
             try:
-                block = prepare(raw, self.layout, number, self.max_sample_weight)
-            except InputError:
+                stream = iter(self._source.blocks()) if number == 0 else stream
+                raw = next(stream, None)
+                block = None if raw is None else prepare(raw, self.layout, number, self.max_sample_weight)
+            except Exception:  # whatever the source, or a check of its rows, has to say: it may show a value
                 _refuse_change()
-            if number >= len(lengths) or block.rows != lengths[number] or (raw.weights is not None) != self.weighted:
+            if block is None or raw is None:
+                if number == len(self._starts) - 1:
+                    return
+                _refuse_change()
+            same = number < len(self._starts) - 1 and block.rows == self._starts[number + 1] - self._starts[number]
+            if not same or (raw.weights is not None) != self.weighted or (raw.labels is not None) != self.labelled:
                 _refuse_change()
             yield block
 

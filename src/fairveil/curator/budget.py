@@ -1,0 +1,114 @@
+"""What may still be released: the next events of a plan, or a filter's room. One answer at a time.
+
+Guarantees (tests/curator/test_curator_curator.py):
+1. What there is no room for is refused, and a refusal changes nothing.
+2. What was admitted stays charged, whether its answer came or not.
+3. The log of a planned run is a beginning of the plan: after an answer that failed, a plan goes no further.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..errors import BudgetError, InputError, PrivacyError, complaint
+from ..privacy.accounting import price
+from ..privacy.events import Event, NoOp
+from ..privacy.filters import Filter
+from ..privacy.promise import Promise
+from .log import spelled_out
+
+_GOES_ON, _ENDED, _BROKEN = "one that goes on", "one that was ended", "one whose plan broke off when an answer failed"
+
+
+class Budget:
+    """A plan, priced now and followed from then on; or, without one, a filter that adds up what was chosen (PRIVACY T10)."""
+
+    def __init__(self, promise: Promise, plan: Event | None, cap: Filter | None) -> None:
+        self.promise = promise
+        self.plan = plan
+        self.room: Filter | None = None
+        self._state = _GOES_ON
+        self._releases = 0
+        self._lock = threading.Lock()
+        self._due: deque[Event] = deque()
+        self._to_come: Iterator[Event] = iter(())
+        if promise.is_private and plan is not None:
+            self._open_plan(plan)
+        elif promise.is_private:
+            self.room = _checked(cap, promise)
+
+    def _open_plan(self, plan: Event) -> None:
+        cost = price(plan, self.promise.delta, self.promise.neighbours).epsilon
+        if cost > self.promise.epsilon * (1 + 1e-12):
+            raise BudgetError(
+                complaint(
+                    expected=f"a plan that costs at most epsilon={self.promise.epsilon:g}",
+                    of="plan",
+                    got=cost,
+                    remedy="Calibrate the plan to the promise: fairveil.privacy.calibrate.",
+                )
+            )
+        self._to_come = spelled_out(plan)
+
+    def close(self) -> None:
+        """End the run: nothing more is admitted."""
+        with self._lock:
+            self._state = _ENDED
+
+    @property
+    def is_open(self) -> bool:
+        """Whether answers may still come."""
+        return self._state == _GOES_ON
+
+    @contextmanager
+    def release(self, event: Event) -> Iterator[int]:
+        """Admit one answer and give its number, which is not given again, also when the answer fails."""
+        with self._lock:
+            if not self.is_open:
+                remedy = "Make a new Curator."
+                raise PrivacyError(complaint(expected="a run that goes on", of="answer", got=self._state, remedy=remedy))
+            self._charge(event)
+            number = self._releases
+            self._releases += 1
+            try:
+                yield number
+            except BaseException:
+                if self.plan is not None and not isinstance(event, NoOp):
+                    self._state = _BROKEN
+                raise
+
+    def _charge(self, event: Event) -> None:
+        if not self.promise.is_private or isinstance(event, NoOp):
+            return
+        if self.room is not None:
+            self.room = self.room.add(event)
+            return
+        parts = list(spelled_out(event))
+        while len(self._due) < len(parts) and (following := next(self._to_come, None)) is not None:
+            self._due.append(following)
+        for i, part in enumerate(parts):
+            due = self._due[i] if i < len(self._due) else None
+            if due != part:
+                raise PrivacyError(
+                    complaint(
+                        expected="no more answers: the plan is done" if due is None else f"the plan's next event, {due}",
+                        of="answer",
+                        got=part,
+                        remedy="A plan is fixed before data are touched; leave plan=None to choose as you go.",
+                    )
+                )
+        for _ in parts:
+            self._due.popleft()
+
+
+def _checked(cap: object, promise: Promise) -> Filter:
+    if cap is None:
+        return Filter.create(promise, "renyi" if promise.delta > 0 else "pure")
+    if not isinstance(cap, Filter) or cap.promise != promise:
+        got = str(cap.promise) if isinstance(cap, Filter) else cap
+        remedy = "Make the filter of the curator's own promise: Filter.create(promise)."
+        raise InputError(complaint(expected=f"a filter for {promise}", of="cap", got=got, remedy=remedy))
+    return cap
