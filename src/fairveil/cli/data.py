@@ -11,7 +11,7 @@ import typer
 
 app = typer.Typer(
     name="data",
-    help="Benchmark sets by name: found on this machine, checked, never downloaded.",
+    help="Benchmark sets by name: found on this machine, checked when they are used, never downloaded.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -27,7 +27,7 @@ Folder = Annotated[
 
 @app.command("list")
 def list_(path: Folder = None, json: Json = False) -> None:
-    """List the sets: name, rows, licence, and where each is found on this machine."""
+    """List the sets: name, rows, licence, and where files of that name lie on this machine (checked when they are used)."""
     from ..data.registry import ENTRIES
 
     lines = [_line(name, path) for name in ENTRIES]

@@ -32,11 +32,22 @@ def demo(
     _show_prices(console)
     console.print(f"Data: {source}\n")
     statement = _show_fairness(console, rows, epsilon, seed)
-    output.mkdir(parents=True, exist_ok=True)
+    _make(output)
     path = statement.write(output / "statement.json")
     console.print("The privacy statement of the table:\n")
     console.print(statement.summary())
     console.print(f"\nWritten to {path}. Recompute it: fairveil verify {path}")
+
+
+def _make(folder: Path) -> None:
+    from ..errors import InputError, complaint
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        remedy = "Name another folder with --output."
+        got = error.strerror or type(error).__name__
+        raise InputError(complaint(expected="a folder to write to", of=str(folder), got=got, remedy=remedy)) from None
 
 
 def _rows() -> tuple[Rows, str]:
@@ -98,22 +109,13 @@ def _show_fairness(console: Console, rows: Rows, epsilon: float, seed: int | Non
 
     from ..curator import Ask, CellCounts, Curator, describe
     from ..privacy import NoiseSource, Promise
-    from ..privacy.statement import PublicFact
 
     promise = Promise(epsilon, 0.0)
     counts = CellCounts(rows.cells(), by_label=True)
     # Each person is one of the counts: L1 sensitivity 1, so that noise of scale 1/epsilon costs epsilon.
     asks = [Ask(counts, 0.0 if math.isinf(epsilon) else 1 / promise.epsilon, noise="discrete-laplace")]
-    layout = rows.layout
-    facts = [
-        PublicFact("classes", ", ".join(map(str, layout.classes or ())), "schema"),
-        *(
-            PublicFact(f"groups of {name}", ", ".join(map(str, values)), "schema")
-            for name, values in zip(layout.sensitive_names, layout.sensitive, strict=True)
-        ),
-    ]
-    plan = [describe(asks, layout, promise)]
-    curator = Curator(rows, promise, plan=plan, noise=NoiseSource.of(seed), facts=facts)
+    plan = [describe(asks, rows.layout, promise)]
+    curator = Curator(rows, promise, plan=plan, noise=NoiseSource.of(seed))
     (noisy,) = curator.answer(asks, purpose="fairness table")
     (exact,) = Curator(rows, Promise(math.inf, 0.0)).answer(asks)
 
@@ -127,10 +129,10 @@ def _show_fairness(console: Console, rows: Rows, epsilon: float, seed: int | Non
         lines.append(
             (name, f"{private.sum():.0f}", f"{true.sum():.0f}", f"{share:.1%} ± {2 * spread:.1%}", f"{shares[-1][1]:.1%}")
         )
-    positive = str((layout.classes or ("",))[-1])
+    positive = str((rows.layout.classes or ("",))[-1])
     _print_table(
         console,
-        f"Who has {positive}? By {' and '.join(layout.sensitive_names)}, at epsilon = {promise.epsilon:g}",
+        f"Who has {positive}? By {' and '.join(rows.layout.sensitive_names)}, at epsilon = {promise.epsilon:g}",
         ("group", "rows, private", "rows, exact", f"share of {positive}, private", "exact"),
         lines,
     )

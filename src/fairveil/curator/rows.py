@@ -124,7 +124,7 @@ class Rows:
     @property
     def has_schema(self) -> bool:
         """Whether the source was coded by a schema, which then states classes and groups."""
-        return getattr(self._source, "schema", None) is not None
+        return getattr(self._source, "encoding", None) is not None
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, once."""

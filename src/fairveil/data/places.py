@@ -120,7 +120,13 @@ def keep(source: Path, name: str, file: File) -> Path:
     """Copy a file into the cache, checked, whole or not at all. The copy is written under another name and then renamed."""
     content(source, file)
     folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        remedy = f"Set {CACHE_VARIABLE} to a folder that you may write to."
+        raise DataNotFoundError(
+            complaint(expected="a folder for the cache", of=str(folder), got=error.strerror, remedy=remedy)
+        ) from None
     with _partial(folder, name) as partial:
         partial.write_bytes(source.read_bytes())
         # The copy is looked at again: the source may have changed meanwhile, the disk may be full.

@@ -262,6 +262,11 @@ class Schema:
         try:
             partial.write_text(text, encoding="utf-8")
             partial.replace(target)
+        except OSError as error:
+            remedy = "Make the folder first, or name another."
+            raise DataNotFoundError(
+                complaint(expected="a place to write a schema to", of=str(target), got=error.strerror, remedy=remedy)
+            ) from None
         finally:
             partial.unlink(missing_ok=True)
 
