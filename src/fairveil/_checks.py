@@ -15,6 +15,8 @@ def _the_one(named: dict[str, object]) -> tuple[str, object]:
 
 
 def _number(name: str, value: object, expected: str, remedy: str) -> float:
+    if type(value) is float and value == value:  # the common case, without the detour through abstract classes
+        return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(float(value)):
         raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
     return float(value)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ class Ask:
         """Multiplier 0: no noise is asked for."""
         return bool((np.asarray(self.multiplier) == 0).all())
 
-    @property
+    @cached_property
     def key(self) -> tuple[Hashable, ...]:
         """All that the ask's event and bound depend on."""
         vector = self.by_cell

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -153,7 +154,7 @@ class Question:
         """Whether the first axis of the answer is disjoint cells, each of which only its own rows move."""
         return getattr(self, "cells", None) is not None and self.per_row == 1
 
-    @property
+    @cached_property
     def key(self) -> tuple[Hashable, ...]:
         """All that shape, price and bound depend on: every field, arrays by their shape alone."""
         return (type(self), *(_form(getattr(self, f.name)) for f in fields(self) if not f.name.startswith("_")))
