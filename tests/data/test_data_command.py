@@ -46,8 +46,8 @@ def test_get_what_is_not_there_is_one_line_and_status_2(nowhere: Path) -> None:
         done = run(app, words)
         assert done.exit_code == 2
         assert done.stdout == ""
-        assert done.stderr.startswith("fairveil: ")
-        assert done.stderr.count("\n") == 1
+        assert done.output.startswith("fairveil: ")
+        assert done.output.count("\n") == 1
     assert not places.cache_folder().exists()
 
 
@@ -55,7 +55,7 @@ def test_a_wrong_checksum_copies_nothing(nowhere: Path) -> None:
     (nowhere / "credit_default.csv").write_text("ID\n1\n")
     done = run(app, ["get", "credit", "--path", str(nowhere)])
     assert done.exit_code == 2
-    assert "SHA-256" in done.stderr
+    assert "SHA-256" in done.output
     assert not places.cache_folder().exists()
 
 
