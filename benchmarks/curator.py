@@ -58,9 +58,10 @@ def inexact_kernels() -> Any:
         ("total += bits[t]", "total += work[t]"),
         ("total - m * MAGIC_BITS", "total"),
         ("grad[first + line[t]] += bits[t]", "grad[first + line[t]] += work[t]"),
+        ("b = bits[t]", "b = work[t]"),
         ("work[t] = (v if abs(v) < np.inf else 0.0) + MAGIC", "work[t] = v if abs(v) < np.inf else 0.0"),
         ("out[index[t], k] += bits[t] - MAGIC_BITS", "out[index[t], k] += work[t]"),
-        ("njit(cache=True, nogil=True)", "njit(nogil=True, fastmath={'reassoc'})"),
+        ('njit(cache=True, nogil=True, error_model="numpy")', "njit(nogil=True, error_model='numpy', fastmath={'reassoc'})"),
     ]
     for exact, inexact in changes:
         assert exact in source, f"the kernel has changed: {exact!r} is gone, so this comparison must be rewritten"

@@ -35,8 +35,11 @@ Kernel = Callable[..., Any]
 
 
 def jit(function: Kernel) -> Kernel:
-    """Compiled, cached on disk, without fast-math and without the interpreter's lock."""
-    compiled: Kernel = njit(cache=True, nogil=True)(function)
+    """Compiled, cached on disk, without fast-math and without the interpreter's lock.
+
+    Division by zero gives inf or NaN, as IEEE says, not an exception: a check at each division would keep loops scalar.
+    """
+    compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy")(function)
     return compiled
 
 
@@ -153,7 +156,16 @@ def scores_into(
                 w = coef[k, 1 + j]
                 for t in range(m):
                     z[k, t] = z[k, t] + w * np.float64(column[t])
-    for c in range(codes.shape[0]):
+    q = codes.shape[0]
+    for c in range(0, q - 3, 4):  # four terms to a loop save loads and stores; they are added in order all the same
+        line, also = codes[c, lo : lo + m], codes[c + 1, lo : lo + m]
+        third, last = codes[c + 2, lo : lo + m], codes[c + 3, lo : lo + m]
+        i, j, v, n = offsets[c], offsets[c + 1], offsets[c + 2], offsets[c + 3]
+        for k in range(K):
+            w = coef[k]
+            for t in range(m):
+                z[k, t] = (((z[k, t] + w[i + line[t]]) + w[j + also[t]]) + w[v + third[t]]) + w[n + last[t]]
+    for c in range(q - q % 4, q):
         line = codes[c, lo : lo + m]
         first = offsets[c]
         for k in range(K):
@@ -279,7 +291,18 @@ def add_gradient(
             total += bits[t]
         out[k, 0] += total
         grad = out[k]
-        for c in range(codes.shape[0]):
+        q = codes.shape[0]
+        for c in range(0, q - 3, 4):
+            line, also = codes[c, lo : lo + m], codes[c + 1, lo : lo + m]
+            third, last = codes[c + 2, lo : lo + m], codes[c + 3, lo : lo + m]
+            i, j, v, n = offsets[c], offsets[c + 1], offsets[c + 2], offsets[c + 3]
+            for t in range(m):
+                b = bits[t]
+                grad[i + line[t]] += b
+                grad[j + also[t]] += b
+                grad[v + third[t]] += b
+                grad[n + last[t]] += b
+        for c in range(q - q % 4, q):
             line = codes[c, lo : lo + m]
             first = offsets[c]
             for t in range(m):
