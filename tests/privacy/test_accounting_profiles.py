@@ -141,7 +141,7 @@ def test_replace_one_generic_bound_is_above_the_exact_gaussian_one() -> None:
     one, two = profiles.gaussian(0.5), profiles.gaussian(1.0)
     at = np.linspace(0, 2, 20)
     exact, bound = profiles.poisson_replace_gaussian(0.5, 1.0, 0.1).forward(at), profiles.poisson_replace_generic(one, two, 0.1)
-    assert np.all(bound.forward(at) >= exact)
+    assert np.all(bound.forward(at) >= exact * (1 - 1e-13))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])

@@ -26,6 +26,10 @@ Atoms = tuple[tuple[float, float], ...]
 
 ONLY_ZERO: Atoms = ((0.0, 1.0),)
 MOST_ATOMS = 256
+TINY_MU = 1e-6
+"""Below this a difference of two tails would lose its digits."""
+ROUNDED = 2.0**-51
+"""What a logarithm of a tail may be off by, relative to one more than its size."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,21 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     x = mu / 2 - epsilon / mu
     second = float(erfcx((mu - x) / math.sqrt(2)))
     bell = math.exp(-x * x / 2) / 2
+    if mu < TINY_MU:
+        return float(bell * _erfcx_fall(np.array(x), mu))
     if x > 0:
         return float(ndtr(x)) - bell * second
     return bell * (float(erfcx(-x / math.sqrt(2))) - second)
+
+
+def _erfcx_fall(x: Array, mu: float) -> Array:
+    """erfcx(-x/sqrt 2) - erfcx((mu-x)/sqrt 2) for a small mu, from above: the size of its slope is convex.
+
+    The slope is 2 z erfcx(z) - 2/sqrt(pi), so the chord of its ends is above it.
+    """
+    ends = [np.clip(z / math.sqrt(2), -26.0, 1e3) for z in (-x, mu - x)]
+    slopes = [2 / math.sqrt(math.pi) - 2 * z * erfcx(z) for z in ends]
+    return np.asarray(mu / math.sqrt(2) * (slopes[0] + slopes[1]) / 2 * (1 + 1e-9))
 
 
 def gaussian(mu: float) -> Profile:
@@ -61,8 +77,10 @@ def gaussian(mu: float) -> Profile:
 
     def curve(e: Array) -> Array:
         x = mu / 2 - e / mu
-        second = erfcx((mu - x) / math.sqrt(2))
         bell = np.exp(-x * x / 2) / 2
+        if mu < TINY_MU:
+            return np.asarray(bell * _erfcx_fall(x, mu))
+        second = erfcx((mu - x) / math.sqrt(2))
         low = bell * (erfcx(np.maximum(-x, 0.0) / math.sqrt(2)) - second)
         return np.asarray(np.where(x > 0, ndtr(x) - bell * second, low))
 
@@ -104,7 +122,8 @@ def _laplace_gaussian(s: float, mu: float) -> Curve:
         u, v = mu / 2 + (e + s) / mu, mu / 2 + (e - s) / mu
         part = -math.log(2) - (e + s) / 2 - mu * mu / 8 + _log_between(v - mu / 2, u - mu / 2)
         log_q = np.logaddexp(log_ndtr(-u), part)
-        return np.asarray(np.exp(log_p) * -np.expm1(np.minimum(e + log_q - log_p, 0.0)))
+        off = ROUNDED * (1 + np.minimum(np.abs(log_p), 800.0))
+        return np.asarray(np.exp(log_p) * -np.expm1(np.minimum(e + log_q - log_p, 0.0) - off))
 
     return curve
 
@@ -129,7 +148,7 @@ def joint(mu: float, s: float, atoms: Atoms = ONLY_ZERO) -> Profile:
         total = np.zeros_like(e)
         for loss, probability in atoms:
             total += probability * everywhere(e - loss)
-        return total
+        return np.where(e >= top, 0.0, total)
 
     return symmetric(curve, top)
 
@@ -181,8 +200,12 @@ def bounded_range(epsilon: float) -> Profile:
 def poisson_add_remove(base: Profile, q: float) -> Profile:
     """PRIVACY T2: the exact amplification, by a secret Poisson batch, of any symmetric pair under add-remove."""
 
+    top = base.top if math.isinf(base.top) else math.log1p(q * math.expm1(min(base.top, 700.0)))
+    top = top if base.top <= 700.0 else base.top
+
     def remove(e: Array) -> Array:
-        return np.asarray(q * base.forward(_amplified(e, q)))
+        at = _amplified(e, q)
+        return np.asarray(q * base.forward(np.where(e >= top, np.maximum(at, base.top), at)))
 
     def add(e: Array) -> Array:
         rest = q - (1 - q) * np.expm1(np.minimum(e, 700.0))
@@ -191,8 +214,7 @@ def poisson_add_remove(base: Profile, q: float) -> Profile:
         at = np.where(inside, np.maximum(e + math.log(q) - np.log(safe), 0.0), 0.0)
         return np.asarray(np.where(inside, safe * base.forward(at), 0.0))
 
-    top = base.top if math.isinf(base.top) else math.log1p(q * math.expm1(min(base.top, 700.0)))
-    return Profile(remove, add, top if base.top <= 700.0 else base.top)
+    return Profile(remove, add, top)
 
 
 def _amplified(e: Array, q: float) -> Array:
@@ -208,13 +230,16 @@ def poisson_replace_generic(alone: Profile, replaced: Profile, q: float) -> Prof
     By advanced joint convexity (PRIVACY T3's first step) and convexity; loose by 10 to 90 percent (PRIVACY 2).
     """
 
+    whole = max(alone.top, replaced.top)
+    top = math.log1p(q * math.expm1(whole)) if whole <= 700.0 else whole
+
     def curve(e: Array) -> Array:
         at = _amplified(e, q)
+        at = np.where(e >= top, np.maximum(at, whole), at)
         b = q / (1 - (1 - q) * np.exp(-e))
         return np.asarray(q * ((1 - b) * alone.forward(at) + b * replaced.forward(at)))
 
-    top = max(alone.top, replaced.top)
-    return symmetric(curve, math.log1p(q * math.expm1(top)) if top <= 700.0 else top)
+    return symmetric(curve, top)
 
 
 def poisson_replace_gaussian(c: float, d: float, q: float) -> Profile:
@@ -231,14 +256,15 @@ def poisson_replace_gaussian(c: float, d: float, q: float) -> Profile:
             first = log_k + e + np.log(-np.expm1(-e))
             first_at_0, second_at_0 = first - c * c / 2, e - d * d / 2
             t = np.minimum(-second_at_0 / d, -first_at_0 / c)
-            for _ in range(12):
+            for _ in range(40):
                 one, two = first_at_0 + c * t, second_at_0 + d * t
                 total = np.logaddexp(one, two)
                 slope = c * np.exp(one - total) + d * np.exp(two - total)
                 t = t - total / slope
             reach = log_ndtr(t)
             lost = np.logaddexp(first + log_ndtr(t - c), e + log_ndtr(t - d))
-            return np.asarray(q * np.exp(reach) * -np.expm1(np.minimum(lost - reach, 0.0)))
+            off = ROUNDED * (1 + np.minimum(np.abs(reach), 800.0))
+            return np.asarray(q * np.exp(reach) * -np.expm1(np.minimum(lost - reach, 0.0) - off))
 
     return symmetric(curve)
 

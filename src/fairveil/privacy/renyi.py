@@ -31,6 +31,7 @@ from .profiles import Array, Profile
 from .promise import Neighbours
 
 ORDERS: Array = 1.0 + np.geomspace(1e-4, 1e7, 441)
+ROUNDED = 2.0**-53
 FAR_TAIL = 1e-200
 """Profiles are followed to here; what is beyond is charged to delta, as `leak`."""
 
@@ -89,7 +90,8 @@ def profile_of(curve: RenyiCurve) -> Profile:
     points = np.concatenate(([0.0], np.geomspace(min(1e-7, top / 2), top, 1500)))
     values = np.concatenate(([1.0], np.exp(np.minimum(0.0, _log_deltas(curve.values, points[1:])))))
     near_0 = math.exp(min(0.0, float(_log_deltas(curve.values, points[:1])[0])))
-    values[0] = min(near_0, math.sqrt(float(curve.values[0]) / 2))
+    # Pinsker; what is too small for a float is not nothing.
+    values[0] = min(near_0, math.sqrt(max(float(curve.values[0]), 1e-290) / 2) * (1 + ROUNDED))
     # A profile falls, so what bounds it at one point bounds it beyond.
     return profiles.interpolated(points, np.minimum(1.0, np.minimum.accumulate(values) + curve.leak), top)
 
@@ -144,15 +146,35 @@ def joint_values(joint: Joint, orders: Array = ORDERS) -> Array:
     if joint.s:
         out = out + _laplace(joint.s, orders)
     if joint.atoms != profiles.ONLY_ZERO:
-        exponents = np.array([(orders - 1) * loss + math.log(mass) for loss, mass in joint.atoms if mass > 0])
-        out = out + np.maximum(0.0, np.logaddexp.reduce(exponents, axis=0)) / (orders - 1)
+        loss, mass = (np.array(column) for column in zip(*joint.atoms, strict=True))
+        most = float(loss.max())
+        off = (len(loss) + 16) * ROUNDED * most
+        exact = _log_moments(loss, mass, orders - 1) / (orders - 1) + off
+        out = out + np.clip(exact, 0.0, np.minimum(most, orders * (most * most) / 2))
     return np.asarray(out)
+
+
+def _log_moments(loss: Array, mass: Array, steps: Array, off: Array | None = None) -> Array:
+    """log sum of mass e^{step loss}, at each step; mass that is missing counts as loss 0, so that small ones keep their digits.
+
+    `off`: how far each mass may be too low, times its size.
+    """
+    log_mass, at = np.log(mass[mass > 0]), loss[mass > 0]
+    out = np.empty(len(steps))
+    for index, step in enumerate(steps):
+        if step * float(np.max(loss)) < 600.0:
+            excess = np.expm1(step * loss)
+            moment = float(mass @ excess) + (0.0 if off is None else float(off @ np.abs(excess)))
+            out[index] = math.log1p(max(0.0, moment))
+        else:
+            out[index] = float(np.logaddexp.reduce(step * at + log_mass))
+    return out
 
 
 def _laplace(s: float, orders: Array = ORDERS) -> Array:
     """log(a/(2a-1) e^{(a-1)s} + (a-1)/(2a-1) e^{-as})/(a-1) (Mironov 2017, Prop. 6), at most s."""
     rest = np.expm1(-(2 * orders - 1) * s) * (orders - 1) / (2 * orders - 1)
-    exact = s + np.log1p(rest) / (orders - 1)
+    exact = s + np.log1p(rest) / (orders - 1) + 8 * ROUNDED * s
     return np.asarray(np.clip(exact, 0.0, np.minimum(s, orders * s * s / 2)))
 
 
@@ -166,11 +188,15 @@ def _whole_orders(joint: Joint, q: float) -> Array:
     uses = np.arange(whole[-1] + 1)
     known = np.zeros_like(uses)
     known[2:] = (uses[2:] - 1) * joint_values(joint, uses[2:])
+    # e^{(k-1) D_k} is 1 for k = 0 and 1, so the excess over 1 is a sum of positive terms from k = 2 on, and loses no digits.
+    with np.errstate(divide="ignore"):
+        excess = np.where(known < 30.0, np.log(np.expm1(np.minimum(known, 30.0))), known)
     heights = [0.0]
     for a in whole:
         k = uses[: int(a) + 1]
         choose = gammaln(a + 1) - gammaln(k + 1) - gammaln(a - k + 1)
-        heights.append(float(np.logaddexp.reduce(choose + xlog1py(a - k, -q) + k * math.log(q) + known[: len(k)])))
+        terms = choose + xlog1py(a - k, -q) + k * math.log(q) + excess[: len(k)]
+        heights.append(float(np.logaddexp(0.0, np.logaddexp.reduce(terms) + 1e-11)))
     out = np.interp(ORDERS - 1, np.concatenate(([0.0], whole - 1)), heights) / (ORDERS - 1)
     return np.asarray(np.where(whole[-1] >= ORDERS, out, np.inf))
 
@@ -178,8 +204,13 @@ def _whole_orders(joint: Joint, q: float) -> Array:
 def _response(epsilon: float) -> Array:
     """Randomised response, the worst of the epsilon-private (Kairouz, Oh and Viswanath 2015), at most a epsilon^2 / 2."""
     steps = ORDERS - 1
-    exact = np.logaddexp(steps * epsilon, -epsilon - steps * epsilon) - math.log1p(math.exp(-epsilon))
-    return np.asarray(np.clip(exact / steps, 0.0, np.minimum(epsilon, ORDERS * epsilon**2 / 2)))
+    x = steps * epsilon
+    near = np.minimum(x, 1.0)
+    # p (e^x - 1) + (1 - p)(e^-x - 1) with 2p - 1 = tanh(epsilon / 2), as a sum of positive terms.
+    small = np.log1p(2 * np.sinh(near / 2) ** 2 + math.tanh(epsilon / 2) * np.sinh(near))
+    large = np.logaddexp(x, -epsilon - x) - math.log1p(math.exp(-epsilon))
+    exact = np.where(x < 1.0, small, large) / steps * (1 + 16 * ROUNDED)
+    return np.asarray(np.clip(exact, 0.0, np.minimum(epsilon, ORDERS * (epsilon * epsilon) / 2)))
 
 
 def bounded_range(epsilon: float) -> Array:
@@ -192,12 +223,17 @@ def bounded_range(epsilon: float) -> Array:
     steps = ORDERS - 1
     whole = -math.expm1(-epsilon)
     r = np.exp(-steps * epsilon)
-    constant = (1 - math.exp(-epsilon) * r) / whole
-    below = np.log(steps * constant * whole) - np.log(-ORDERS * np.expm1(-steps * epsilon))
+    below = np.log(-steps * np.expm1(-ORDERS * epsilon)) - np.log(-ORDERS * np.expm1(-steps * epsilon))
     below = np.clip(below, -epsilon, 0.0)
     p = np.clip(-np.expm1(below) / whole, 0.0, 1.0)
-    moment = steps * (epsilon + below) + np.log(p + (1 - p) * r)
-    return np.asarray(np.clip(moment / steps, 0.0, np.minimum(epsilon, ORDERS * epsilon**2 / 8)))
+    up, down = np.minimum(steps * (epsilon + below), 30.0), steps * below
+    small = np.log1p(np.maximum(0.0, p * np.expm1(up) + (1 - p) * np.expm1(down)))
+    large = steps * (epsilon + below) + np.log(p + (1 - p) * r)
+    moment = np.where(steps * epsilon < 30.0, small, large)
+    # Two terms of size epsilon cancel to order a epsilon^2 / 8: rounded up by what that may lose.
+    return np.asarray(
+        np.clip(moment / steps + 16 * ROUNDED * epsilon, 0.0, np.minimum(epsilon, ORDERS * (epsilon * epsilon) / 8))
+    )
 
 
 def _mixed(values: Array, q: float) -> Array:
@@ -243,8 +279,9 @@ def _batch(event: PoissonSampled, neighbours: Neighbours) -> RenyiCurve:
         above, below, never = losses.connect_the_dots(points, one, other)
         place = np.concatenate((points[: len(above)], -points[1 : len(below) + 1]))
         mass = np.concatenate((above, below))
-        log_mass, place = np.log(mass[mass > 0]), place[mass > 0]
-        moments = np.array([np.logaddexp.reduce(step * place + log_mass) for step in ORDERS - 1])
+        # A cell's mass is a difference of two slopes, each about the mass beyond it.
+        beyond = np.concatenate([np.cumsum(side[::-1])[::-1] for side in (above, below)])
+        moments = _log_moments(place, mass, ORDERS - 1, 8 * ROUNDED * beyond)
         out, leak = np.maximum(out, moments / (ORDERS - 1)), max(leak, never)
     if batch.replaced is None and batch.rate < 1:
         full = np.minimum(full, _whole_orders(batch.alone, batch.rate))
