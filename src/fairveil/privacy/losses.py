@@ -83,7 +83,7 @@ def _at(curve: Curve, e: float) -> float:
 
 def on_grid(profile: Profile, step: float, tail: float) -> tuple[Losses, Losses]:
     """Both directions of a profile on multiples of `step`."""
-    sizes = [max(1, math.ceil(reach(curve, tail, profile.top) / step - 1e-9)) for curve in (profile.forward, profile.backward)]
+    sizes = [_cells(reach(curve, tail, profile.top), step) for curve in (profile.forward, profile.backward)]
     points: Array = np.asarray(step * np.arange(max(sizes) + 1), dtype=np.float64)
     forward, backward = profile.forward(points[: sizes[0] + 1]), profile.backward(points[: sizes[1] + 1])
     out = []
@@ -93,9 +93,22 @@ def on_grid(profile: Profile, step: float, tail: float) -> tuple[Losses, Losses]
     return out[0], out[1]
 
 
+def _cells(end: float, step: float) -> int:
+    """How many steps reach `end` for certain: a bounded loss that stays short of its bound would count as infinite."""
+    cells = max(1, math.ceil(end / step))
+    return cells if cells * step >= end else cells + 1
+
+
+def costs_anything(profile: Profile) -> bool:
+    """Whether the profile is above 0 anywhere: it falls, so whether it is at 0."""
+    return _at(profile.forward, 0.0) > 0 or _at(profile.backward, 0.0) > 0
+
+
 def _trimmed(step: float, low: int, mass: Array, never: float) -> Losses:
     """Without the empty cells at the ends; cells too light for arithmetic count as infinite losses."""
     heavy = np.flatnonzero(mass > NEGLIGIBLE)
+    if not len(heavy) or not np.all(np.isfinite(mass)):  # losses too large for arithmetic
+        return Losses(step, 0, np.array([NEGLIGIBLE]), 1.0)
     first, last = int(heavy[0]), int(heavy[-1]) + 1
     return Losses(step, low + first, mass[first:last], never + float(mass[:first].sum()) + float(mass[last:].sum()))
 
@@ -257,6 +270,8 @@ def _compose(parts: Parts, sketch: _Sketch, tilt: float, scale: float) -> _Tilte
 
 def epsilon_of(parts: Parts, delta: float) -> float:
     """The least epsilon at delta > 0, from above; inf when delta does not cover the infinite losses."""
+    if not parts.parts:
+        return 0.0
     sketch = _Sketch.of(parts)
     scale = sketch.deviation()
     tilt = _tilt_for_delta(sketch, delta, scale, _steepest(scale, parts.step))
@@ -282,6 +297,8 @@ def epsilon_of(parts: Parts, delta: float) -> float:
 
 def delta_of(parts: Parts, epsilon: float) -> float:
     """The least delta at epsilon >= 0, from above."""
+    if not parts.parts:
+        return 0.0
     sketch = _Sketch.of(parts)
     scale = sketch.deviation()
     total = _compose(parts, sketch, _tilt_for_epsilon(sketch, epsilon, scale, _steepest(scale, parts.step)), scale)
