@@ -146,7 +146,7 @@ def _with_sampler_error(route: Route, target: float) -> float:
     guess = 0.0
     for _ in range(60):
         ahead = guess * (1 + 1e-7) + 1e-12
-        room = target - (1 + math.exp(min(ahead, 700.0))) * error
+        room = target - routes.sampler_charge(ahead, error)
         if room <= 0:
             return math.inf
         found = route.epsilon(room)
@@ -160,7 +160,14 @@ def _with_sampler_error(route: Route, target: float) -> float:
 def _delta(event: Event, at: float, neighbours: Neighbours) -> float:
     total = leaves.inventory(event, neighbours)
     if math.isinf(at):
-        return 0.0 if total.private else 1.0
+        if not total.private:
+            return 1.0
+        # A sampler's error leaves no bound at epsilon inf itself; delta never rises, so that of a finite epsilon holds.
+        return (
+            _delta(event, 700.0, neighbours)
+            if routes.whole_error(total, neighbours)
+            else routes.certain_loss(total, neighbours)
+        )
     best = 1.0
     for route in _worthwhile(total, neighbours, 1.0):
         best = min(best, _delta_with_sampler_error(route, at))
@@ -174,7 +181,7 @@ def _delta_with_sampler_error(route: Route, at: float) -> float:
     error = route.total_variation
 
     def charged(e: float) -> float:
-        return min(1.0, route.delta(e) + (1 + math.exp(min(e, 700.0))) * error)
+        return min(1.0, route.delta(e) + routes.sampler_charge(e, error))
 
     if error == 0:
         return route.delta(at)

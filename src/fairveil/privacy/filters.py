@@ -177,19 +177,19 @@ class Filter:
         total = leaves.inventory(leaves.as_event(events), self.promise.neighbours)
         if not total.private:
             return math.inf, 0.0
-        sampler = 1 + math.exp(min(self.promise.epsilon, 700.0))
         if self.kind == "gaussian":
-            return self._gaussian(total), sampler * total.total_variation
+            return self._gaussian(total), routes.sampler_charge(self.promise.epsilon, total.total_variation)
         if self.kind == "pure":
             epsilon, delta = routes.addition(total, self.promise.neighbours)
-            return epsilon, delta + sampler * total.total_variation
+            error = routes.whole_error(total, self.promise.neighbours)
+            return epsilon, delta + routes.sampler_charge(self.promise.epsilon, error)
         curve = renyi.total(total, self.promise.neighbours)
         if self.kind == "renyi":
             cost = float(curve.values[int(np.argmin(np.abs(renyi.ORDERS - (self.order or 0.0))))])
         else:
             # The budget was read off at orders of the grid, so the least rho that covers the curve there is enough.
             cost = float(np.max(curve.values / renyi.ORDERS))
-        return cost, curve.leak + sampler * curve.total_variation
+        return cost, curve.leak + routes.sampler_charge(self.promise.epsilon, curve.total_variation)
 
     def _gaussian(self, total: Inventory) -> float:
         if total.others:

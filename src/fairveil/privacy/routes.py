@@ -72,10 +72,45 @@ def valid(total: Inventory, neighbours: Neighbours) -> list[Route]:
                 ADDITION,
                 lambda delta: pure if delta >= leak else math.inf,
                 lambda epsilon: leak if epsilon >= pure else 1.0,
-                error,
+                whole_error(total, neighbours),
             )
         )
     return out
+
+
+def whole_error(total: Inventory, neighbours: Neighbours) -> float:
+    """The samplers' total variation, with that of samplers inside visible batches and private selections (PRIVACY T7)."""
+    errors = [total.total_variation]
+    for event, count in total.others:
+        if isinstance(event, VisiblySampled | PrivateSelection):
+            runs = event.mean if isinstance(event, PrivateSelection) else 1.0
+            errors.append(count * runs * whole_error(leaves.inventory(event.event, neighbours), neighbours))
+    return min(1.0, math.fsum(errors))
+
+
+def certain_loss(total: Inventory, neighbours: Neighbours) -> float:
+    """The probability of an infinite loss: delta as epsilon grows without end."""
+    lost = [0.0]
+    for event, count in total.others:
+        if isinstance(event, Approximate):
+            lost.append(count * event.delta)
+        elif isinstance(event, VisiblySampled | PrivateSelection):
+            runs = event.mean if isinstance(event, PrivateSelection) else event.rate
+            lost.append(count * runs * certain_loss(leaves.inventory(event.event, neighbours), neighbours))
+    return min(1.0, math.fsum(lost))
+
+
+def sampler_charge(epsilon: float, error: float) -> float:
+    """(1 + e^epsilon) x error, at most 1: what a total variation adds to delta (PRIVACY T7).
+
+    >>> sampler_charge(0.0, 1e-9), sampler_charge(2000.0, 1e-306), sampler_charge(2000.0, 0.0)
+    (2e-09, 1.0, 0.0)
+    """
+    if error == 0:
+        return 0.0
+    if epsilon < 700:
+        return min(1.0, (1 + math.exp(epsilon)) * error)
+    return min(1.0, error + math.exp(min(0.0, epsilon + math.log(error))))
 
 
 def moments(total: Inventory, neighbours: Neighbours) -> Route:
@@ -216,6 +251,9 @@ def _composition(total: Inventory, neighbours: Neighbours, tail: float) -> tuple
         uses.append((profiles.gaussian(math.sqrt(total.gaussian)), 1, None))
     if unknown.values[0] > 0 or unknown.leak > 0:
         uses.append((renyi.profile_of(unknown), 1, None))
+    uses = [use for use in uses if losses.costs_anything(use[0])]
+    if not uses:
+        return losses.Parts(1.0, ()), losses.Parts(1.0, ())
     times = sum(count for _, count, _ in uses)
     tail = tail / 10.0 ** math.ceil(math.log10(times))
     step = _step([(profile, count) for profile, count, _ in uses], tail)
@@ -236,12 +274,19 @@ def _step(uses: list[tuple[Profile, int]], tail: float) -> float:
     times = sum(count for _, count in uses)
     variance = math.fsum(count * losses.spread(profile, tail) for profile, count in uses)
     step = min(FINE * math.sqrt(variance / times), TOTAL_FINE * math.sqrt(variance))
-    step = float(2.0 ** (math.floor(4 * math.log2(step)) / 4))
+    if step > 0:
+        step = float(2.0 ** (math.floor(4 * math.log2(step)) / 4))
     reached = [losses.reach(side, tail, profile.top) for profile, _ in uses for side in (profile.forward, profile.backward)]
     step = max(step, math.fsum(reached) / losses.MOST_CELLS, max(reached) * 1e-6)
     bounded = [profile.top for profile, _ in uses if profile.top <= max(reached)]
     least = min(bounded, default=0.0)
-    return least / math.ceil(least / step) if least > step else step
+    if least <= step:
+        return step
+    cells = math.ceil(least / step)
+    step = least / cells
+    while step * cells < least:
+        step = math.nextafter(step, math.inf)
+    return step
 
 
 @lru_cache(maxsize=8)
@@ -270,6 +315,8 @@ def _profile(event: Event, neighbours: Neighbours) -> Profile:
 def _inner_profile(event: Event, neighbours: Neighbours) -> Profile:
     """Of what is asked of a visible batch: exact for Gaussians or one mechanism, else what its moments imply."""
     inside = leaves.inventory(event, neighbours)
+    if not inside.others and inside.gaussian == 0:
+        return profiles.joint(0.0, 0.0)
     if not inside.others:
         return profiles.gaussian(math.sqrt(inside.gaussian))
     if inside.gaussian == 0 and len(inside.others) == 1 and inside.others[0][1] == 1 and not _by_moments(inside.others[0][0]):
