@@ -24,6 +24,7 @@ FORMAT_VERSION = 1
 SMALLEST, LARGEST = 1e-100, 1e100  # of multipliers: their squares and sums stay finite
 MOST_TIMES = 1 << 60
 MOST_PARTS = 1 << 16  # of one joint release
+MOST_SENSITIVITY = 1 << 20  # of integers: their privacy loss is priced value by value
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,15 @@ class DiscreteLaplace(Event):
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise_multiplier", _multiplier(self.noise_multiplier))
         object.__setattr__(self, "sensitivity", _checks.whole(at_least=1, sensitivity=self.sensitivity))
+        if self.sensitivity > MOST_SENSITIVITY:
+            raise InputError(
+                complaint(
+                    expected=f"a sensitivity of at most {MOST_SENSITIVITY}",
+                    of="DiscreteLaplace.sensitivity",
+                    got=self.sensitivity,
+                    remedy="Round to coarser integers, or describe it as Pure(1 / noise_multiplier), which it is.",
+                )
+            )
 
 
 @dataclass(frozen=True)
@@ -271,7 +281,11 @@ class PoissonSampled(Event):
 
 @dataclass(frozen=True)
 class VisiblySampled(Event):
-    """An event on a Poisson batch whose membership the observer may see (PRIVACY T4). Multipliers are over sensitivities."""
+    """An event on a Poisson batch whose membership the observer may see (PRIVACY T4). Multipliers are over sensitivities.
+
+    Replace-one only, where who is present is public and a batch is drawn whatever their values: under add-remove the batch
+    itself would give a new member away, and pricing refuses it.
+    """
 
     kind: ClassVar[str] = "visibly-sampled"
     rate: float

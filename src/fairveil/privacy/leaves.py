@@ -75,7 +75,20 @@ def as_event(events: Event | Iterable[Event]) -> Event:
 
 @lru_cache(maxsize=256)
 def inventory(event: Event, neighbours: Neighbours) -> Inventory:
-    """What was done, sorted and counted."""
+    """What was done, sorted and counted.
+
+    Refuses a visible batch under add-remove: who sees a new member learns of it whatever is asked, so its price would have to
+    count the batch itself (PRIVACY T4 is for batches whose membership says nothing of what is protected).
+    """
+    if neighbours == "add-remove" and _shows_presence(event):
+        raise InputError(
+            complaint(
+                expected="no visible batch where presence is protected",
+                of="events under add-remove",
+                got="VisiblySampled",
+                remedy="Keep the batch secret: PoissonSampled. A visible one is for replace-one, where presence is public.",
+            )
+        )
     counts: Counter[Event] = Counter()
     _count(event, 1, counts)
     squares: list[float] = []
@@ -110,6 +123,16 @@ def _count(event: Event, times: int, into: Counter[Event]) -> None:
         _count(event.event, times, into)
     elif not isinstance(event, NoOp) and not _is_free(event):
         into[event] += times
+
+
+def _shows_presence(event: Event) -> bool:
+    if isinstance(event, VisiblySampled):
+        return event.rate < 1 or _shows_presence(event.event)
+    if isinstance(event, Composed):
+        return any(_shows_presence(inner) for inner in event.events)
+    if isinstance(event, Repeated):
+        return event.count > 0 and _shows_presence(event.event)
+    return isinstance(event, PrivateSelection) and _shows_presence(event.event)
 
 
 def _is_free(event: Event) -> bool:
