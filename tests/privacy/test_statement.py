@@ -15,18 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairveil.errors import BudgetError, FairveilError, InputError, StatementError
-from fairveil.privacy import Promise, price
+from fairveil.privacy import Promise, price, statement_checks
 from fairveil.privacy.events import (
     Composed,
     DiscreteLaplace,
     Event,
     Exponential,
     Gaussian,
+    Laplace,
     NonPrivate,
     NoOp,
     PoissonSampled,
     Pure,
     Repeated,
+    SamplerError,
+    VisiblySampled,
 )
 from fairveil.privacy.filters import KINDS as FILTERS
 from fairveil.privacy.filters import Filter
@@ -122,6 +125,38 @@ def test_g2_a_run_broken_off_is_charged_whole() -> None:
     assert begun.events != whole.events
     assert not begun.check()
     assert "charged whole" in begun.summary()
+
+
+def test_g2_a_log_that_nothing_bounds_is_not_private() -> None:
+    nothing_promised = PrivacyStatement.of(Promise(math.inf, 1e-6), [Gaussian(12.0)] * 4)
+    assert nothing_promised.epsilon == math.inf
+    assert nothing_promised.stamps == ("not-private",)
+    assert not nothing_promised.check()
+    assert grave(edited(nothing_promised, ("epsilon", 0.7), ("stamps", [])))
+    assert PrivacyStatement.of(Promise(math.inf, 1e-6), [NoOp()]).epsilon == 0
+
+
+def test_g2_a_filter_of_another_promise_bounds_nothing_here() -> None:
+    for other in (Promise(10.0, 1e-2), Promise(1.0, 1e-6, neighbours="replace-one")):
+        with pytest.raises(InputError, match=r"^cap: expected a filter for epsilon=1"):
+            PrivacyStatement.of(PROMISE, [Gaussian(12.0)], cap=Filter.create(other))
+
+
+def test_g2_a_sampler_error_inside_is_charged() -> None:
+    event = VisiblySampled(0.5, Composed((Laplace(2.0), SamplerError(0.4))))
+    statement = PrivacyStatement.of(Promise(1.0, 1e-6, neighbours="replace-one"), [event], plan=[event])
+    assert statement.epsilon == math.inf
+    assert grave(statement)
+
+
+@pytest.mark.parametrize("error", [IndexError("no such index"), TypeError("not a number")])
+def test_g3_whatever_breaks_the_pricing_is_a_finding(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise error
+
+    statement = full()
+    monkeypatch.setattr(statement_checks, "reprice", broken)
+    assert any("cannot be priced" in sentence for sentence in grave(statement))
 
 
 def test_equal_events_are_folded_and_free_ones_dropped() -> None:

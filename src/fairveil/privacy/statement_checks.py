@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from ..errors import FairveilError
+from ..errors import FairveilError, InputError, complaint
 from .events import Composed, Event, NoOp, Repeated
 from .statement import READ_FROM_DATA, Cap, Noise, PublicFact, Stamp, StatedBound, UserCode
 
@@ -38,14 +38,20 @@ class Finding:
 
 
 def reprice(events: tuple[Event, ...], plan: tuple[Event, ...] | None, cap: Cap | None, promise: Promise) -> Price:
-    """What is charged: the whole plan; else what the cap allows, provided that it admits the log (PRIVACY T10)."""
+    """What is charged: the whole plan; else what the cap allows, provided that it admits the log (PRIVACY T10).
+
+    A log that neither a plan nor a filter bounds costs inf: its tight total is no bound on what was chosen as it went.
+    """
     from .accounting import Price, price
     from .filters import Filter
+    from .routes import NO_ROUTE
 
     if plan is None and cap is not None:
         fresh = Filter.create(promise, cap.kind, order=cap.order, reserve=cap.reserve)
         fresh.add(events)
         return Price(promise.epsilon, promise.delta, promise.neighbours, f"{cap.kind} filter")
+    if plan is None and events:
+        return Price(math.inf, promise.delta, promise.neighbours, NO_ROUTE)
     return price(events if plan is None else plan, promise.delta, promise.neighbours)
 
 
@@ -53,6 +59,15 @@ def cap_of(events: tuple[Event, ...], plan: tuple[Event, ...] | None, promise: P
     """The terms of the filter, or of the one that takes every event; none where there is a plan, or nothing to cap."""
     from .filters import Filter
 
+    if given is not None and given.promise != promise:
+        raise InputError(
+            complaint(
+                expected=f"a filter for {promise}",
+                of="cap",
+                got=str(given.promise),
+                remedy="Make the filter of the statement's own promise: Filter.create(promise).",
+            )
+        )
     if plan is not None or not events or not promise.is_private:
         return None
     chosen = given or Filter.create(promise, "renyi" if promise.delta > 0 else "pure")
@@ -121,7 +136,16 @@ def _cost(statement: PrivacyStatement) -> Iterator[Finding]:
             # An overflow on the way to an infinite epsilon is no news here.
             warnings.simplefilter("ignore", RuntimeWarning)
             price = reprice(statement.events, statement.plan, statement.cap, promise)
-    except (FairveilError, ArithmeticError, MemoryError, RecursionError, ValueError, NotImplementedError) as error:
+    except (
+        FairveilError,
+        ArithmeticError,
+        LookupError,
+        MemoryError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        NotImplementedError,
+    ) as error:
         yield Finding(True, f"the events cannot be priced: {error}")
         return
     if price.epsilon > stated * (1 + SLACK):
