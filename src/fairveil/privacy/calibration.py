@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from .. import _checks
-from ..errors import BudgetError, InputError, complaint
+from ..errors import BudgetError, FairveilError, InputError, complaint
 from . import accounting, calibration_cache, leaves, routes
 from .events import (
     Composed,
@@ -73,8 +73,11 @@ def calibrate(promise: Promise, plan: Plan, *, start: float = 1.0, precision: fl
     slow = cache and bool(leaves.inventory(_planned(plan, start), promise.neighbours).others)
     key = calibration_cache.key(promise, [_planned(plan, start * k) for k in (1.0, 2.0, 3.7)], precision) if slow else ""
     known = calibration_cache.recall(key) if slow else None
-    if known is not None:
-        found = _at(promise, plan, known)
+    if known is not None and SMALLEST_SCALE / 2 <= known <= 1e3 * LARGEST_SCALE:
+        try:
+            found = _at(promise, plan, known)
+        except (FairveilError, ArithmeticError, LookupError, ValueError):
+            found = Calibrated(known, NonPrivate(), math.inf, routes.NO_ROUTE)
         if (1 - precision) * promise.epsilon <= found.epsilon <= promise.epsilon:
             return found
     found = _search(promise, plan, start, precision)
@@ -127,10 +130,13 @@ def full_batch(promise: Promise, rounds: int, extra_events: Iterable[Event] = ()
     left = routes.gaussian_mu(promise.epsilon, promise.delta) ** 2 - beside.gaussian
     if left <= 0:
         raise _beyond(promise, accounting.epsilon(extra, promise.delta, promise.neighbours))
-    z = math.sqrt(rounds / left)
-    while _at(promise, lambda scale: compose((Repeated(Gaussian(scale), rounds), extra)), z).epsilon > promise.epsilon:
-        z *= 1 + 1e-12
-    return z
+    z, growth = math.sqrt(rounds / left), 1e-12
+    # Where the extras use up nearly all, `left` has few digits: ever larger steps, so that the search ends.
+    for _ in range(60):
+        if _at(promise, lambda scale: compose((Repeated(Gaussian(scale), rounds), extra)), z).epsilon <= promise.epsilon:
+            return z
+        z, growth = z * (1 + growth), 2 * growth
+    raise _beyond(promise, accounting.epsilon(extra, promise.delta, promise.neighbours))
 
 
 def most_rounds(promise: Promise, one_round: Event, extra_events: Iterable[Event] = ()) -> int:

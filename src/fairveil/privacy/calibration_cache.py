@@ -17,7 +17,7 @@ from pathlib import Path
 from .events import Event, to_json_dict
 from .promise import Promise
 
-ACCOUNTANT = 1
+ACCOUNTANT = 2
 """Raised when the accountant's prices change, which forgets what older ones found."""
 
 
@@ -49,7 +49,7 @@ def recall(name: str) -> float | None:
         return None
     try:
         kept = json.loads((where / f"{name}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     scale = kept.get("scale") if isinstance(kept, dict) else None
     good = isinstance(scale, float) and math.isfinite(scale) and scale > 0
