@@ -114,7 +114,7 @@ class Curator:
         )
 
     def buy_rows(self, multiplier: float) -> int:
-        """One noisy count of the rows, at least 1, kept as `public_rows`."""
+        """One noisy count of the rows (of their weights, where they have weights), at least 1, kept as `public_rows`."""
         ((count,),) = self.answer([(RowCount(), multiplier)], purpose="number of rows")
         self._public_rows = max(1, round(float(count)))
         return self._public_rows
