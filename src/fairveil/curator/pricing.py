@@ -246,12 +246,6 @@ def noise_scale(ask: Ask, scale: Scale, promise: Promise, batch: Batch, shape: t
     """The standard deviation (or Laplace scale) of the noise of one model's answer, in grid units."""
     vector = ask.by_cell
     if vector is not None:
-        if len(vector) != shape[0]:
-            raise InputError(
-                complaint(
-                    expected=f"{shape[0]} multipliers, one a cell", of="multiplier", got=len(vector), remedy="Count the cells."
-                )
-            )
         grid = np.broadcast_to(vector.reshape(-1, *(1,) * (len(shape) - 1)), shape)
         return np.asarray(grid * (scale.bound.norm / scale.unit))
     if ask.noise == "discrete-laplace":

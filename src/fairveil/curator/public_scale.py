@@ -38,7 +38,7 @@ def of(question: Question, rows: Rows, order: int = 2, *, exact: bool = False) -
     """For each model: its grid, the largest contribution of one row, and how far other sensitive values alone move the total.
 
     `exact`: no noise will be added, so the grid is as fine as the integers allow. Predictions are the kernels' own; what is
-    computed from them here may be off by rounding, for which `_rounding` is added to every size and move.
+    computed from them here may be off by rounding, for which `ROUNDING` is added to every size and move.
     """
     norms, spreads = np.zeros(question.models), np.zeros(question.models)
     for block in rows.blocks():

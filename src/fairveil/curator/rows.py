@@ -35,12 +35,14 @@ class Rows:
         self._offsets = _offsets(self.layout)
         self._kept: list[Block] | None = [] if in_memory else None
         self._starts = [0]
+        self.largest_weight = 0.0  # for promises of no privacy, where no cap is needed
         weighted: set[bool] = set()
         labelled: set[bool] = set()
         for number, raw in enumerate(source.blocks()):
             block = prepare(raw, self.layout, number, self.max_sample_weight)
             self._starts.append(self._starts[-1] + block.rows)
             weighted.add(raw.weights is not None)
+            self.largest_weight = max(self.largest_weight, float(block.weights.max(initial=0.0)))
             labelled.add(raw.labels is not None)
             if self._kept is not None:
                 self._kept.append(block)
@@ -81,9 +83,7 @@ class Rows:
         Classes and groups that are not given are read from the data, and `read_from_data` says so.
         """
         table = Table(X, y, sensitive, codes, code_sizes, classes, groups, sensitive_names, regression, sample_weight)
-        rows = cls(table, max_sample_weight=max_sample_weight)
-        rows._source = table
-        return rows
+        return cls(table, max_sample_weight=max_sample_weight)
 
     @property
     def read_from_data(self) -> tuple[str, ...]:
@@ -115,11 +115,6 @@ class Rows:
                 )
             ) from None
         return Cells(columns, mode, names)  # type: ignore[arg-type]  # Cells checks the mode
-
-    @property
-    def largest_weight(self) -> float:
-        """The largest sample weight there is: for promises of no privacy, where no cap is needed."""
-        return max((float(block.weights.max(initial=0.0)) for block in self.blocks()), default=0.0)
 
     @property
     def has_schema(self) -> bool:
