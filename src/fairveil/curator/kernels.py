@@ -193,6 +193,13 @@ def residuals_into(loss: int, weight: float, p: Any, z: Any, labels: Any, lo: in
 
 
 @jit
+def cell_of(cells: Any, line: int, labels: Any, n_labels: int, i: int) -> Any:
+    """Which (cell, label) of a flattened table row i falls in; the cell alone when n_labels is 1."""
+    index = np.int64(cells[line, i])
+    return index * n_labels + np.int64(labels[i]) if n_labels > 1 else index
+
+
+@jit
 def cell_index_into(cells: Any, line: int, labels: Any, n_labels: int, lo: int, m: int, index: Any) -> None:
     """Which (cell, label) of a flattened table a row falls in; the cell alone when n_labels is 1."""
     for t in range(m):

@@ -15,6 +15,7 @@ from .kernels import (
     TILE,
     ZERO_ONE_LOSS,
     cell_index_into,
+    cell_of,
     jit,
     log_into,
     scores_into,
@@ -99,9 +100,7 @@ def feature_sums(
         project(value, n, clip)
         weight = (weights[i] if weights.shape[0] > 0 else 1.0) * scale
         for line in range(cells.shape[0]):
-            index = np.int64(cells[line, i])
-            if n_labels > 1:
-                index = index * n_labels + np.int64(labels[i])
+            index = cell_of(cells, line, labels, n_labels, i)
             for a in range(n):
                 out[index, where[a]] += np.int64(np.rint(value[a] * weight))
 

@@ -18,6 +18,7 @@ from .kernels import (
     NO_LOSS,
     SQUARED_LOSS,
     ZERO_ONE_LOSS,
+    cell_of,
     exp_into,
     jit,
     log_into,
@@ -238,18 +239,14 @@ def descend_panel(
                 row_residuals(loss, loss_weight, labels[i], p_i, z_i, u)
                 if wants_costs:
                     for line in range(cells.shape[0]):
-                        index = np.int64(cells[line, i])
-                        if cost_labels > 1:
-                            index = index * cost_labels + np.int64(labels[i])
+                        index = cell_of(cells, line, labels, cost_labels, i)
                         k = costs[index]
                         for m in range(M):
                             u[m] = u[m] + smooth_i[m] * (1.0 - smooth_i[m]) * sharpness * k[m]
                 row_clip(u, s2[t], clip, weight, scale)
             if wants_histogram:
                 for line in range(cells.shape[0]):
-                    index = np.int64(cells[line, i])
-                    if hist_labels > 1:
-                        index = index * hist_labels + np.int64(labels[i])
+                    index = cell_of(cells, line, labels, hist_labels, i)
                     row_histogram(kind, z_i, smooth_i, weight, hist_scale, work, histogram_sums[index])
         if wants_gradient:
             add_gradients(numbers, indptr, indices, codes, offsets, residuals, lo, rows, gradient_sums)
