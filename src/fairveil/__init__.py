@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ._lazy import lazily
 
 if TYPE_CHECKING:
+    from . import audit as audit
     from . import curator as curator
     from . import data as data
     from . import facts as facts
@@ -41,6 +42,7 @@ PLACES = {
     "demographic_parity_gap": ".fairness",
     "equalized_odds_gap": ".fairness",
     "group_table": ".fairness",
+    "audit": ".audit",
     "curator": ".curator",
     "data": ".data",
     "facts": ".facts",
@@ -63,6 +65,7 @@ __all__ = [
     "PrivacyStatement",
     "Promise",
     "RateConstraint",
+    "audit",
     "curator",
     "data",
     "demographic_parity_gap",

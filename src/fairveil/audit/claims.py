@@ -1,0 +1,112 @@
+"""What an audit is held against: each claim says how well any test may tell two neighbouring data sets apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from scipy import special
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..privacy import accounting
+from ..privacy.events import Composed, Event, compose
+from ..privacy.promise import NEIGHBOURS
+from ..privacy.statement import PrivacyStatement
+
+
+class Claim:
+    """A claim about a mechanism. Abstract: see `PointClaim`, `GaussianClaim` and `EventsClaim`."""
+
+    @property
+    def words(self) -> str:
+        """The claim in words."""
+        raise NotImplementedError
+
+    @property
+    def total_variation(self) -> float:
+        """The largest total variation distance, delta at epsilon 0, that the claim allows between neighbours' releases."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PointClaim(Claim):
+    """The mechanism is (epsilon, delta)-private. All that is said of its curve is this one point."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
+        object.__setattr__(self, "delta", _checks.fraction(delta=self.delta, high_open=True))
+
+    @property
+    def words(self) -> str:
+        return f"epsilon at most {self.epsilon:g} at delta {self.delta:g}"
+
+    @property
+    def total_variation(self) -> float:
+        """FPR + FNR >= 2 (1 - delta) / (1 + e^epsilon): add the two inequalities of the definition."""
+        return 1.0 - 2.0 * (1.0 - self.delta) * float(special.expit(-self.epsilon))
+
+
+@dataclass(frozen=True)
+class GaussianClaim(Claim):
+    """Neighbours' releases are no easier to tell apart than N(0, 1) and N(mu, 1): mu-GDP, a whole curve of points."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", _checks.non_negative(mu=self.mu))
+
+    @property
+    def words(self) -> str:
+        return f"no easier to tell apart than N(0, 1) and N({self.mu:g}, 1)"
+
+    @property
+    def total_variation(self) -> float:
+        return float(2.0 * special.ndtr(self.mu / 2.0) - 1.0)
+
+
+@dataclass(frozen=True)
+class EventsClaim(Claim):
+    """What was released was these events and nothing else: the accountant's whole curve of (epsilon, delta)."""
+
+    events: Event | Iterable[Event]
+    neighbours: str = "add-remove"
+    _delta: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _checks.one_of(NEIGHBOURS, neighbours=self.neighbours)
+        event = self.events if isinstance(self.events, Event) else compose(Composed(tuple(self.events)).events)
+        object.__setattr__(self, "events", event)
+        object.__setattr__(self, "_delta", accounting.delta(event, 0.0, self.neighbours))
+
+    @property
+    def words(self) -> str:
+        return f"the stated events, which let no test come nearer than total variation {self.total_variation:.4g}"
+
+    @property
+    def total_variation(self) -> float:
+        return self._delta
+
+
+def claim_of(given: object, delta: float) -> Claim:
+    """A claim from itself, from a statement or its plan's events, or from an epsilon (at the audit's own delta)."""
+    if isinstance(given, Claim):
+        return given
+    if isinstance(given, PrivacyStatement):
+        if given.plan is None or not given.is_private:  # a filter's cap is one point: its log's curve is no bound (PRIVACY T10)
+            return PointClaim(given.epsilon, given.delta)
+        return EventsClaim(given.plan, given.neighbours)
+    if isinstance(given, Event):
+        raise InputError(
+            complaint(
+                expected="a claim that says who is a neighbour",
+                of="claim",
+                got=type(given).__name__,
+                remedy="Pass EventsClaim(events, neighbours='add-remove'), say.",
+            )
+        )
+    remedy = "Pass an epsilon, a PrivacyStatement, or GaussianClaim(mu=0.27), say."
+    return PointClaim(_checks.non_negative(claim=given, allow_inf=True, remedy=remedy), delta)

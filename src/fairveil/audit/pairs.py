@@ -1,0 +1,217 @@
+"""Audits of a pair of neighbours: run a mechanism on both many times, choose a test on some runs, count mistakes on the rest.
+
+The mechanism is a callable from a seed to a score, or to released numbers, so anything that can be run twice can be audited.
+A bound holds for whatever score, canary and threshold: a poor choice makes it small, never wrong.
+
+Guarantees (tests/audit/test_audit_pairs.py):
+1. The runs that choose a threshold, a direction or a projection are not counted.
+2. A bound of confidence c exceeds the truth in at most 1 - c of audits, for continuous and for discrete scores.
+3. Each run has a seed of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..privacy.statement import PrivacyStatement
+from . import bounds
+from .claims import Claim, claim_of
+from .result import AuditResult, Errors
+
+Floats = npt.NDArray[np.float64]
+Data = TypeVar("Data")
+MOST_THRESHOLDS = 400  # tried for the tail; more would only fit the runs that choose
+
+
+def audit_scores(
+    scores: npt.ArrayLike,
+    neighbour_scores: npt.ArrayLike,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    choosing: float = 0.25,
+    threshold: float | None = None,
+    claimed: Claim | PrivacyStatement | float | None = None,
+) -> AuditResult:
+    """Lower bounds from scores of independent runs on a data set and on its neighbour: as many of each, in the order of runs.
+
+    The first `choosing` of the runs choose the tests; the rest is counted. `threshold` fixes the test of the middle beforehand
+    (0 for a log likelihood ratio, which is best there), and then all runs count for it. `claimed`: see
+    `AuditResult.contradicts`.
+
+    >>> from fairveil.audit import GaussianClaim
+    >>> rng = np.random.default_rng(0)
+    >>> found = audit_scores(rng.normal(0, 1, 20_000), rng.normal(1, 1, 20_000), delta=1e-5, threshold=0.5)
+    >>> 0.9 < found.mu_lower < 1.0
+    True
+    >>> found.contradicts(GaussianClaim(1.0)), found.contradicts(GaussianClaim(0.5))
+    (False, True)
+    """
+    here, there = _scores(scores, "scores"), _scores(neighbour_scores, "neighbour_scores")
+    delta = _checks.fraction(delta=delta, high_open=True)
+    confidence = _confidence(confidence)
+    share = _checks.fraction(choosing=choosing, low_open=True, high_open=True)
+    if len(here) != len(there) or len(here) < 8:
+        got = f"{len(here)} and {len(there)}"
+        raise InputError(complaint(expected="as many of each, 8 at least", of="scores", got=got, remedy="Run more trials."))
+    first = min(max(2, math.floor(share * len(here))), len(here) - 2)
+    chosen, rest = (here[:first], there[:first]), (here[first:], there[first:])
+    tail = _counted(*rest, *_tail(*chosen, delta, confidence))
+    middle = _counted(*rest, *_middle(*chosen)) if threshold is None else _counted(here, there, float(threshold), above=True)
+    claim = None if claimed is None else claim_of(claimed, delta)
+    return AuditResult(delta, confidence, tail, middle, first, claim)
+
+
+def audit_pair(
+    run: Callable[[int], Any],
+    run_neighbour: Callable[[int], Any],
+    *,
+    trials: int,
+    delta: float,
+    confidence: float = 0.95,
+    choosing: float = 0.25,
+    threshold: float | None = None,
+    claimed: Claim | PrivacyStatement | float | None = None,
+    seed: int = 0,
+) -> AuditResult:
+    """Run a mechanism `trials` times on a data set and as often on its neighbour, and bound its epsilon from below.
+
+    `run(seed)` and `run_neighbour(seed)` return one number, larger where the neighbour is likelier, or an array of released
+    numbers, which are then projected on the line that parts the choosing runs best. Seeds are `seed`, `seed` + 1, ...; what
+    draws secure noise ignores them. Score a run with released values alone: a score that saw anything else audits that too.
+    """
+    trials, seed = _checks.whole(at_least=8, trials=trials), _checks.whole(seed=seed)
+    share = _checks.fraction(choosing=choosing, low_open=True, high_open=True)
+    here = _released([run(seed + 2 * i) for i in range(trials)])
+    there = _released([run_neighbour(seed + 2 * i + 1) for i in range(trials)])
+    if here.shape != there.shape:
+        remedy = "Return the same released numbers from both."
+        raise InputError(complaint(expected=f"releases of shape {here.shape}", of="runs", got=there.shape, remedy=remedy))
+    if here.shape[1] > 1:
+        if threshold is not None:
+            remedy = "Return one score a run, or leave the threshold out."
+            raise InputError(
+                complaint(expected="None for releases of many numbers", of="threshold", got=threshold, remedy=remedy)
+            )
+        first = min(max(2, math.floor(share * trials)), trials - 2)
+        line = _best_line(here[:first], there[:first])
+        here, there = here @ line, there @ line
+    settings: dict[str, Any] = {"delta": delta, "confidence": confidence, "choosing": choosing, "threshold": threshold}
+    return audit_scores(here.ravel(), there.ravel(), claimed=claimed, **settings)
+
+
+def audit_fit(
+    fit: Callable[[Data, int], Any],
+    data: Data,
+    neighbour: Data,
+    *,
+    trials: int,
+    delta: float,
+    confidence: float = 0.95,
+    choosing: float = 0.25,
+    threshold: float | None = None,
+    claimed: Claim | PrivacyStatement | float | None = None,
+    seed: int = 0,
+) -> AuditResult:
+    """`audit_pair` of one procedure `fit(data, seed)` on two neighbouring data sets: a whole estimator's fit, say.
+
+    `fit` returns what `run` returns: a score, or released numbers (a model's coefficients); never fitted values that the
+    release keeps back.
+    """
+    return audit_pair(
+        partial(fit, data),
+        partial(fit, neighbour),
+        trials=trials,
+        delta=delta,
+        confidence=confidence,
+        choosing=choosing,
+        threshold=threshold,
+        claimed=claimed,
+        seed=seed,
+    )
+
+
+# -- inside ----------------------------------------------------------------------------------------------------------------
+
+
+def _confidence(confidence: float) -> float:
+    value = _checks.fraction(confidence=confidence, high_open=True)
+    if value < 0.75:
+        remedy = "Pass confidence=0.95, say."
+        raise InputError(complaint(expected="a number in [0.75, 1)", of="confidence", got=confidence, remedy=remedy))
+    return value
+
+
+def _scores(values: npt.ArrayLike, name: str) -> Floats:
+    array = np.asarray(values, np.float64)
+    if array.ndim != 1 or np.isnan(array).any():
+        got = f"{array.ndim} axes" if array.ndim != 1 else "NaN"
+        remedy = "Return one number a run; -inf and inf are numbers here."
+        raise InputError(complaint(expected="one number a run", of=name, got=got, remedy=remedy))
+    return array
+
+
+def _released(runs: list[Any]) -> Floats:
+    """(trials, numbers)."""
+    arrays = [np.asarray(run, np.float64).ravel() for run in runs]
+    if len({array.size for array in arrays}) != 1 or not arrays[0].size:
+        remedy = "Pad what a run leaves out: how much is released is a release too."
+        raise InputError(complaint(expected="as many numbers from every run", of="run", got="others", remedy=remedy))
+    stacked = np.stack(arrays)
+    if np.isnan(stacked).any() or (stacked.shape[1] > 1 and np.isinf(stacked).any()):
+        raise InputError(complaint(expected="finite numbers", of="run", got="NaN or inf", remedy="Return what was released."))
+    return stacked
+
+
+def _best_line(here: Floats, there: Floats) -> Floats:
+    """Fisher's linear discriminant, with a ridge where there are few runs: (S + r I)^-1 (mean there - mean here)."""
+    centred = np.vstack((here - here.mean(axis=0), there - there.mean(axis=0)))
+    spread = np.sqrt((centred**2).mean(axis=0))
+    spread[spread == 0] = 1.0
+    scaled = centred / spread
+    covariance = scaled.T @ scaled / len(scaled) + (len(spread) / len(scaled)) * np.eye(len(spread))
+    gap = (there.mean(axis=0) - here.mean(axis=0)) / spread
+    return np.asarray(np.linalg.solve(covariance, gap) / spread)
+
+
+def _counted(here: Floats, there: Floats, threshold: float, above: bool) -> Errors:
+    alarms, hits = int((here > threshold).sum()), int((there > threshold).sum())
+    if not above:
+        alarms, hits = len(here) - alarms, len(there) - hits
+    return Errors(threshold, above, alarms, len(there) - hits, len(here))
+
+
+def _middle(here: Floats, there: Floats) -> tuple[float, bool]:
+    """Where the two distribution functions are furthest apart."""
+    points = np.unique(np.concatenate((here, there)))
+    gaps = _below(here, points) - _below(there, points)
+    at = int(np.abs(gaps).argmax())
+    return float(points[at]), bool(gaps[at] >= 0)
+
+
+def _tail(here: Floats, there: Floats, delta: float, confidence: float) -> tuple[float, bool]:
+    """Where the choosing runs by themselves would give the largest bound on epsilon."""
+    points = np.unique(np.concatenate((here, there)))
+    if len(points) > MOST_THRESHOLDS:
+        points = points[np.linspace(0, len(points) - 1, MOST_THRESHOLDS).astype(np.int64)]
+    n, each = len(here), (1.0 + confidence) / 2.0
+    here_below, there_below = (np.rint(n * _below(runs, points)) for runs in (here, there))
+    found = []
+    for alarms, misses in ((n - here_below, there_below), (here_below, n - there_below)):
+        fpr, fnr = bounds.most_probable(alarms, n, each), bounds.most_probable(misses, n, each)
+        found.append(bounds.epsilon_of(fpr, fnr, delta))
+    above = bool(found[0].max() >= found[1].max())
+    return float(points[int(found[0 if above else 1].argmax())]), above
+
+
+def _below(runs: Floats, points: Floats) -> Floats:
+    """The share of runs at or below each point."""
+    return np.searchsorted(np.sort(runs), points, side="right") / len(runs)

@@ -1,0 +1,166 @@
+"""The strongest attack on a run of a curator: the log likelihood ratio of all its answers, between two neighbouring data sets.
+
+The attacker knows both data sets and the noise that was promised; what was asked depends on released values alone, so she can
+recompute every noiseless answer on either, at the very parameters of the run. For Gaussian noise of deviation s and noiseless
+answers a(D), a(D') the ratio of one release x is <x - a(D), a(D') - a(D)> / s^2 - |a(D') - a(D)|^2 / (2 s^2), and the sum over
+releases of a full-batch plan whose neighbours are as far apart as the bound allows is N(-mu^2/2, mu^2) against N(mu^2/2, mu^2):
+nothing is lost (Neyman and Pearson; PRIVACY T1). On a secret Poisson batch the rows that both data sets hold count by their
+mean, which is exact where they contribute nothing and otherwise an approximation that costs power.
+
+Guarantees (tests/audit/test_audit_witness.py):
+1. The score is a function of released answers, of the two data sets and of the promise: never of noise or batches.
+2. It is exact, as said above; where it is not, it is still a score, and a bound from it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..curator import pricing, public_scale
+from ..curator.curator import Curator
+from ..curator.model_questions import GradientSum
+from ..curator.pricing import Ask, as_asks
+from ..curator.question import Question, Scale
+from ..curator.rows import Rows
+from ..curator.sampling import FULL, Batch, Poisson
+from ..curator.totals import totals
+from ..errors import InputError, complaint
+from ..privacy.promise import Promise
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """One joint release: what was asked, of which rows, and the answers."""
+
+    asks: tuple[Ask, ...]
+    batch: Batch
+    answers: tuple[Floats, ...]
+
+
+class Tape:
+    """What a run released, in order: `tape.answer(curator, asks)` asks the curator and keeps what everybody may know.
+
+    For code that makes its own curators, `tape.around(Curator.answer)` is a method that does the same, to put in its place.
+    """
+
+    def __init__(self) -> None:
+        self.heard: list[Heard] = []
+
+    def answer(
+        self, curator: Curator, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = ""
+    ) -> list[Floats]:
+        """`curator.answer(...)`, kept."""
+        return self.around(Curator.answer)(curator, asks, batch, purpose=purpose)
+
+    def around(self, answer: Callable[..., list[Floats]]) -> Callable[..., list[Floats]]:
+        """The unbound method `Curator.answer`, which also keeps what it answers."""
+
+        def kept(
+            curator: Curator, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = ""
+        ) -> list[Floats]:
+            wanted = as_asks(asks)
+            answers = answer(curator, wanted, batch, purpose=purpose)
+            self.heard.append(Heard(tuple(wanted), batch, tuple(np.array(values) for values in answers)))
+            return answers
+
+        return kept
+
+
+class Witness:
+    """Scores what a run released: large where `neighbour` was more likely to have been its rows than `rows`.
+
+    `promise`: the one that the run worked under; its noise is taken at its word. `common`: the rows that both hold, needed for
+    Poisson batches under replace-one; under add-remove it is the smaller of the two.
+    """
+
+    def __init__(self, rows: Rows, neighbour: Rows, promise: Promise, *, common: Rows | None = None) -> None:
+        self.promise = promise
+        self._rows = rows
+        self._neighbour = neighbour
+        if rows.layout != neighbour.layout:
+            remedy = "Give both the same classes, groups and columns."
+            raise InputError(complaint(expected="rows of one layout", of="neighbour", got="another", remedy=remedy))
+        if common is None and promise.neighbours == "add-remove":
+            common = min(rows, neighbour, key=lambda side: side.exact_count)
+        self._common = common
+        self._exact: dict[int, Curator] = {}
+
+    def score(self, tape: Tape | Iterable[Heard]) -> Any:
+        """The log likelihood ratio of all that was heard: a float, or one a model where questions were about many."""
+        heard = tape.heard if isinstance(tape, Tape) else tape
+        total: Floats = np.zeros(1)
+        for release in heard:
+            total = total + self._ratio(release)
+        return float(total[0]) if len(total) == 1 else total
+
+    def _ratio(self, release: Heard) -> Floats:
+        """log of [(1 - q) p(x; shared) + q p(x; shared + there)] / [(1 - q) p(x; shared) + q p(x; shared + here)], a number a
+        model; `shared` is q x the common rows' answer. A full batch is q = 1."""
+        q = release.batch.rate if isinstance(release.batch, Poisson) else 1.0
+        if q < 1 and (self._common is None or self.promise.protects != "records"):
+            remedy = "Pass common=, the rows that both data sets hold; visible batches are not attacked here."
+            raise InputError(
+                complaint(expected="a full batch, or known common rows", of="Witness", got=f"rate {q:g}", remedy=remedy)
+            )
+        absent, here, there = np.zeros(1), np.zeros(1), np.zeros(1)
+        for ask, answer in zip(release.asks, release.answers, strict=True):
+            if pricing.is_free(ask.question, self.promise):
+                continue
+            models = ask.question.models
+            values = np.asarray(answer).reshape(models, *ask.question.shape(self._rows.layout))
+            sides = [self._noiseless(ask.question, rows) for rows in (self._rows, self._neighbour)]
+            shared = self._noiseless(ask.question, self._common) if q < 1 and self._common is not None else sides[0]
+            size = self._noise(ask, release.batch, values.shape[1:])
+            absent = absent + _log_density(ask, values - q * shared, size)
+            here = here + _log_density(ask, values - q * shared - (sides[0] - shared), size)
+            there = there + _log_density(ask, values - q * shared - (sides[1] - shared), size)
+        if q == 1:
+            return there - here
+        return np.asarray(_mixed(q, absent, there) - _mixed(q, absent, here))
+
+    def _noiseless(self, question: Question, rows: Rows) -> Floats:
+        """(models, *shape): the exact sum over these rows, contributions clipped as the curator clips them."""
+        if self.promise.protects == "sensitive_features":
+            exact = self._exact.setdefault(id(rows), Curator(rows, Promise(math.inf, self.promise.delta, "sensitive_features")))
+            (answer,) = exact.answer([(question, 0.0)])
+            return np.asarray(answer).reshape(question.models, *question.shape(rows.layout))
+        scale = question.scale(rows.layout, self._cap)
+        (sums,) = totals([(question, [scale])], rows, rows.blocks())
+        return np.asarray(sums * scale.unit)
+
+    def _noise(self, ask: Ask, batch: Batch, shape: tuple[int, ...]) -> Floats:
+        """(models or 1, ...): the scale of the promised noise, in the units of the question."""
+        sizes = [pricing.noise_scale(ask, scale, self.promise, batch, shape) * scale.unit for scale in self._scales(ask)]
+        return np.stack([np.broadcast_to(size, shape) for size in sizes])
+
+    def _scales(self, ask: Ask) -> list[Scale]:
+        question = ask.question
+        if self.promise.protects == "sensitive_features" and public_scale.needs_rows(question):
+            if isinstance(question, GradientSum):  # the loss is public: only the costs of predictions get noise
+                question = replace(question, loss="none", clip=None)
+            return public_scale.of(question, self._rows, ask.order)
+        return [question.scale(self._rows.layout, self._cap, ask.order)]
+
+    @property
+    def _cap(self) -> float | None:
+        return self._rows.max_sample_weight if self._rows.weighted else None
+
+
+def _log_density(ask: Ask, off: Floats, size: Floats) -> Floats:
+    """The log density of noise `off`, up to a constant, summed over coordinates. Where no noise is added, `off` must vanish."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps = np.where(size > 0, np.abs(off) / size, np.where(np.abs(off) > 1e-9, 1e150, 0.0))
+    terms = -steps if ask.noise == "discrete-laplace" else -0.5 * steps**2
+    return np.asarray(terms.reshape(len(off), -1).sum(axis=1))
+
+
+def _mixed(q: float, absent: Floats, present: Floats) -> Floats:
+    return np.asarray(np.logaddexp(math.log1p(-q) + absent, math.log(q) + present))
