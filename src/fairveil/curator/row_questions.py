@@ -16,10 +16,18 @@ from .question import Question, Scale, cell_count, gridded, need_classes, need_o
 
 @dataclass(frozen=True, eq=False)
 class RowCount(Question):
-    """How many rows there are (the sum of weights). Reads nothing but membership, which replace-one does not change."""
+    """How many rows there are (the sum of weights). Reads nothing but membership, which replace-one does not change.
+
+    `copies`: that many releases of the same count, each with noise of its own, for models that stand side by side.
+    """
 
     name: ClassVar[str] = "row count"
     columns: ClassVar[frozenset[str]] = frozenset()
+    copies: int | None = None
+
+    @property
+    def models(self) -> int:
+        return self.copies or 1
 
     @property
     def why(self) -> str:
@@ -42,12 +50,18 @@ class RowCount(Question):
 class CellCounts(Question):
     """How many rows each cell (and label) holds: shape (cells,) or (cells, labels).
 
-    L2 sensitivity 1 (add-remove), sqrt 2 (replace-one and sensitive features alone): PRIVACY 8.2.
+    L2 sensitivity 1 (add-remove), sqrt 2 (replace-one and sensitive features alone): PRIVACY 8.2. `copies`: that many releases
+    of the same counts, each with noise of its own, for models that stand side by side; a leading axis in the answer.
     """
 
     name: ClassVar[str] = "cell counts"
     cells: Cells | None = None
     by_label: bool = False
+    copies: int | None = None
+
+    @property
+    def models(self) -> int:
+        return self.copies or 1
 
     @property
     def why(self) -> str:

@@ -130,6 +130,26 @@ class ConstraintSystem:
         cells, labels, classes = self.shape
         return self._picked(np.arange(cells) * labels, (cells, 1, classes))
 
+    @property
+    def needs_groups(self) -> bool:
+        """False when no constraint tells groups apart: a histogram of the whole population is then enough."""
+        cells, labels, classes = self.shape
+        first = (np.zeros(cells, dtype=np.intp)[:, np.newaxis] + np.arange(labels)).ravel()
+        return bool(
+            (self.members != self.members[:, first]).nnz
+            or (self.numerators != self.numerators[:, _with_classes(first, classes)]).nnz
+        )
+
+    def without_groups(self) -> ConstraintSystem:
+        """The same constraints over (1, labels, classes)."""
+        if self.needs_groups:
+            remedy = "Keep the histogram by group."
+            raise InputError(
+                complaint(expected="constraints that ignore groups", of="system", got=self.names[0], remedy=remedy)
+            )
+        _, labels, classes = self.shape
+        return self._picked(np.arange(labels), (1, labels, classes))
+
     def smallest_partition(self) -> tuple[npt.NDArray[np.int32], ConstraintSystem]:
         """The coarsest parts of (cell, label) that still give every constraint (RaCO-DP's smallest global partition).
 

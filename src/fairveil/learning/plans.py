@@ -1,0 +1,301 @@
+"""What a rate-constrained search asks, and at what price: made of public values alone, before any data are touched.
+
+    mu^2 = counts + report + rounds (1 / z_histogram^2 + 1 / z_gradient^2)          (full batches; PRIVACY T1)
+
+Shares of the budget, step sizes, clip and rounds have defaults from public facts; none is tuned to a data set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from .. import _checks
+from ..curator import FULL, Ask, CellCounts, GradientSum, Linear, Poisson, PredictionHistogram, RowCount, describe
+from ..errors import InputError, complaint
+from ..facts import Cells, RowLayout
+from ..fairness import ConstraintSystem, Notion, resolve
+from ..privacy import calibrate
+from ..privacy.calibration import full_batch
+from ..privacy.events import Event, Gaussian, Repeated, compose
+from ..privacy.promise import Promise
+from .descent import Answers, Batch, Floats
+
+NO_GROUPS = Cells((("everyone",),))
+"""What constraints are resolved against where rows have no sensitive column: the population."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The public choices of a run. The defaults are the library's, on every data set.
+
+    `clip`: the largest norm of one row's gradient, loss and costs together. `temperature`: of the soft decisions that costs
+    act on. `rate_most`, `rate_noise`: the step size is rate_most, and less where noise is large: over the whole run a model
+    may move by about rate_noise standard deviations' worth of the weights' own size. `*_share`: of the squared Gaussian
+    budget. `averaged`: the share of rounds, at the end, whose iterates are averaged. `sampling_rate`: of Poisson batches; None
+    asks all rows. Without privacy: `tolerance` on the gradient, `most_rounds`, `dual_horizon`.
+    """
+
+    rounds: int = 120
+    clip: float = 2.0
+    temperature: float = 1.0
+    sampling_rate: float | None = None
+    momentum: float = 0.9
+    rate_most: float = 1.0
+    rate_noise: float = 0.4
+    averaged: float = 0.5
+    histogram_share: float = 0.3
+    counts_share: float = 0.02
+    report_share: float = 0.02
+    dual_bound: float = 10.0
+    dual_speed: float = 2.25
+    dual_grip: float = 0.75
+    dual_memory: float = 0.9
+    dual_start: float = 0.1
+    tolerance: float = 1e-5
+    most_rounds: int = 2000
+    dual_horizon: int = 200
+
+    def __post_init__(self) -> None:
+        _checks.whole(at_least=1, rounds=self.rounds)
+        _checks.positive(clip=self.clip)
+        _checks.positive(temperature=self.temperature)
+        if self.sampling_rate is not None:
+            _checks.fraction(sampling_rate=self.sampling_rate, low_open=True, remedy="Leave it None to ask all rows.")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The asks of a run and their multipliers. `cells` and `by_label`: what histograms tell apart, the least that will do."""
+
+    promise: Promise
+    layout: RowLayout
+    settings: Settings
+    system: ConstraintSystem | None
+    cells: Cells | None
+    by_label: bool
+    counts_multiplier: float
+    report_multiplier: float
+    histogram_multiplier: float
+    gradient_multiplier: float
+    public_rows: int | None
+    max_sample_weight: float | None
+
+    @property
+    def outputs(self) -> int:
+        """1 for two classes, else one a class."""
+        classes = len(self.layout.classes or ())
+        return 1 if classes <= 2 else classes
+
+    @property
+    def batch(self) -> Batch:
+        """All rows, or Poisson batches."""
+        rate = self.settings.sampling_rate
+        return FULL if rate is None or not self.promise.is_private else Poisson(rate)
+
+    @property
+    def sampling_rate(self) -> float:
+        """What a sum over a batch is divided by, to estimate the sum over all rows."""
+        return self.batch.rate if isinstance(self.batch, Poisson) else 1.0
+
+    @property
+    def sees_features(self) -> bool:
+        """Whether features and labels may be asked about exactly, for free."""
+        return not self.promise.is_private or self.promise.protects == "sensitive_features"
+
+    def histogram(self, model: Linear) -> PredictionHistogram:
+        """The question about a model's decisions."""
+        return PredictionHistogram(model, self.cells, "hard", by_label=self.by_label)
+
+    def first(self, models: int | None) -> list[Ask]:
+        """Counts of the cells; without constraints the number of rows, where it is not public."""
+        if self.system is not None:
+            return [Ask(CellCounts(self.cells, self.by_label, copies=models), self.counts_multiplier)]
+        if self.public_rows is None:
+            return [Ask(RowCount(copies=models), self.counts_multiplier)]
+        return []
+
+    def events(self, models: int | None) -> Event | None:
+        """The whole run's events, for one model (None) or several side by side; None without privacy."""
+        if not self.promise.is_private:
+            return None
+        shape = (self.outputs, 1 + self.layout.width)
+        model = Linear(np.zeros(shape if models is None else (models, *shape)))
+        return self._events(model, models)
+
+    def _events(self, model: Linear, models: int | None) -> Event:
+        def event(asks: list[Ask], batch: Batch = FULL) -> Event:
+            return describe(asks, self.layout, self.promise, batch, max_sample_weight=self.max_sample_weight)
+
+        parts = [event(first)] if (first := self.first(models)) else []
+        parts.append(Repeated(event(self.round_asks(model, models), self.batch), self.settings.rounds))
+        if self.system is not None:
+            parts.append(event([Ask(self.histogram(model), self.report_multiplier)]))
+        return compose(parts)
+
+    def round_asks(self, model: Linear, models: int | None) -> list[Ask]:
+        """A round's asks at zero costs: for plans, which depend on shapes alone."""
+        costs = None
+        if self.system is not None:
+            cells, labels, classes = self.system.shape
+            costs = np.zeros((cells, labels, classes) if models is None else (models, cells, labels, classes))
+        out = [Ask(GradientSum(model, self.settings.clip, self.cells, costs), self.gradient_multiplier)]
+        if self.system is not None:
+            out.append(Ask(self.histogram(model), self.histogram_multiplier))
+        return out
+
+    # -- what answers mean -------------------------------------------------------------------------------------------------
+
+    def read_counts(self, answers: Answers, models: int) -> tuple[Floats, Floats]:
+        """Rows by (model, cell, label), and the number of rows that averages divide by."""
+        if self.system is None:
+            counts = np.asarray(answers[0], np.float64).reshape(-1, 1, 1) if answers else np.full((1, 1, 1), self.public_rows)
+            counts = np.broadcast_to(counts, (models, 1, 1)).astype(np.float64)
+        else:
+            counts = np.broadcast_to(
+                np.asarray(answers[0]).reshape(-1, *self.system.shape[:2]), (models, *self.system.shape[:2])
+            )
+        if self.public_rows is not None:
+            return counts, np.full(models, float(self.public_rows))
+        per_row = 1 if self.cells is None else self.cells.per_row
+        rows = counts.reshape(models, -1).sum(axis=1) / per_row
+        return counts, np.maximum(rows, self.floor)
+
+    def by_class(self, answer: Floats, counts: Floats) -> Floats:
+        """A histogram (models, cells, labels, classes); with two classes the first's is what the second's leaves."""
+        assert self.system is not None
+        histogram = answer.reshape(len(counts), *self.system.shape[:2], self.outputs)
+        return np.concatenate([counts[..., np.newaxis] - histogram, histogram], axis=-1) if self.outputs == 1 else histogram
+
+    @cached_property
+    def floor(self) -> float:
+        """The least number of rows that a group is taken to have: two standard deviations of its count's noise, at least 1."""
+        if not self.promise.is_private or not self.counts_multiplier:
+            return 1.0
+        question = CellCounts(self.cells, self.by_label) if self.system is not None else RowCount()
+        return max(1.0, 2.0 * self.counts_multiplier * self._unit(question))
+
+    def _unit(self, question: CellCounts | RowCount | PredictionHistogram) -> float:
+        return question.scale(self.layout, self.max_sample_weight).bound.sensitivity(self.promise.neighbours)
+
+    def rate(self, rows: Floats) -> Floats:
+        """The step size, a number a model: rate_most, or less where the noise of the averaged gradient is large.
+
+        With steps of rate r and momentum m a weight of little curvature walks r T / (1 - m) standard deviations s of the
+        averaged run's noise: r is such that this is rate_noise at most.
+        """
+        s = self.settings
+        if self.sees_features:
+            return np.full(len(rows), s.rate_most)
+        clip = s.clip * (1.0 if self.promise.neighbours == "add-remove" else 2.0) * (self.max_sample_weight or 1.0)
+        noise = self.gradient_multiplier * clip / (self.sampling_rate * rows * math.sqrt(s.rounds))
+        return np.asarray(np.minimum(s.rate_most, s.rate_noise * (1.0 - s.momentum) / (noise * s.rounds)))
+
+    def spread(self, counts: Floats) -> Floats:
+        """The standard deviation of each constraint's reported value: noise of decisions, given the released counts."""
+        assert self.system is not None
+        if not self.promise.is_private:
+            return np.zeros(len(self.system))
+        model = Linear(np.zeros((self.outputs, 1 + self.layout.width)))
+        noise = self.report_multiplier * self._unit(self.histogram(model))
+        shape = (len(self.system), -1, self.system.shape[2])
+        rows = np.asarray(self.system.jacobian(counts, self.floor).todense()).reshape(shape)
+        if self.outputs == 1:
+            rows = rows[..., 1:] - rows[..., :1]
+        return np.asarray(noise * np.sqrt((rows * rows).sum(axis=(1, 2))))
+
+
+def make(
+    promise: Promise,
+    layout: RowLayout,
+    cells: Cells | None,
+    notions: Sequence[Notion],
+    settings: Settings | None = None,
+    *,
+    public_rows: int | None = None,
+    max_sample_weight: float | None = None,
+) -> Plan:
+    """The plan of one model's run, its noise the least that keeps the promise.
+
+    `cells`: the groups that `notions` are about, None where rows have no sensitive column. `public_rows`: the number of rows
+    where it is public or was stated; None has it bought. `max_sample_weight`: the cap, where rows have weights.
+    """
+    settings = settings or Settings()
+    system = _system(notions, cells, layout)
+    by_label = system is not None and system.needs_labels
+    kept = cells if system is not None and system.needs_groups else None
+    if system is not None:
+        system = system if by_label else system.without_labels()
+        system = system if kept is not None else system.without_groups()
+    plan = Plan(promise, layout, settings, system, kept, by_label, 0.0, 0.0, 0.0, 0.0, public_rows, max_sample_weight)
+    return _priced(plan) if promise.is_private else plan
+
+
+def _system(notions: Sequence[Notion], cells: Cells | None, layout: RowLayout) -> ConstraintSystem | None:
+    """The constraints that ask for something; an error where one cannot be influenced by any model."""
+    asked = [notion for notion in notions if not notion.is_vacuous]
+    if not asked:
+        return None
+    system = resolve(asked, cells or NO_GROUPS, layout.classes or ())
+    if not len(system):
+        raise InputError(
+            complaint(
+                expected="at least two groups to compare",
+                of="constraints",
+                got=f"groups {list((cells or NO_GROUPS).keys)}",
+                remedy="Pass sensitive_features with several groups, or constraints=None.",
+            )
+        )
+    pull = np.asarray(system.jacobian(np.ones(system.shape[:2])).todense()).reshape(len(system), -1, system.shape[2])
+    for j in np.flatnonzero(np.abs(pull - pull.mean(axis=2, keepdims=True)).max(axis=(1, 2)) < 1e-12):
+        raise InputError(
+            complaint(
+                expected="a constraint that decisions can change",
+                of="constraints",
+                got=f"{system.names[j]!r}, whose rates add up to a constant: its gradient is zero",
+                remedy="Leave out one class's rate, or compare different groups.",
+            )
+        )
+    return system
+
+
+def _priced(plan: Plan) -> Plan:
+    """The multipliers: fixed shares for counts and report, the rest for the rounds."""
+    s, promise = plan.settings, plan.promise
+    constrained = plan.system is not None
+    if promise.protects == "sensitive_features" and not constrained:
+        return plan  # nothing that is asked reads what is protected
+    from ..privacy.routes import gaussian_mu
+
+    mu = gaussian_mu(promise.epsilon, promise.delta)
+    if mu <= 0:
+        raise InputError(
+            complaint(
+                expected="a delta above 0",
+                of="delta",
+                got=promise.delta,
+                remedy="Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, say.",
+            )
+        )
+    plan = replace(plan, counts_multiplier=1.0 / (mu * math.sqrt(s.counts_share)))
+    share = s.histogram_share if constrained else 0.0
+    if constrained:
+        plan = replace(plan, report_multiplier=1.0 / (mu * math.sqrt(s.report_share)))
+
+    def at(z: float) -> Plan:
+        gradient = z / math.sqrt(1.0 - share) * (1.0 + 1e-12)
+        return replace(plan, gradient_multiplier=gradient, histogram_multiplier=z / math.sqrt(share) if constrained else 0.0)
+
+    def events(z: float) -> Event:
+        found = at(z).events(None)
+        assert found is not None
+        return found
+
+    if s.sampling_rate is not None:
+        return at(calibrate(promise, events).multiplier)
+    asked = [ask.multiplier for ask in plan.first(None)] + [plan.report_multiplier] * constrained
+    return at(full_batch(promise, s.rounds, [Gaussian(multiplier) for multiplier in asked]))

@@ -1,0 +1,260 @@
+"""RaCO-DP, corrected: private descent under rate constraints (PRIVACY 7). Linear models, any number of them side by side.
+
+    min_w  E[loss(w)]   such that   value_j(w) <= bound_j,      L(w, duals) = E[loss] + sum_j duals_j (value_j - bound_j)
+
+A round is one joint answer: the sum of gradients of the rows' own Lagrangians, each shortened to norm `clip`, and the
+histogram of *hard* decisions by cell. The model steps along the first, the duals along the second; nothing else is read.
+Counts of the cells do not change over rounds, so they are released once, before the first; the constraints of the model that is
+handed out are measured once more, after the last.
+
+Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rate_constrained.md):
+1. The plan costs at most the promise, under its relation, and is made of public values alone.
+2. The log equals the plan; all noise of a round is one event on one batch.
+3. Nothing that is asked depends on a row except through released answers: costs, averages and step sizes use released counts.
+4. A model's bits do not depend on the models beside it.
+
+`Differs:` from the paper (eq. 6-12, alg. 1):
+- Gaussian noise for the histogram, jointly with the gradient: one event. The paper samples two mechanisms as if independently.
+- Full batches unless a sampling rate is given; the paper draws Poisson batches.
+- Averages divide by a released or public number of rows, never by the batch; under replace-one all scales are doubled.
+- The dual step follows hard decisions (its sec. E.4 compares them with soft ones), and is that of `duals.ProjectedAscent`.
+- The handed-out model is the average of the late iterates, not the best on exact training statistics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..curator import Ask, GradientSum, Linear
+from ..fairness import ConstraintSystem
+from ..privacy.promise import Promise
+from .descent import Answers, Floats, Reason, Search
+from .duals import Pressure, ProjectedAscent
+from .plans import Plan, Settings
+from .primal import Walk
+
+CURVATURE_ROUNDS = 12
+"""Passes of power iteration for the largest curvature, where features are public."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Between two rounds. Released or public values only; a leading axis for the models."""
+
+    walk: Walk
+    pressure: Pressure
+    counts: Floats  # rows by (model, cell, label), released
+    rows: Floats  # what averages divide by, a number a model
+    rate: Floats
+    round: int = 0
+    still: bool = False  # without privacy: nothing moves any more
+    probe: Floats | None = None  # power iteration: the direction, while it runs
+    pull: Floats | None = None  # and the gradient at zero
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a search found for one model: released values only.
+
+    `weights` (outputs, 1 + width), the intercept first. `values`: each constraint's value of this very model, noisy (exact
+    without privacy), with the standard deviation of its noise in `spread`. `duals`: how hard each was pressed at the end.
+    """
+
+    weights: Floats
+    reason: Reason
+    rounds: int
+    names: tuple[str, ...]
+    bounds: Floats
+    values: Floats
+    spread: Floats
+    duals: Floats
+    counts: Floats
+    rows: float
+
+    @property
+    def broken(self) -> tuple[int, ...]:
+        """The constraints that are certainly not met: above their bound by 0.01 and by three standard deviations of noise."""
+        excess = self.values - self.bounds
+        return tuple(int(j) for j in np.flatnonzero(excess > np.maximum(0.01, 3.0 * self.spread)))
+
+
+@dataclass(frozen=True, eq=False)
+class RateConstrained(Search[State, list[Outcome]]):
+    """The search for one model, or for many that differ in the bounds of their constraints or in their noise alone.
+
+    `plan`: what is asked, and at what price (`plans.make`). `bounds` (models, constraints).
+    """
+
+    planned: Plan
+    bounds: Floats
+    many: bool = False
+    ascent: ProjectedAscent = field(init=False)
+
+    def __post_init__(self) -> None:
+        s = self.settings
+        ascent = ProjectedAscent(
+            s.rounds if self.promise.is_private else s.dual_horizon, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory
+        )
+        object.__setattr__(self, "ascent", ascent)
+        object.__setattr__(self, "plan", self.planned.events(self.models if self.many else None))
+        object.__setattr__(self, "batch", self.planned.batch)
+        object.__setattr__(self, "rounds", s.rounds if self.promise.is_private else s.most_rounds)
+
+    # -- what it is made of ------------------------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> Settings:
+        """The public choices of the run."""
+        return self.planned.settings
+
+    @property
+    def promise(self) -> Promise:
+        """What one model may cost."""
+        return self.planned.promise
+
+    @property
+    def system(self) -> ConstraintSystem | None:
+        """The constraints, or None."""
+        return self.planned.system
+
+    @property
+    def models(self) -> int:
+        """How many models are looked for side by side."""
+        return len(self.bounds)
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        return (self.models, self.planned.outputs, 1 + self.planned.layout.width)
+
+    # -- the search --------------------------------------------------------------------------------------------------------
+
+    def first(self) -> list[Ask]:
+        return self.planned.first(self.models if self.many else None)
+
+    def init(self, answers: Answers) -> State:
+        counts, rows = self.planned.read_counts(answers, self.models)
+        walk, pressure = Walk.begin(self._shape), Pressure.begin(self.models, self.bounds.shape[1])
+        state = State(walk, pressure, counts, rows, self.planned.rate(rows))
+        if self.planned.sees_features:
+            state = replace(state, probe=_start(self._shape[2], self.models))
+        return state
+
+    def asks(self, state: State) -> list[Ask]:
+        if state.probe is not None:
+            zero = np.zeros_like(state.probe)
+            return [Ask(GradientSum(self._linear(zero if state.pull is None else state.probe), None, loss="squared"), 0.0)]
+        model = self._linear(state.walk.weights)
+        costs = None
+        if self.system is not None:
+            costs = self.system.cell_costs(state.pressure.duals, state.counts, self.planned.floor)
+            costs = costs * state.rows[:, np.newaxis, np.newaxis, np.newaxis]
+            costs = costs if self.many else costs[0]
+        out = [Ask(GradientSum(model, self.settings.clip, self.planned.cells, costs), self.planned.gradient_multiplier)]
+        if self.system is not None:
+            out.append(Ask(self.planned.histogram(model), self.planned.histogram_multiplier))
+        return out
+
+    def step(self, state: State, answers: Answers) -> State:
+        if state.probe is not None:
+            return self._look(state, self._each(answers[0]))
+        s, t = self.settings, state.round
+        gradient = self._each(answers[0]) / (self.planned.sampling_rate * state.rows[:, np.newaxis, np.newaxis])
+        rate = state.rate[:, np.newaxis, np.newaxis]
+        pressure = state.pressure
+        if self.system is not None and t >= s.dual_start * self.ascent.rounds:
+            pressure = self.ascent.step(pressure, self._values(answers[1], state) - self.bounds)
+        if self.promise.is_private:
+            walk = state.walk.step(gradient, rate, s.momentum, count=t >= (1.0 - s.averaged) * s.rounds)
+            return replace(state, walk=walk, pressure=pressure, round=t + 1)
+        walk = _restarted(state.walk, gradient).step(gradient, rate, s.momentum, count=t >= s.most_rounds // 2)
+        still = bool(np.abs(gradient).max() <= s.tolerance)
+        if self.system is not None:
+            excess = self._values(answers[1], state) - self.bounds
+            still = still and bool(np.all(np.nan_to_num(excess) <= s.tolerance)) and t > self.ascent.rounds
+        return replace(state, walk=walk, pressure=pressure, round=t + 1, still=still)
+
+    def stop(self, state: State) -> Reason | None:
+        if state.still:
+            return Reason.CONVERGED
+        if state.round < self.rounds:
+            return None
+        return Reason.ROUNDS if self.promise.is_private else Reason.LIMIT
+
+    def last(self, state: State) -> list[Ask]:
+        if self.system is None:
+            return []
+        return [Ask(self.planned.histogram(self._linear(self._found(state))), self.planned.report_multiplier)]
+
+    def finish(self, state: State, reason: Reason, answers: Answers) -> list[Outcome]:
+        weights = self._found(state)
+        names: tuple[str, ...] = ()
+        values = np.zeros((self.models, 0))
+        spread = np.zeros((self.models, 0))
+        if self.system is not None:
+            values, names = self._values(answers[0], state, sampling_rate=1.0), self.system.names
+            spread = np.stack([self.planned.spread(counts) for counts in state.counts])
+        return [
+            Outcome(
+                weights[m].copy(),
+                reason,
+                state.round,
+                names,
+                self.bounds[m],
+                values[m],
+                spread[m],
+                state.pressure.duals[m],
+                state.counts[m],
+                float(state.rows[m]),
+            )
+            for m in range(self.models)
+        ]
+
+    # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _found(self, state: State) -> Floats:
+        """The model to hand out: the average of the late iterates; where the search converged, where it stands."""
+        return state.walk.weights if state.still else state.walk.average
+
+    def _linear(self, weights: Floats) -> Linear:
+        return Linear(weights if self.many else weights[0], 1.0 / self.settings.temperature)
+
+    def _each(self, answer: Floats) -> Floats:
+        """An answer with the leading model axis that one model's answer has not."""
+        return answer if self.many else answer[np.newaxis]
+
+    def _values(self, answer: Floats, state: State, sampling_rate: float | None = None) -> Floats:
+        """Each constraint's value from a histogram of decisions."""
+        assert self.system is not None
+        histogram = self.planned.by_class(self._each(answer) / (sampling_rate or self.planned.sampling_rate), state.counts)
+        return self.system.exact_values(histogram, state.counts, self.planned.floor)
+
+    def _look(self, state: State, gradient: Floats) -> State:
+        """Power iteration for the largest eigenvalue of X'X / rows, from exact answers about public features.
+
+        The gradient of the squared loss at v is X'(Xv - y); at zero it is -X'y. The log loss is at most a quarter as curved
+        (half with several classes).
+        """
+        if state.pull is None:
+            return replace(state, pull=gradient)
+        assert state.probe is not None
+        image = (gradient - state.pull) / state.rows[:, np.newaxis, np.newaxis]
+        size = np.sqrt((image * image).sum(axis=(1, 2)))
+        if state.round + 1 < CURVATURE_ROUNDS:
+            probe = image / np.maximum(size, 1e-300)[:, np.newaxis, np.newaxis]
+            return replace(state, probe=probe, round=state.round + 1)
+        curvature = (0.25 if self.planned.outputs == 1 else 0.5) * 1.1 * np.maximum(size, 1e-300)
+        return replace(state, probe=None, pull=None, round=0, rate=1.0 / curvature)
+
+
+def _start(width: int, models: int) -> Floats:
+    """A direction that no symmetry of the features is likely to be orthogonal to."""
+    line = np.cos(np.arange(1.0, width + 1.0))
+    return np.broadcast_to(line / np.sqrt((line * line).sum()), (models, 1, width)).copy()
+
+
+def _restarted(walk: Walk, gradient: Floats) -> Walk:
+    """Without noise: forget the velocity where it points uphill (O'Donoghue and Candes 2015)."""
+    uphill = (walk.velocity * gradient).sum(axis=(1, 2)) > 0
+    return replace(walk, velocity=np.where(uphill[:, np.newaxis, np.newaxis], 0.0, walk.velocity)) if uphill.any() else walk
