@@ -8,7 +8,7 @@ misses FNR (the neighbour was run). An (epsilon, delta)-private mechanism allows
 Guarantees (tests/audit/test_audit_bounds.py):
 1. `most_probable` is below the true probability in at most 1 - confidence of all experiments, whatever that probability is.
 2. `most_average` is the same for the average of two probabilities, up to 1/2, from as many trials of each.
-3. `epsilon_of` is never above the epsilon of a mechanism whose error rates are at most those given.
+3. `epsilon_of` and `epsilon_of_average` are never above the epsilon of a mechanism whose rates are at most those given.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ def most_probable(errors: npt.ArrayLike, trials: int, confidence: float) -> Floa
     return np.asarray(np.where(counted >= trials, 1.0, special.betaincinv(inside + 1.0, trials - inside, confidence)))
 
 
-def most_average(false_alarms: int, misses: int, trials: int, confidence: float) -> float:
-    """The largest (FPR + FNR) / 2, from `trials` runs of each of the two; at most 1/2, beyond which a test says nothing.
+def most_average(mistakes: npt.ArrayLike, trials: int, confidence: float) -> Floats:
+    """The largest (FPR + FNR) / 2, from the false alarms and misses together, in `trials` runs of each; at most 1/2, beyond
+    which a test says nothing.
 
     The sum of 2 trials independent mistakes of unequal probabilities has a lower tail no heavier than that of
     Binomial(2 trials, their average), from one below its mean on (Hoeffding 1956, Theorem 4). What is claimed of an average up
     to 1/2 fails only there, for any confidence of at least 3/4: P(X <= E X) > 1/4 (Greenberg and Mohri 2014).
     """
-    return min(0.5, float(most_probable(false_alarms + misses, 2 * trials, confidence)))
+    return np.minimum(0.5, most_probable(mistakes, 2 * trials, confidence))
 
 
 def epsilon_of(fpr: npt.ArrayLike, fnr: npt.ArrayLike, delta: float) -> Floats:
@@ -56,6 +57,17 @@ def epsilon_of(fpr: npt.ArrayLike, fnr: npt.ArrayLike, delta: float) -> Floats:
         one = np.log(np.maximum(1.0 - delta - miss, 0.0)) - np.log(alarm)
         other = np.log(np.maximum(1.0 - delta - alarm, 0.0)) - np.log(miss)
     return np.asarray(np.maximum(np.maximum(one, other), 0.0))
+
+
+def epsilon_of_average(average: npt.ArrayLike, delta: float) -> Floats:
+    """The same from (FPR + FNR) / 2 alone: log((1 - delta) / average - 1), as the two inequalities add up to
+    (1 + e^epsilon) (FPR + FNR) >= 2 (1 - delta).
+
+    >>> float(epsilon_of_average(0.25, 0.0).round(4))
+    1.0986
+    """
+    odds = (1.0 - delta) / np.maximum(np.asarray(average, np.float64), np.finfo(np.float64).tiny) - 1.0
+    return np.log(np.maximum(odds, 1.0))
 
 
 def mu_of(total_variation: float) -> float:

@@ -64,10 +64,11 @@ def audit_scores(
         raise InputError(complaint(expected="as many of each, 8 at least", of="scores", got=got, remedy="Run more trials."))
     first = min(max(2, math.floor(share * len(here))), len(here) - 2)
     chosen, rest = (here[:first], there[:first]), (here[first:], there[first:])
-    tail = _counted(*rest, *_tail(*chosen, delta, confidence))
+    cut, above, from_average = _tail(*chosen, delta, confidence)
+    tail = _counted(*rest, cut, above)
     middle = _counted(*rest, *_middle(*chosen)) if threshold is None else _counted(here, there, float(threshold), above=True)
     claim = None if claimed is None else claim_of(claimed, delta)
-    return AuditResult(delta, confidence, tail, middle, first, claim)
+    return AuditResult(delta, confidence, tail, middle, from_average, first, claim)
 
 
 def audit_pair(
@@ -197,8 +198,8 @@ def _middle(here: Floats, there: Floats) -> tuple[float, bool]:
     return float(points[at]), bool(gaps[at] >= 0)
 
 
-def _tail(here: Floats, there: Floats, delta: float, confidence: float) -> tuple[float, bool]:
-    """Where the choosing runs by themselves would give the largest bound on epsilon."""
+def _tail(here: Floats, there: Floats, delta: float, confidence: float) -> tuple[float, bool, bool]:
+    """The threshold, the side and the kind of bound that would be largest if the choosing runs were all."""
     points = np.unique(np.concatenate((here, there)))
     if len(points) > MOST_THRESHOLDS:
         points = points[np.linspace(0, len(points) - 1, MOST_THRESHOLDS).astype(np.int64)]
@@ -207,9 +208,10 @@ def _tail(here: Floats, there: Floats, delta: float, confidence: float) -> tuple
     found = []
     for alarms, misses in ((n - here_below, there_below), (here_below, n - there_below)):
         fpr, fnr = bounds.most_probable(alarms, n, each), bounds.most_probable(misses, n, each)
-        found.append(bounds.epsilon_of(fpr, fnr, delta))
-    above = bool(found[0].max() >= found[1].max())
-    return float(points[int(found[0 if above else 1].argmax())]), above
+        average = bounds.most_average(alarms + misses, n, confidence)
+        found += [bounds.epsilon_of(fpr, fnr, delta), bounds.epsilon_of_average(average, delta)]
+    kind, at = np.unravel_index(int(np.argmax(found)), (len(found), len(points)))
+    return float(points[at]), bool(kind < 2), bool(kind % 2)
 
 
 def _below(runs: Floats, points: Floats) -> Floats:

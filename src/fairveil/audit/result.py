@@ -35,13 +35,16 @@ class AuditResult:
     """Lower bounds on what a mechanism gives away, each right with probability `confidence` (not jointly).
 
     `tail` is the test behind `epsilon_lower`, `middle` the one behind `total_variation_lower` and what follows from it;
-    `chosen_from` runs of each data set chose the tests and are in neither count.
+    `chosen_from` runs of each data set chose the tests and are in neither count, unless a test was fixed beforehand. They
+    also chose whether `epsilon_lower` is worked out from the two rates or from their average (`from_average`), which is known
+    better: best where a mechanism's privacy is lost all at once, or runs are few.
     """
 
     delta: float
     confidence: float
     tail: Errors
     middle: Errors
+    from_average: bool
     chosen_from: int
     claimed: Claim | None = None
 
@@ -62,6 +65,10 @@ class AuditResult:
 
     def epsilon_lower_at(self, delta: float) -> float:
         """The same at another delta."""
+        if self.from_average:
+            mistakes = self.tail.false_alarms + self.tail.misses
+            average = bounds.most_average(mistakes, self.tail.trials, self.confidence)
+            return float(bounds.epsilon_of_average(average, delta))
         each = (1.0 + self.confidence) / 2.0  # two rates, each with half of the risk
         fpr = bounds.most_probable(self.tail.false_alarms, self.tail.trials, each)
         fnr = bounds.most_probable(self.tail.misses, self.tail.trials, each)
@@ -71,7 +78,7 @@ class AuditResult:
     def total_variation_lower(self) -> float:
         """Releases of the two data sets are at least this far apart in total variation: delta at epsilon 0 of any mechanism."""
         test = self.middle
-        return 1.0 - 2.0 * bounds.most_average(test.false_alarms, test.misses, test.trials, self.confidence)
+        return 1.0 - 2.0 * float(bounds.most_average(test.false_alarms + test.misses, test.trials, self.confidence))
 
     @property
     def mu_lower(self) -> float:
@@ -116,6 +123,7 @@ class AuditResult:
             "gaussian_epsilon_lower": _number(self.gaussian_epsilon_lower),
             "tail": {name: _number(value) for name, value in asdict(self.tail).items()},
             "middle": {name: _number(value) for name, value in asdict(self.middle).items()},
+            "from_average": self.from_average,
             "chosen_from": self.chosen_from,
             "claimed": None if self.claimed is None else self.claimed.words,
             "contradicts": None if self.claimed is None else self.contradicts(),

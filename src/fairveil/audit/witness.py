@@ -117,7 +117,7 @@ class Witness:
             models = ask.question.models
             values = np.asarray(answer).reshape(models, *ask.question.shape(self._rows.layout))
             sides = [self._noiseless(ask.question, rows) for rows in (self._rows, self._neighbour)]
-            shared = self._noiseless(ask.question, self._common) if q < 1 and self._common is not None else sides[0]
+            shared = self._shared(ask.question, sides) if q < 1 else sides[0]
             size = self._noise(ask, release.batch, values.shape[1:])
             absent = absent + _log_density(ask, values - q * shared, size)
             here = here + _log_density(ask, values - q * shared - (sides[0] - shared), size)
@@ -125,6 +125,14 @@ class Witness:
         if q == 1:
             return there - here
         return np.asarray(_mixed(q, absent, there) - _mixed(q, absent, here))
+
+    def _shared(self, question: Question, sides: list[Floats]) -> Floats:
+        """What the rows that both hold contribute."""
+        for rows, side in zip((self._rows, self._neighbour), sides, strict=True):
+            if rows is self._common:
+                return side
+        assert self._common is not None
+        return self._noiseless(question, self._common)
 
     def _noiseless(self, question: Question, rows: Rows) -> Floats:
         """(models, *shape): the exact sum over these rows, contributions clipped as the curator clips them."""
