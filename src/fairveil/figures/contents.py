@@ -1,0 +1,208 @@
+"""What a figure shows: plain, public numbers and words. Checked here, so that drawing cannot fail half way."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from .. import _checks
+from ..errors import InputError, complaint
+from .checked import finite, interval, line, sentences, several
+
+Protects = Literal["records", "sensitive_features", "nothing"]
+Unit = Literal["percent", "points", "plain"]
+Layout = Literal["auto", "together", "by-epsilon"]
+
+PROTECTS: tuple[Protects, ...] = ("records", "sensitive_features", "nothing")
+UNITS: tuple[Unit, ...] = ("percent", "points", "plain")
+LAYOUTS: tuple[Layout, ...] = ("auto", "together", "by-epsilon")
+MOST_TOGETHER = 6
+"""How many curves one pair of axes holds before the figure is split by epsilon."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What an axis measures. `unit`: "percent" and "points" show a fraction times 100, "plain" shows the number itself."""
+
+    name: str
+    unit: Unit = "percent"
+
+    def __post_init__(self) -> None:
+        line(name=self.name)
+        _checks.one_of(UNITS, unit=self.unit)
+
+
+ERROR = Measure("error")
+GAP = Measure("gap", "points")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One place on a curve: the mean error and gap over `seeds` runs, each with its interval where one is known; `target`
+    is the gap that was asked for."""
+
+    error: float
+    gap: float
+    error_low: float | None = None
+    error_high: float | None = None
+    gap_low: float | None = None
+    gap_high: float | None = None
+    target: float | None = None
+    seeds: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("error", "gap"):
+            object.__setattr__(self, name, finite(name, getattr(self, name)))
+            interval(self, f"{name}_low", f"{name}_high")
+        if self.target is not None:
+            object.__setattr__(self, "target", finite("target", self.target))
+        if self.seeds is not None:
+            object.__setattr__(self, "seeds", _checks.whole(at_least=1, seeds=self.seeds))
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve. `label` says whose, `epsilon` and `protects` under which promise (inf and "nothing": not private);
+    `published`: numbers of others, from `source`. `short` stands beside the curve (by default `label` without brackets)."""
+
+    label: str
+    epsilon: float
+    protects: Protects
+    points: tuple[Point, ...]
+    published: bool = False
+    source: str = ""
+    short: str = ""
+
+    def __post_init__(self) -> None:
+        line(label=self.label)
+        line(empty=True, source=self.source)
+        line(empty=True, short=self.short)
+        object.__setattr__(self, "epsilon", _checks.positive(epsilon=self.epsilon, allow_inf=True))
+        _checks.one_of(PROTECTS, protects=self.protects)
+        if (self.protects == "nothing") != math.isinf(self.epsilon):
+            remedy = "Say protects='nothing' where epsilon is inf, and only there."
+            raise InputError(complaint(expected="an epsilon that fits it", of="protects", got=self.protects, remedy=remedy))
+        object.__setattr__(self, "points", several(Point, "points", self.points))
+        object.__setattr__(self, "short", self.short or self.label.partition(" (")[0])
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What an exactly fair model of that error is measured at, for want of rows: (error, gap) pairs. No curve can be judged
+    to its left."""
+
+    points: tuple[tuple[float, float], ...]
+    label: str = "floor: an exactly fair model, measured on a test set of this size"
+
+    def __post_init__(self) -> None:
+        line(label=self.label)
+        try:
+            pairs = tuple((finite("floor", error), finite("floor", gap)) for error, gap in self.points)
+        except (TypeError, ValueError) as problem:
+            if isinstance(problem, InputError):
+                raise
+            remedy = "Pass points=[(0.16, 0.004), (0.2, 0.004)], say."
+            raise InputError(complaint(expected="(error, gap) pairs", of="floor", got=self.points, remedy=remedy)) from None
+        if len(pairs) < 2:
+            raise InputError(complaint(expected="two points or more", of="floor", got=pairs, remedy="Pass at least two."))
+        object.__setattr__(self, "points", tuple(sorted(pairs)))
+
+
+@dataclass(frozen=True)
+class FrontierFigure:
+    """Error against fairness gap: one curve an epsilon, published ones beside.
+
+    `notion`: what the gap is of, in words. `interval`: what the low and high ends of points mean. `layout`: all curves in one
+    pair of axes, or one pair for each epsilon (with curves that are not private in all); "auto": by epsilon when there
+    are more than six curves.
+    """
+
+    notion: str
+    dataset: str
+    series: tuple[Series, ...]
+    floor: Floor | None = None
+    notes: tuple[str, ...] = ()
+    interval: str = "95% interval of the mean over seeds"
+    error: Measure = ERROR
+    gap: Measure = GAP
+    layout: Layout = "auto"
+
+    def __post_init__(self) -> None:
+        line(notion=self.notion)
+        line(dataset=self.dataset)
+        line(interval=self.interval)
+        object.__setattr__(self, "series", several(Series, "series", self.series))
+        object.__setattr__(self, "notes", sentences("notes", self.notes))
+        _checks.one_of(LAYOUTS, layout=self.layout)
+        if self.floor is not None:
+            several(Floor, "floor", (self.floor,))
+
+    @property
+    def is_split(self) -> bool:
+        """Whether it is drawn as one pair of axes for each epsilon."""
+        finite_ones = {series.epsilon for series in self.series if not math.isinf(series.epsilon)}
+        if self.layout != "auto":
+            return self.layout == "by-epsilon" and len(finite_ones) > 0
+        return len(self.series) > MOST_TOGETHER and len(finite_ones) > 1
+
+
+@dataclass(frozen=True)
+class GapFigure:
+    """Three numbers that are often taken for one: the gap asked for, the noisy one that training saw, and the one on held-out
+    people with its interval. None: not there."""
+
+    notion: str
+    target: float | None
+    training_noisy: float | None = None
+    held_out: float | None = None
+    held_out_low: float | None = None
+    held_out_high: float | None = None
+    confidence: float = 0.95
+    notes: tuple[str, ...] = ()
+    measure: Measure = GAP
+
+    def __post_init__(self) -> None:
+        line(notion=self.notion)
+        for name in ("target", "training_noisy", "held_out"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, finite(name, getattr(self, name)))
+        interval(self, "held_out_low", "held_out_high")
+        if self.held_out is None and self.held_out_low is not None:
+            remedy = "Pass held_out too, or no interval."
+            raise InputError(complaint(expected="a gap with the interval", of="held_out", got=None, remedy=remedy))
+        if self.target is None and self.training_noisy is None and self.held_out is None:
+            remedy = "Pass at least one of target, training_noisy and held_out."
+            raise InputError(complaint(expected="a number to show", of="GapFigure", got=None, remedy=remedy))
+        object.__setattr__(self, "confidence", _checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
+        object.__setattr__(self, "notes", sentences("notes", self.notes))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate of one group with its interval, out of `size` rows; None where it is undefined."""
+
+    label: str
+    value: float | None
+    low: float | None
+    high: float | None
+    size: float
+    small: bool = False
+
+    def __post_init__(self) -> None:
+        if self.value is not None:
+            object.__setattr__(self, "value", finite("value", self.value))
+        interval(self, "low", "high")
+
+
+@dataclass(frozen=True)
+class RatesFigure:
+    """One rate, group by group."""
+
+    name: str
+    rates: tuple[Rate, ...]
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rates", several(Rate, "rates", self.rates))
+        object.__setattr__(self, "confidence", _checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
