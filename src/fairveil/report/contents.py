@@ -1,0 +1,80 @@
+"""What a report is made of. Plain public values: whatever is handed in here is printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..fairness import GroupTable
+from ..figures import FrontierFigure, GapFigure
+from ..figures.checked import finite, line, sentences, several
+from ..privacy.statement import PrivacyStatement
+
+
+@dataclass(frozen=True)
+class GroupSection:
+    """A group table and whose it is: `of`, in the plural and without a number. `exact`: it was computed from their rows
+    without noise, so the page lists it as not covered."""
+
+    table: GroupTable
+    of: str = "held-out people"
+    exact: bool = True
+
+    def __post_init__(self) -> None:
+        several(GroupTable, "table", (self.table,))
+        line(of=self.of)
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """One weight of a linear model, `unit` such as "per year" or "against all others"."""
+
+    name: str
+    weight: float
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        line(name=self.name)
+        line(empty=True, unit=self.unit)
+        object.__setattr__(self, "weight", finite("weight", self.weight))
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page. Everything but the title may be left out; sections that have nothing are left out too.
+
+    `subject`: one or two sentences on data and model. `verdict`: a paragraph in words (None: written from statement, gaps and
+    tables). `statement_file`: where the statement lies beside the page, for `fairveil verify`. `verify`: more commands.
+    `not_covered`: sentences beside the statement's own; exact tables and held-out figures are added by themselves.
+    `created`: a date in words; without one none is printed, and the same report gives the same bytes.
+    """
+
+    title: str
+    subject: str = ""
+    verdict: str | None = None
+    statement: PrivacyStatement | None = None
+    statement_file: str | None = None
+    gaps: tuple[GapFigure, ...] = ()
+    tables: tuple[GroupSection, ...] = ()
+    frontiers: tuple[FrontierFigure, ...] = ()
+    coefficients: tuple[Coefficient, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    verify: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    created: str | None = None
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        line(title=self.title)
+        line(language=self.language)
+        line(empty=True, subject=self.subject)
+        for name in ("verdict", "statement_file", "created"):
+            if getattr(self, name) is not None:
+                line(**{name: getattr(self, name)})
+        if self.statement is not None:
+            several(PrivacyStatement, "statement", (self.statement,))
+        kinds = {"gaps": GapFigure, "tables": GroupSection, "frontiers": FrontierFigure, "coefficients": Coefficient}
+        for name, kind in kinds.items():
+            values = getattr(self, name)
+            object.__setattr__(self, name, several(kind, name, values) if values != () and values != [] else ())
+        for name in ("not_covered", "verify", "notes"):
+            object.__setattr__(self, name, sentences(name, getattr(self, name)))

@@ -1,0 +1,94 @@
+"""The page: HTML without network and without JavaScript, from the twin and the figures."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+
+from ..figures import svg_frontier, svg_gaps, svg_rates
+from ..figures.scales import ON_AXIS, number
+from ..figures.words import percent
+from .contents import Report
+from .numbers import columns, rates_figure, to_dict
+
+FILES = ("report.html", "report.css")
+WIDE, NARROW = 640, 350
+"""Every figure is drawn twice; the style sheet shows the one that fits, so that its letters stay readable."""
+
+UNDEFINED = "undefined"
+
+
+def render(report: Report, *, twin: str = "report.json") -> str:
+    """The page of a report as HTML. `twin` is the name of the JSON file beside it.
+
+    Guarantees (of the page, for whoever opens it):
+
+    1. Nothing is loaded and nothing runs: no address is fetched, there is no script.
+    2. Every text of the caller is escaped, in HTML and in SVG.
+    3. Every number comes from the twin: in `<data value="...">` unrounded, in sentences letter for letter.
+    """
+    return page(report, to_dict(report, twin=twin))
+
+
+def page(report: Report, numbers: dict[str, Any]) -> str:
+    """The page of a report whose twin has been made."""
+    figures = {
+        "frontiers": [_twice(svg_frontier, figure, f"frontier-{k}") for k, figure in enumerate(report.frontiers, 1)],
+        "gaps": [_twice(svg_gaps, figure, f"gap-{k}") for k, figure in enumerate(report.gaps, 1)],
+        "tables": [
+            _twice(svg_rates, rates_figure(section.table, columns(section.table)[0]), f"rates-{k}")
+            for k, section in enumerate(report.tables, 1)
+        ],
+    }
+    text: str = _environment().get_template("report.html").render(page=numbers, figures=figures)
+    return text
+
+
+@cache
+def _environment() -> Environment:
+    folder = resources.files(__package__)
+    sources = {name: folder.joinpath(name).read_text("utf-8") for name in FILES}
+    found = Environment(
+        loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    found.filters |= {"shown": shown, "counted": counted, "epsilon": epsilon, "percent": percent}
+    found.globals["units"] = ON_AXIS
+    return found
+
+
+def shown(value: float | None, unit: str = "percent", missing: str = UNDEFINED) -> Markup | str:
+    """A number rounded for the eye, with the unrounded one in `value`.
+
+    >>> str(shown(0.16304))
+    '<data value="0.16304">16.3</data>'
+    """
+    if value is None:
+        return missing
+    text = f"{value:.4g}".replace("-", "−") if unit == "weight" else number(value, unit)  # type: ignore[arg-type]
+    return _data(value, text)
+
+
+def counted(value: int) -> Markup:
+    """A count with commas."""
+    return _data(value, f"{value:,}")
+
+
+def epsilon(value: float | str) -> Markup | str:
+    """An epsilon as it was given; infinity in words."""
+    return "∞" if isinstance(value, str) or math.isinf(value) else _data(value, f"{value:g}")
+
+
+def _data(value: float, text: str) -> Markup:
+    return Markup('<data value="{}">{}</data>').format(repr(value), text)
+
+
+def _twice(draw: Any, figure: Any, name: str) -> dict[str, Markup]:
+    return {
+        "wide": Markup(draw(figure, width=WIDE, name=f"{name}-wide")),
+        "narrow": Markup(draw(figure, width=NARROW, name=f"{name}-narrow")),
+    }
