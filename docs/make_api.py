@@ -18,9 +18,12 @@ ROOMS = (
     "fairveil.curator",
     "fairveil.fairness",
     "fairveil.models",
+    "fairveil.figures",
     "fairveil.facts",
     "fairveil.data",
     "fairveil.data.synthetic",
+    "fairveil.audit",
+    "fairveil.report",
     "fairveil.errors",
 )
 PAGE = Path(__file__).with_name("api.md")

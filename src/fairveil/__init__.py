@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from . import data as data
     from . import facts as facts
     from . import fairness as fairness
+    from . import figures as figures
     from . import models as models
     from . import privacy as privacy
+    from . import report as report
     from .fairness import BoundedGroupLoss as BoundedGroupLoss
     from .fairness import DemographicParity as DemographicParity
     from .fairness import EqualizedOdds as EqualizedOdds
@@ -47,8 +49,10 @@ PLACES = {
     "data": ".data",
     "facts": ".facts",
     "fairness": ".fairness",
+    "figures": ".figures",
     "models": ".models",
     "privacy": ".privacy",
+    "report": ".report",
     "PrivacyStatement": ".privacy.statement",
     "Promise": ".privacy.promise",
 }
@@ -72,9 +76,11 @@ __all__ = [
     "equalized_odds_gap",
     "facts",
     "fairness",
+    "figures",
     "group_table",
     "models",
     "privacy",
+    "report",
 ]
 
 if not TYPE_CHECKING:
