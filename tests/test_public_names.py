@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("fairveil", "fairveil.privacy", "fairveil.curator", "fairveil.data")
+PACKAGES = ("fairveil", "fairveil.privacy", "fairveil.curator", "fairveil.data", "fairveil.audit")
 
 
 @pytest.mark.parametrize("package", PACKAGES)
