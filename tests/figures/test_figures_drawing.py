@@ -46,7 +46,8 @@ def figure(**changes: Any) -> FrontierFigure:
     """Two own curves, a published one, a floor."""
     series = (curve("Ours", 1.0), curve("Ours", 0.1, shift=0.01), curve("Theirs (2020)", 1.0, published=True, shift=0.02))
     floor = Floor(((0.16, 0.006), (0.24, 0.005)))
-    return FrontierFigure("demographic parity", "Adult", **({"series": series, "floor": floor} | changes))
+    values: dict[str, Any] = {"series": series, "floor": floor} | changes
+    return FrontierFigure("demographic parity", "Adult", **values)
 
 
 def many() -> FrontierFigure:
@@ -91,20 +92,41 @@ def test_every_point_lies_where_its_numbers_say() -> None:
     assert panel.spot(left.error, left.gap)[1] < panel.spot(right.error, right.gap)[1], "larger errors stand higher"
 
 
+LONG = "a" * 90 + " and a group whose name goes on and on, as names of occupations and of districts sometimes do"
+
+
+@pytest.mark.parametrize("width", [350, 640])
+def test_long_names_stay_inside(width: int) -> None:
+    made = figure(series=(curve(LONG, 1.0), curve("b", 2.0)), gap=Measure(LONG, "points"), error=Measure(LONG))
+    rates = RatesFigure(LONG, (Rate(LONG, 0.5, 0.4, 0.6, 9.0), Rate("m", None, None, None, 0.0)))
+    for drawn in (svg_frontier(made, width=width), svg_rates(rates, width=width), svg_gaps(GapFigure(LONG, 0.1), width=width)):
+        for words, box in words_of(ElementTree.fromstring(drawn)):
+            assert box.left >= -0.5, words
+            assert box.right <= width + 0.5, words
+
+
+def words_of(root: ElementTree.Element) -> list[tuple[str, Box]]:
+    """Every text with the room that it takes."""
+    found = []
+    for text in root.iter(f"{SVG}text"):
+        size, words = float(text.get("font-size", "")), text.text or ""
+        wide, x, y = text_width(words, size), float(text.get("x", "")), float(text.get("y", ""))
+        left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[text.get("text-anchor", "start")]
+        found.append((words, Box(left, y - 0.72 * size, left + wide, y)))
+    return found
+
+
 @pytest.mark.parametrize("made", [figure(), many()])
 @pytest.mark.parametrize("width", [350, 640, 720])
 def test_nothing_leaves_the_drawing_and_no_name_covers_another(made: FrontierFigure, width: int) -> None:
     root = ElementTree.fromstring(svg_frontier(made, width=width))
     height = float(root.get("height", ""))
-    boxes = []
-    for text in root.iter(f"{SVG}text"):
-        size, words = float(text.get("font-size", "")), text.text or ""
-        wide, x, y = text_width(words, size), float(text.get("x", "")), float(text.get("y", ""))
-        left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[text.get("text-anchor", "start")]
-        boxes.append((words, Box(left, y - 0.72 * size, left + wide, y)))
-        assert left >= -0.5, words
-        assert left + wide <= width + 0.5, words
-        assert 0 <= y <= height, words
+    boxes = words_of(root)
+    for words, box in boxes:
+        assert box.left >= -0.5, words
+        assert box.right <= width + 0.5, words
+        assert box.top >= 0, words
+        assert box.bottom <= height, words
     for (one, a), (other, b) in itertools.combinations(boxes, 2):
         assert a.shared(b) < 0.1 * (a.right - a.left) * (a.bottom - a.top), (one, other)
 

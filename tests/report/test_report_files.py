@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from fairveil.errors import InputError
+from fairveil.fairness import group_table
 from fairveil.privacy import PrivacyStatement
-from fairveil.report import Report, render, to_dict, write
+from fairveil.report import GroupSection, Report, render, to_dict, write
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -67,6 +68,22 @@ def test_bad_input_writes_nothing(full: Report, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="taken"):
         write(tmp_path / "taken.html", full)
     assert os.listdir(tmp_path) == ["taken.json"]
+
+
+def test_names_that_cannot_be_printed_are_shown_with_a_sign(tmp_path: Path) -> None:
+    table = group_table(["\x00no", "yes"], ["yes", "yes"], ["a\nb", "\x1b[31m"], positive="\x00no")
+    written = write(tmp_path, Report("t", tables=(GroupSection(table),)))
+    text = written.page.read_text("utf-8")
+    assert "a�b" in text
+    assert not set(text) & {"\x00", "\x1b"}
+    assert json.loads(written.twin.read_text("utf-8"))["tables"][0]["groups"][0]["group"] in {"a\nb", "\x1b[31m"}
+
+
+def test_letters_that_cannot_be_written_are_refused_before_anything_is(tmp_path: Path) -> None:
+    table = group_table(["no", "yes"], ["yes", "yes"], ["a\ud800", "b"])
+    with pytest.raises(InputError, match="UTF-8"):
+        write(tmp_path / "report.html", Report("t", tables=(GroupSection(table),)))
+    assert not os.listdir(tmp_path)
 
 
 def test_what_the_page_is_made_of_is_declared_as_package_data() -> None:

@@ -11,7 +11,7 @@ from .legend import Entry, draw_legend, legend_height
 from .panels import Panel, panels
 from .scales import axis_title, tick_texts
 from .styles import AXIS, GRID, QUIET, Style, styles
-from .svg import Drawing, text_width
+from .svg import Drawing, shortened, text_width
 from .words import frontier_description, frontier_title, legend_words, point_words, tag
 
 SMALL, LABEL = 12.0, 12.5
@@ -70,8 +70,9 @@ def _axes(drawing: Drawing, figure: FrontierFigure, panel: Panel) -> None:
     over = frame.top - 14
     if panel.heading:
         drawing.text(frame.left - 38, over - 20, panel.heading, 15, font_weight="bold")
-    drawing.text(frame.left - 38, over, axis_title(figure.error), SMALL)
-    drawing.text(frame.right, frame.bottom + 38, axis_title(figure.gap), SMALL, "end")
+    room = frame.right - frame.left + 38
+    drawing.text(frame.left - 38, over, shortened(axis_title(figure.error), SMALL, room), SMALL)
+    drawing.text(frame.right, frame.bottom + 38, shortened(axis_title(figure.gap), SMALL, room), SMALL, "end")
 
 
 def _floor(drawing: Drawing, figure: FrontierFigure, panel: Panel, name: str) -> None:

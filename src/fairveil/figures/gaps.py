@@ -81,7 +81,7 @@ def _rows(rows: list[Row], measure: Measure, width: int, name: str, target: floa
         drawing.line(scale(value), 6, scale(value), bottom, GRID)
         drawing.text(scale(value), bottom + 17, text, SMALL, "middle", fill=QUIET, data_tick=value)
     drawing.line(left, bottom, scale.end, bottom, AXIS, 1.2)
-    drawing.text(scale.end, bottom + 36, axis_title(measure), SMALL, "end")
+    drawing.text(scale.end, bottom + 36, shortened(axis_title(measure), SMALL, scale.end - 4), SMALL, "end")
     if target is not None:
         drawing.line(scale(target), 6, scale(target), bottom, INK, 1.4, "5 4")
     for place, row in enumerate(rows):

@@ -12,7 +12,7 @@ from .words import epsilon_words
 
 TWO_COLUMNS = 560  # from this width on panels stand side by side
 LEFT, RIGHT, BOTTOM = 42.0, 14.0, 52.0
-OVER, HEADING = 24.0, 24.0
+OVER, HEADING = 30.0, 22.0
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ QUIET = "#595959"
 GRID = "#e2e2e2"
 AXIS = "#767676"
 
-SHAPES = ("circle", "square", "triangle", "diamond", "down", "pentagon", "cross", "plus")
+SHAPES = ("circle", "square", "triangle", "diamond", "down", "star", "cross", "plus")
 OWN_DASHES = ("", "9 3", "2 3", "9 3 2 3", "5 2", "12 3 2 3 2 3", "4 4", "1 2")
 THEIR_DASHES = ("6 4", "1.5 3", "8 3 1.5 3", "3 2", "10 5", "5 2 1 2 1 2", "2 5", "12 2")
 # Dark enough on white for thin lines (3:1 and more), apart under all common kinds of colour blindness.

@@ -99,7 +99,7 @@ SHAPES = {
     "down": _ring(3, 0.5, 1.3),
     "cross": ((-0.95, -0.95), (0.95, 0.95), (-0.95, 0.95), (0.95, -0.95)),
     "plus": ((0.0, -1.25), (0.0, 1.25), (-1.25, 0.0), (1.25, 0.0)),
-    "pentagon": _ring(5, 0.0, 1.15),
+    "star": tuple(tip for pair in zip(_ring(5, 0.0, 1.55), _ring(5, 0.1, 0.62), strict=True) for tip in pair),
 }
 OPEN = ("cross", "plus")
 
@@ -114,7 +114,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def wrapped(text: str, size: float, width: float) -> list[str]:
-    """The text in lines that are not wider, broken at spaces; a word that alone is too wide stays whole.
+    """The text in lines that are not wider, broken at spaces; a word that alone is too wide is cut.
 
     >>> wrapped("whole records protected", 10, 70)
     ['whole records', 'protected']
@@ -125,7 +125,7 @@ def wrapped(text: str, size: float, width: float) -> list[str]:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
-    return lines
+    return [shortened(line, size, width) for line in lines]
 
 
 def shortened(text: str, size: float, width: float) -> str:

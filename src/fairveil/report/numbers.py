@@ -87,7 +87,7 @@ def rate_words(rate: str) -> str:
     """
     name, bracket, rest = rate.partition("[")
     words = name.replace("_", " ")
-    return words[:1].upper() + words[1:] + (f" of {rest[:-1]}" if bracket else "")
+    return words[:1].upper() + words[1:] + (f" of {_printable(rest[:-1])}" if bracket else "")
 
 
 def name_of(row: GroupRow) -> str:

@@ -1,0 +1,188 @@
+"""The page in a real browser: Chromium without a head. Skipped, with the reason, where there is none.
+
+The page itself runs no script. What is measured here is measured by a wrapper that shows the page in a frame as wide as a
+reader's window and writes what it finds into its own title.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from fairveil.figures import FrontierFigure, Point, Series, svg_frontier
+from fairveil.report import Report, write
+
+image = pytest.importorskip("PIL.Image", reason="Pillow, which matplotlib brings, reads the pictures")
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+MEASURE = """<!DOCTYPE html><meta charset="utf-8"><title>not measured</title>
+<iframe id="frame" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe>
+<script>
+frame.onload = () => {{
+  const inside = frame.contentDocument, root = inside.documentElement, wide = root.clientWidth;
+  const shown = [...inside.querySelectorAll("svg")].filter(one => one.getClientRects().length);
+  const scroller = one => one.closest(".scroll, pre") && one.tagName != "CAPTION";
+  const beyond = [...inside.body.querySelectorAll("*")].filter(one => {{
+    const box = one.getBoundingClientRect();
+    return box.width && !scroller(one) && !one.closest(".skip") && (box.right > wide + 1 || box.left < -1);
+  }});
+  const letters = shown.flatMap(one => [...one.querySelectorAll("text")].map(text => {{
+    const box = text.getBoundingClientRect(), frame = one.getBoundingClientRect();
+    const scale = frame.width / one.viewBox.baseVal.width;
+    return {{words: text.textContent, size: parseFloat(text.getAttribute("font-size")) * scale,
+      out: box.left < frame.left - 1 || box.right > frame.right + 1 ||
+        box.top < frame.top - 1 || box.bottom > frame.bottom + 1}};
+  }}));
+  document.title = JSON.stringify({{scroll: root.scrollWidth, client: wide, height: root.scrollHeight, figures: shown.length,
+    beyond: beyond.map(one => one.tagName + "." + one.getAttribute("class")), letters: letters}});
+}};
+</script>"""
+
+
+def browser() -> str | None:
+    """A Chromium: the one that FAIRVEIL_BROWSER names, else one on the path."""
+    named = os.environ.get("FAIRVEIL_BROWSER")
+    return named or next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on the path, and none named by FAIRVEIL_BROWSER")
+
+Shoot = Callable[..., npt.NDArray[np.uint8]]
+Look = Callable[[str, int], dict[str, Any]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., str]:
+    """Chromium with a profile of its own, without network."""
+
+    def run(*arguments: str) -> str:
+        command = [
+            *(str(browser()), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
+            *("--disable-extensions", "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}"),
+            *("--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=4000", *arguments),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def shoot(run: Callable[..., str], tmp_path: Path) -> Shoot:
+    """A picture of a file: (rows, columns, 3)."""
+
+    def shoot(file: Path, width: int, height: int, scale: float = 1.0) -> npt.NDArray[np.uint8]:
+        picture = tmp_path / "picture.png"
+        run(f"--screenshot={picture}", f"--window-size={width},{height}", f"--force-device-scale-factor={scale}", file.as_uri())
+        with image.open(picture) as opened:
+            return np.asarray(opened.convert("RGB"))
+
+    return shoot
+
+
+@pytest.fixture
+def look(run: Callable[..., str], tmp_path: Path) -> Look:
+    """What the page measures in a window of some width."""
+
+    def look(page: str, width: int) -> dict[str, Any]:
+        wrapper = tmp_path / "wrapper.html"
+        wrapper.write_text(MEASURE.format(width=width, page=html.escape(page)), encoding="utf-8")
+        dumped = run("--dump-dom", "--window-size=1600,1000", wrapper.as_uri())
+        title = re.search(r"<title>(.*?)</title>", dumped, re.DOTALL)
+        assert title, dumped[:500]
+        measured: dict[str, Any] = json.loads(html.unescape(title.group(1)))
+        return measured
+
+    return look
+
+
+# 1280 pixels at 100 %; 640: the same window at 200 %; 320: at 400 %, or a small phone.
+@pytest.mark.parametrize("width", [1280, 640, 320])
+def test_nothing_is_cut_off_and_letters_stay_readable(full: Report, tmp_path: Path, look: Look, width: int) -> None:
+    page = write(tmp_path / "report.html", full).page.read_text("utf-8")
+    seen = look(page, width)
+    assert seen["client"] == width
+    assert seen["scroll"] <= seen["client"], "the page must not scroll sideways"
+    assert not seen["beyond"]
+    assert seen["figures"] == len(full.frontiers) + len(full.gaps) + len(full.tables), "each figure is shown once"
+    assert len(seen["letters"]) > 50
+    assert not [one["words"] for one in seen["letters"] if one["out"]], "letters leave their figure"
+    assert min(one["size"] for one in seen["letters"]) >= 9.5
+
+
+def test_the_measurement_sees_what_is_cut_off(look: Look) -> None:
+    seen = look("<!DOCTYPE html><body><div style='width:900px'>wide</div>", 640)
+    assert seen["scroll"] > seen["client"]
+    assert seen["beyond"]
+    drawn = (
+        "<svg viewBox='0 0 100 20' width='100' height='20'><text x='80' y='15' font-size='4'>too far to the right</text></svg>"
+    )
+    (letter,) = look(f"<!DOCTYPE html><body>{drawn}", 640)["letters"]
+    assert letter["out"]
+    assert letter["size"] < 9.5
+
+
+@pytest.mark.parametrize(("width", "scale"), [(1280, 1.0), (640, 2.0)])
+def test_the_picture_is_a_page(full: Report, tmp_path: Path, shoot: Shoot, width: int, scale: float) -> None:
+    written = write(tmp_path / "report.html", full)
+    picture = shoot(written.page, width, 1800, scale)
+    assert picture.shape[1] == width * scale
+    grey = picture.mean(axis=2)
+    assert 0.5 < (grey > 250).mean() < 0.99, "dark on white"
+    assert (grey < 90).mean() > 0.004, "there is something to read"
+    coloured = (picture.max(axis=2).astype(int) - picture.min(axis=2)) > 60
+    assert coloured.mean() > 0.0005, "the figures are there"
+
+
+def test_curves_are_told_apart_in_grey(tmp_path: Path, shoot: Shoot) -> None:
+    """Nine curves a kind, each mark cut out of a grey picture: no two look alike, whatever their shade, but the ninth that
+    has the first one's shape again (and another dash)."""
+    made = FrontierFigure(
+        "parity",
+        "marks",
+        tuple(
+            Series(f"{kind} {k}", 1.0, "records", (Point(0.1 + 0.02 * k + lift, 0.02 + 0.02 * k),), published=kind == "their")
+            for kind, lift in (("own", 0.0), ("their", 0.05))
+            for k in range(9)
+        ),
+        layout="together",
+    )
+    file = tmp_path / "marks.html"
+    drawing = svg_frontier(made, width=720)
+    file.write_text(f"<!DOCTYPE html><meta charset='utf-8'><body style='margin:0'>{drawing}", encoding="utf-8")
+    grey = 255 - shoot(file, 720, 900, 2.0).mean(axis=2)
+    marks = {one.label: _cut(grey, x, y) for one, (x, y) in zip(made.series, _centres(made), strict=True)}
+    alike = {(a, b) for (a, one), (b, other) in combinations(marks.items(), 2) if _likeness(one, other) > 0.96}
+    assert alike == {("own 0", "own 8"), ("their 0", "their 8")}
+
+
+def _likeness(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
+    """The cosine between two pictures."""
+    return float((one * other).sum() / np.sqrt((one**2).sum() * (other**2).sum()))
+
+
+def _centres(figure: FrontierFigure) -> list[tuple[float, float]]:
+    from fairveil.figures.panels import panels
+
+    (panel,) = panels(figure, 720)
+    return [panel.spot(one.points[0].error, one.points[0].gap) for one in figure.series]
+
+
+def _cut(grey: npt.NDArray[np.float64], x: float, y: float) -> npt.NDArray[np.float64]:
+    """The mark around a place, its darkest spot as one: only the shape is left."""
+    row, column = round(2 * y), round(2 * x)
+    piece = grey[row - 14 : row + 15, column - 14 : column + 15]
+    return np.asarray(piece / piece.max())
