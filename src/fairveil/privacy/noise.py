@@ -41,10 +41,11 @@ class NoiseSource:
     False
     """
 
-    __slots__ = ("_given", "_pid", "_root")
+    __slots__ = ("_given", "_keyed", "_pid", "_root")
 
     def __init__(self, root: bytes, *, secure: bool) -> None:
         self._root = root
+        self._keyed = hashlib.blake2b(key=root, digest_size=32, person=b"fairveil stream")
         self._pid = os.getpid() if secure else None
         self._given: dict[tuple[str | int, ...], object] = {}
 
@@ -83,7 +84,9 @@ class NoiseSource:
         """
         if self._pid is not None and os.getpid() != self._pid:
             refuse_fork()
-        steps = (_checks.one_of(STREAM_NAMES, name=name), *(_step(step) for step in path))
+        steps = (name, *path)
+        if name not in STREAM_NAMES or not all(type(step) is int and 0 <= step < 1 << 64 for step in path):
+            steps = (_checks.one_of(STREAM_NAMES, name=name), *(_step(step) for step in path))
         mark = object()
         if self._given.setdefault(steps, mark) is not mark:
             raise PrivacyError(
@@ -94,7 +97,8 @@ class NoiseSource:
                     remedy="Keep the stream that you got, or add the number of the release to the path.",
                 )
             )
-        digest = hashlib.blake2b(encode_path(steps), key=self._root, digest_size=32, person=b"fairveil stream")
+        digest = self._keyed.copy()
+        digest.update(encode_path(steps))
         return Stream(digest.digest(), steps, self._pid)
 
     def __repr__(self) -> str:
@@ -112,13 +116,13 @@ def encode_path(steps: tuple[str | int, ...]) -> bytes:
     >>> encode_path(("noise", 1)).hex()
     '7305000000000000006e6f697365690100000000000000'
     """
-    parts = []
+    parts: list[bytes] = []
     for step in steps:
         if isinstance(step, str):
             text = step.encode()
-            parts.append(b"s" + len(text).to_bytes(8, "little") + text)
+            parts += (b"s", len(text).to_bytes(8, "little"), text)
         else:
-            parts.append(b"i" + step.to_bytes(8, "little"))
+            parts += (b"i", step.to_bytes(8, "little"))
     return b"".join(parts)
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from .samplers_exact import GAUSSIAN_STEPS
 
 _kernel: Any = njit(cache=True, error_model="numpy")
+_released: Any = njit(cache=True, error_model="numpy", nogil=True)  # of the interpreter's lock
 # inlined by numba itself, because LLVM vectorises a loop only when its body is flat before it looks
 _inlined: Any = njit(cache=True, error_model="numpy", inline="always")
 _u32 = np.uint32
@@ -282,6 +283,17 @@ def rounded_gaussian(state, buffer, scales, out, start, blur):  # type: ignore[n
     return out.size
 
 
+@_released
+def rounded_gaussians(states, buffers, bits, starts, out, reached, blur):  # type: ignore[no-untyped-def]
+    """`rounded_gaussian` of many streams: out[starts[s] : starts[s + 1]] from stream s, with the scale of bits[s].
+
+    reached[s]: how far stream s came, as `rounded_gaussian` returns it.
+    """
+    for s in range(states.shape[0]):
+        part = out[starts[s] : starts[s + 1]]
+        reached[s] = rounded_gaussian(states[s], buffers[s], bits[s : s + 1], part, 0, blur)
+
+
 @_kernel
 def _exponential(y):  # type: ignore[no-untyped-def]
     """E = -ln(1 - W), W = (y + theta) / 2^64, and a bound on its absolute error over theta in [0, 1].
@@ -450,3 +462,12 @@ def new_state(key: bytes, lane: int) -> tuple[NDArray[np.uint64], NDArray[np.uin
     state[:4] = np.frombuffer(key, dtype="<u8")
     state[LANE] = lane
     return state, np.empty(16 * LANES, dtype=np.uint32)
+
+
+def new_states(keys: bytes, lane: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """States and buffers of many streams, a line each; `keys` one after the other."""
+    words = np.frombuffer(keys, dtype="<u8").reshape(-1, 4)
+    states = np.zeros((len(words), STATE_SIZE), dtype=np.uint64)
+    states[:, :4] = words
+    states[:, LANE] = lane
+    return states, np.empty((len(words), 16 * LANES), dtype=np.uint32)
