@@ -76,6 +76,25 @@ class Block:
         )
 
 
+class Drawn:
+    """Rows of a block that a batch drew: gathered as a block of their own only for passes that need that."""
+
+    __slots__ = ("_gathered", "block", "index", "rows")
+
+    def __init__(self, block: Block, index: npt.NDArray[np.integer]) -> None:
+        self.block = block
+        self.index = index
+        self.rows = len(index)
+        self._gathered: Block | None = None
+
+    @property
+    def gathered(self) -> Block:
+        """The rows as a block."""
+        if self._gathered is None:
+            self._gathered = self.block.take(self.index)
+        return self._gathered
+
+
 def lines_of(cells: Cells, layout: RowLayout) -> list[int]:
     """Which sensitive columns of the layout the cells are made of; an error when they are not made of them."""
     out = []

@@ -35,6 +35,7 @@ class Budget:
         self._lock = threading.Lock()
         self._due: deque[Event] = deque()
         self._to_come: Iterator[Event] = iter(())
+        self._asked: tuple[Event | None, list[Event], dict[int, Event]] = (None, [], {})
         if promise.is_private and plan is not None:
             self._open_plan(plan)
         elif promise.is_private:
@@ -86,12 +87,16 @@ class Budget:
         if self.room is not None:
             self.room = self.room.add(event)
             return
-        parts = list(spelled_out(event))
+        if event is not self._asked[0]:  # the steps of a run are one event many times: what was found equal stays equal
+            self._asked = (event, list(spelled_out(event)), {})
+        parts, equals = self._asked[1:]
         while len(self._due) < len(parts) and (following := next(self._to_come, None)) is not None:
             self._due.append(following)
         for i, part in enumerate(parts):
             due = self._due[i] if i < len(self._due) else None
-            if due != part:
+            if due is not None and equals.get(i) is due:
+                continue
+            if due is None or due != part:
                 raise PrivacyError(
                     complaint(
                         expected="no more answers: the plan is done" if due is None else f"the plan's next event, {due}",
@@ -100,6 +105,7 @@ class Budget:
                         remedy="A plan is fixed before data are touched; leave plan=None to choose as you go.",
                     )
                 )
+            equals[i] = due
         for _ in parts:
             self._due.popleft()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement, PublicFact, StatedBound
 from . import choice, noising, pricing, public_scale
 from .attached import Attached
-from .block import Block, lines_of
+from .block import Block, Drawn, lines_of
 from .budget import Budget
 from .log import Entry, Log
 from .model_questions import GradientSum, GroupLosses
@@ -40,10 +40,25 @@ from .row_function import RowFunction, Troubles
 from .row_questions import FeatureSums, GramMatrices, RowCount
 from .rows import MOST_ROWS, Rows
 from .sampling import FULL, Batch, Poisson
-from .totals import check_labels, totals
+from .totals import Passes, check_labels, totals
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Sizes = list[float | Floats] | None  # of noise, one for all models or one a model; None: to be found, or none needed
+Job = tuple[int, Ask, list[Scale], Sizes]  # what to total for an ask: its place, itself, its grids, its noise
+Known = tuple[list[Scale], Sizes]
+_NOTHING: Floats = np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the keys of a joint answer decide: its event, its asks' grids and noise (None: found at each step), its words."""
+
+    event: Event
+    known: tuple[Known | None, ...]
+    passes: Passes | None
+    names: tuple[str, ...]
+    words: str
 
 
 class Curator:
@@ -80,7 +95,7 @@ class Curator:
         self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
         self._facts = public_facts(rows, self._public_rows, facts)
         self._bounds: dict[str, StatedBound] = {}
-        self._events: dict[tuple[object, ...], Event] = {}
+        self._ready: dict[tuple[object, ...], Prepared] = {}
         self._known: dict[tuple[object, ...], list[Scale]] = {}
         self._troubles = Troubles()
         self._trusted = False
@@ -138,17 +153,21 @@ class Curator:
         pricing.check_batch(batch)
         if not self.promise.is_private:
             wanted, batch = [replace(ask, question=_unclipped(ask.question)) for ask in wanted], FULL
-        event = self._event(wanted, batch)
-        jobs = [job for i, ask in enumerate(wanted) for job in self._jobs(i, ask)]
-        with self._budget.release(event) as number:
-            chosen = list(self._chosen(batch, number)) if isinstance(batch, Poisson) else self._rows.blocks()
-            sums = totals([(ask.question, scales) for _, ask, scales in jobs], self._rows, chosen, self._threads)
-            answers: list[Floats] = [np.zeros(0)] * len(wanted)
-            for (i, ask, scales), total in zip(jobs, sums, strict=True):
-                values = self._noised(ask, scales, total, batch, number, i)
-                answers[i] = values if answers[i].size == 0 else answers[i] + values
+        ready = self._prepared(wanted, batch)
+        jobs: list[Job] = []
+        for i, (ask, known) in enumerate(zip(wanted, ready.known, strict=True)):
+            jobs += self._jobs(i, ask) if known is None else [(i, ask, *known)]
+        with self._budget.release(ready.event) as number:
+            chosen = self._chosen(batch, number) if isinstance(batch, Poisson) else self._rows.blocks()
+            passes = ready.passes or Passes([(ask.question, scales) for _, ask, scales, _ in jobs], self._rows)
+            sums = passes.run([ask.question for _, ask, _, _ in jobs], chosen, self._threads)
+            self._add_noise(jobs, sums, batch, number)
+            answers: list[Floats] = [_NOTHING] * len(wanted)
+            for (i, _, scales, _), total in zip(jobs, sums, strict=True):
+                values: Floats = np.multiply(total, units_of(scales, total.ndim), dtype=np.float64)
+                answers[i] = values if answers[i] is _NOTHING else answers[i] + values
             out = [a if _many(ask.question) else a[0] for a, ask in zip(answers, wanted, strict=True)]
-            self._release(Entry(number, event, tuple(ask.question.name for ask in wanted), _words(batch), purpose))
+            self._release(Entry(number, ready.event, ready.names, ready.words, purpose))
         return out
 
     def choose(
@@ -259,7 +278,7 @@ class Curator:
         question = ask.question
         free = pricing.is_free(question, self.promise) or not self.promise.is_private
         if self._public and public_scale.needs_rows(question):
-            scales = public_scale.of(question, self._rows, ask.order, exact=free)
+            scales = public_scale.of(question, self._rows, ask.order, exact=free, threads=self._threads)
             if not free:
                 self._state(ask, scales, "largest over the public rows and all listed groups")
             return scales
@@ -275,7 +294,7 @@ class Curator:
         moved = max(scale.bound.sensitivity(self.promise.neighbours) for scale in scales)
         self._bounds[ask.question.name] = StatedBound(ask.question.name, f"L{ask.order}", moved, reason)
 
-    def _jobs(self, i: int, ask: Ask) -> list[tuple[int, Ask, list[Scale]]]:
+    def _jobs(self, i: int, ask: Ask) -> list[Job]:
         """What is to be totalled for an ask. With public rows a gradient's loss part is exact, and only its costs get noise."""
         question = ask.question
         if isinstance(question, RowFunction):
@@ -283,7 +302,7 @@ class Curator:
             question = replace(question, _troubles=self._troubles)
             ask = replace(ask, question=question)
             if not self.promise.is_private:
-                return [(i, wide := replace(ask, question=question.unclipped(self._rows)), self._scales(wide))]
+                return [(i, wide := replace(ask, question=question.unclipped(self._rows)), self._scales(wide), None)]
         public = self.promise.protects == "sensitive_features"
         if public and isinstance(question, GradientSum):
             question = replace(question, clip=None)
@@ -291,17 +310,41 @@ class Curator:
             if "sensitive" in question.reads and question.loss != "none":
                 loss = Ask(replace(question, cells=None, cell_costs=None), 0.0)
                 costs = replace(ask, question=replace(question, loss="none"))
-                return [(i, costs, self._scales(costs)), (i, loss, self._scales(loss))]
-        return [(i, ask, self._scales(ask))]
+                return [(i, costs, self._scales(costs), None), (i, loss, self._scales(loss), None)]
+        return [(i, ask, self._scales(ask), None)]
 
-    def _event(self, asks: list[Ask], batch: Batch) -> Event:
-        """The event of a joint answer, its asks checked. The steps of a run differ in weights alone: worked out once."""
+    def _prepared(self, asks: list[Ask], batch: Batch) -> Prepared:
+        """Event, bounds and noise of a joint answer, its asks checked. The steps of a run differ in weights alone: once."""
         key = (batch, *(ask.key for ask in asks))
-        if key not in self._events:
+        ready = self._ready.get(key)
+        if ready is None:
             for ask in asks:
                 self._check_shape(ask)
-            self._events[key] = self.describe(asks, batch)
-        return self._events[key]
+            event = self.describe(asks, batch)
+            known = tuple(self._known_job(ask, batch) for ask in asks)
+            jobs = [(ask.question, job[0]) for ask, job in zip(asks, known, strict=True) if job is not None]
+            passes = Passes(jobs, self._rows) if len(jobs) == len(asks) else None
+            ready = Prepared(event, known, passes, tuple(ask.question.name for ask in asks), _words(batch))
+            self._ready[key] = ready
+        return ready
+
+    def _known_job(self, ask: Ask, batch: Batch) -> Known | None:
+        """Scales and size of noise, where they are constants; None where they depend on public rows or on user code."""
+        if self._public or isinstance(ask.question, RowFunction):
+            return None
+        scales = self._scales(ask)
+        return scales, self._sizes(ask, scales, batch)
+
+    def _sizes(self, ask: Ask, scales: list[Scale], batch: Batch) -> list[float | Floats] | None:
+        """The scale of the noise for each of the ask's scales, in grid units; None where no noise is needed."""
+        if not self.promise.is_private or pricing.is_free(ask.question, self.promise):
+            return None
+        shape = ask.question.shape(self.layout)
+        sizes: list[float | Floats] = []
+        for scale in scales:
+            moves = pricing.unit_size(scale, self.promise, batch) > 0
+            sizes.append(pricing.noise_scale(ask, scale, self.promise, batch, shape) if moves else 0.0)
+        return sizes
 
     def _check_shape(self, ask: Ask) -> None:
         shape = ask.question.shape(self.layout)
@@ -330,28 +373,39 @@ class Curator:
                 )
             )
 
-    def _chosen(self, batch: Poisson, number: int) -> Iterator[Block]:
+    def _chosen(self, batch: Poisson, number: int) -> Iterator[Drawn]:
         """A Poisson batch; many models share it, so it comes from the first source."""
         stream = self._sources[0].stream("sampling", number)
-        yield from self._rows.batch(stream.poisson_batch(self._rows.exact_count, batch.rate))
+        return self._rows.drawn(stream.poisson_batch(self._rows.exact_count, batch.rate))
 
-    def _noised(self, ask: Ask, scales: list[Scale], total: Ints, batch: Batch, number: int, i: int) -> Floats:
-        """total + noise, added as integers, in the units of the question."""
-        noisy = self.promise.is_private and not pricing.is_free(ask.question, self.promise)
-        many, shape = len(self._sources) > 1, total.shape[1:]
-        out = np.empty(total.shape)
-        for m, sums in enumerate(total):
-            scale = scales[m] if len(scales) > 1 else scales[0]
-            if noisy and pricing.unit_size(scale, self.promise, batch) > 0:
-                path = (number, i) if many or len(total) == 1 else (number, i, m)
-                stream = self._sources[m if many else 0].stream("noise", *path)
-                sums = sums + noising.draw(ask, pricing.noise_scale(ask, scale, self.promise, batch, shape), shape, stream)
-            out[m] = sums * scale.unit
-        return out
+    def _add_noise(self, jobs: list[Job], sums: list[Ints], batch: Batch, number: int) -> None:
+        """sums += noise, as integers: every model's from a stream of its own, named by the release and the question."""
+        many = len(self._sources) > 1
+        wanted: list[noising.Wanted] = []
+        to: list[tuple[int, int]] = []
+        for j, ((i, ask, scales, known), total) in enumerate(zip(jobs, sums, strict=True)):
+            sizes = self._sizes(ask, scales, batch) if known is None else known
+            shape = total.shape[1:]
+            for m in range(0 if sizes is None else len(total)):
+                assert sizes is not None
+                size = sizes[m] if len(sizes) > 1 else sizes[0]
+                if type(size) is not float or size > 0.0:
+                    path = (number, i) if many or len(total) == 1 else (number, i, m)
+                    wanted.append((ask, size, shape, self._sources[m if many else 0].stream("noise", *path)))
+                    to.append((j, m))
+        for (j, m), noise in zip(to, noising.draws(wanted), strict=True):
+            sums[j][m] += noise
 
     def _release(self, entry: Entry) -> None:
         if not isinstance(entry.event, NoOp):
             self.log.append(entry)
+
+
+def units_of(scales: list[Scale], axes: int) -> float | Floats:
+    """What totals are multiplied by, models first: powers of two, so that nothing is rounded that the grid held."""
+    if len(scales) == 1:
+        return scales[0].unit
+    return np.array([scale.unit for scale in scales]).reshape(-1, *(1,) * (axes - 1))
 
 
 def _words(batch: Batch) -> str:
@@ -360,7 +414,7 @@ def _words(batch: Batch) -> str:
 
 def _many(question: Question) -> bool:
     model = getattr(question, "model", None)
-    return model is not None and model.many
+    return getattr(question, "copies", None) is not None or (model is not None and model.many)
 
 
 def _unclipped(question: Question) -> Question:

@@ -417,6 +417,62 @@ def descend(
 
 
 @jit
+def descend_chosen(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    chosen: Any,
+    coef: Any,
+    loss: int,
+    loss_weight: float,
+    sharpness: float,
+    costs: Any,
+    cost_labels: int,
+    clip: float,
+    scale: float,
+    gradient: Any,
+    kind: int,
+    hist_labels: int,
+    hist_scale: float,
+    histogram: Any,
+) -> None:
+    """`descend` over the rows of dense numbers whose places are listed: a batch, gathered a few tiles at a time."""
+    most = min(chosen.shape[0], 2 * TILE)
+    some_numbers = np.empty((numbers.shape[0], most), numbers.dtype)
+    some_codes = np.empty((codes.shape[0], most), codes.dtype)
+    some_cells = np.empty((cells.shape[0], most), cells.dtype)
+    some_labels = np.empty(most if labels.shape[0] > 0 else 0, labels.dtype)
+    some_weights = np.empty(most if weights.shape[0] > 0 else 0)
+    for start in range(0, chosen.shape[0], 2 * TILE):
+        m = min(2 * TILE, chosen.shape[0] - start)
+        at = chosen[start : start + m]
+        for j in range(numbers.shape[0]):
+            for t in range(m):
+                some_numbers[j, t] = numbers[j, at[t]]
+        for j in range(codes.shape[0]):
+            for t in range(m):
+                some_codes[j, t] = codes[j, at[t]]
+        for j in range(cells.shape[0]):
+            for t in range(m):
+                some_cells[j, t] = cells[j, at[t]]
+        for t in range(min(m, some_labels.shape[0])):
+            some_labels[t] = labels[at[t]]
+        for t in range(min(m, some_weights.shape[0])):
+            some_weights[t] = weights[at[t]]
+        # fmt: off
+        descend(
+            some_numbers, indptr, indices, some_codes, offsets, some_labels, some_cells, some_weights, coef, 0, m, loss,
+            loss_weight, sharpness, costs, cost_labels, clip, scale, gradient, kind, hist_labels, hist_scale, histogram,
+        )
+        # fmt: on
+
+
+@jit
 def predict(
     numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, coef: Any, sharpness: float, z: Any, p: Any, s2: Any
 ) -> None:

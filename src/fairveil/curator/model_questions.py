@@ -17,6 +17,8 @@ from ..privacy.sensitivity import Bound
 from .question import Linear, Question, Scale, cell_count, gridded, need_classes, need_order_two
 
 Floats = npt.NDArray[np.float64]
+GRADIENT_LOSSES = ("log", "squared", "none")
+DECISIONS = ("hard", "soft")
 LOSSES = ("log", "squared", "zero-one")
 
 
@@ -35,7 +37,8 @@ class PredictionHistogram(Question):
     by_label: bool = False
 
     def __post_init__(self) -> None:
-        _checks.one_of(("hard", "soft"), decisions=self.decisions)
+        if self.decisions not in DECISIONS:
+            _checks.one_of(DECISIONS, decisions=self.decisions)
 
     @property
     def why(self) -> str:
@@ -89,7 +92,8 @@ class GradientSum(Question):
     _costs: list[Floats] = field(default_factory=list, init=False, repr=False)  # what `costs` made, to make it once
 
     def __post_init__(self) -> None:
-        _checks.one_of(("log", "squared", "none"), loss=self.loss)
+        if self.loss not in GRADIENT_LOSSES:
+            _checks.one_of(GRADIENT_LOSSES, loss=self.loss)
         if self.clip is not None:
             _checks.positive(clip=self.clip)
         _checks.non_negative(loss_weight=self.loss_weight)
@@ -145,6 +149,12 @@ class GradientSum(Question):
         """The costs as the kernels take them: (models, cells x labels, outputs), two classes as the difference."""
         if self._costs:
             return self._costs[0]
+        given = self.cell_costs
+        if given is not None and self.model.array.shape[:2] == (1, 1) and layout.classes is not None:  # the common case
+            count = cell_count(self.cells)
+            if len(layout.classes) == 2 and given.shape in ((count, 1, 2), (count, 2, 2)):
+                self._costs.append((given[..., 1] - given[..., 0]).reshape(1, -1, 1))
+                return self._costs[0]
         classes = need_classes(layout, self.name)
         costs = np.zeros((cell_count(self.cells), 1, classes)) if self.cell_costs is None else self.cell_costs
         if costs.ndim == 3:

@@ -53,7 +53,10 @@ class Ask:
     noise: str = "gaussian"
 
     def __post_init__(self) -> None:
-        _checks.one_of(NOISES, noise=self.noise)
+        if self.noise not in NOISES:
+            _checks.one_of(NOISES, noise=self.noise)
+        if type(self.multiplier) is float and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
+            return
         if isinstance(self.multiplier, int | np.integer | np.floating | np.ndarray) and np.ndim(self.multiplier) == 0:
             object.__setattr__(self, "multiplier", float(self.multiplier))
         if isinstance(self.multiplier, float) and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
@@ -100,20 +103,20 @@ class Ask:
 
 def as_asks(asks: Iterable[Ask | tuple[Question, Any]]) -> list[Ask]:
     """Asks, from themselves or from pairs (question, multiplier)."""
-    given = list(asks)
+    out: list[Ask] = []
+    given: Iterable[object] = asks
     for ask in given:
-        if not _is_ask(ask):
+        if isinstance(ask, Ask):
+            out.append(ask)
+        elif isinstance(ask, tuple) and len(ask) == 2 and isinstance(ask[0], Question):
+            out.append(Ask(*ask))
+        else:
             remedy = "Write answer([(CellCounts(cells), 20.0)]), say."
             got = type(ask).__name__
             raise InputError(complaint(expected="pairs (question, multiplier), or Asks", of="asks", got=got, remedy=remedy))
-    out = [ask if isinstance(ask, Ask) else Ask(*ask) for ask in given]
     if not out:
         raise InputError(complaint(expected="at least one question", of="asks", got=[], remedy="Ask something."))
     return out
-
-
-def _is_ask(value: object) -> bool:
-    return isinstance(value, Ask) or (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Question))
 
 
 def check_batch(batch: object) -> None:

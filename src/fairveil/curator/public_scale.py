@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from .model_questions import GradientSum, GroupLosses, PredictionHistogram
 from .question import GRID_BITS, Question, Scale, gridded
 from .row_questions import FeatureSums, GramMatrices
 from .rows import Rows
+from .threads import in_pieces
 
 Floats = npt.NDArray[np.float64]
 EXACT_BITS = 44
@@ -34,14 +36,17 @@ def needs_rows(question: Question) -> bool:
     return soft or isinstance(question, GradientSum | FeatureSums | GramMatrices | GroupLosses)
 
 
-def of(question: Question, rows: Rows, order: int = 2, *, exact: bool = False) -> list[Scale]:
+def of(question: Question, rows: Rows, order: int = 2, *, exact: bool = False, threads: int | None = None) -> list[Scale]:
     """For each model: its grid, the largest contribution of one row, and how far other sensitive values alone move the total.
 
     `exact`: no noise will be added, so the grid is as fine as the integers allow. Predictions are the kernels' own; what is
     computed from them here may be off by rounding, for which `ROUNDING` is added to every size and move.
     """
     norms, spreads = np.zeros(question.models), np.zeros(question.models)
-    for block in rows.blocks():
+    if isinstance(question, GradientSum):
+        bounded = exact and question.loss != "squared"
+        norms, spreads = _of_any_row(question, rows) if bounded else _largest(question, rows, threads)
+    for block in () if isinstance(question, GradientSum) else rows.blocks():
         w = reference.row_weights(block)
         for m in range(question.models):
             with np.errstate(over="ignore", invalid="ignore"):
@@ -91,8 +96,6 @@ def _coordinates(question: Question, rows: Rows) -> int:
 
 def _sizes_and_moves(question: Question, block: Block, rows: Rows, m: int, order: int) -> tuple[Floats, Floats, Floats]:
     """For each row: the norm of its contribution, of its largest change by other sensitive values, and what rounding adds."""
-    if isinstance(question, GradientSum):
-        return _gradient(question, block, rows, m)
     slack = np.zeros(block.rows)
     if isinstance(question, PredictionHistogram):
         _, p, _ = _predict(question.model.array[m], question.model.sharpness, block, rows)
@@ -145,43 +148,83 @@ def _losses(question: GroupLosses, block: Block, rows: Rows, m: int) -> tuple[Fl
     return np.minimum(raw, limit), ROUNDING * (1.0 + np.abs(z).max(axis=0, initial=0.0))
 
 
-def _gradient(question: GradientSum, block: Block, rows: Rows, m: int) -> tuple[Floats, Floats, Floats]:
-    """The largest |residual| |row| under any listed cell, |row| times the largest |J'(costs of one cell - of another)|, and
-    the rounding of both."""
-    z, p, s2 = _predict(question.model.array[m], 1.0, block, rows)
-    u = np.zeros_like(z)
-    if question.loss == "squared":
-        u = question.loss_weight * (z - block.labels)
-    elif question.loss == "log":
-        wanted = np.arange(len(z)) if len(z) > 1 else np.ones(1)
-        u = question.loss_weight * (p - (block.labels == wanted[:, np.newaxis]))
-    sizes, moves, terms = np.linalg.norm(u, axis=0), np.zeros(block.rows), question.loss_weight
+def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Floats, Floats]:
+    """For each model the largest |residual| |row| under any listed cell, and |row| times the largest |J'(costs of one cell - of
+    another)|, with the rounding of both. Over listed cells, never over the row's own: even the grid must not depend on a
+    sensitive value."""
+    from . import kernels_public
+    from .descents import LOSS_CODES
+
+    model, labels = question.model, question.cost_labels
+    columns = np.array([0, *(column.stop for column in _columns(question.cells))])
+    costs = np.zeros((question.models, 1, model.outputs))
+    columns, costs = (columns[:0], costs) if question.cell_costs is None else (columns, question.costs(rows.layout))
+    found = np.zeros((question.models, 3))
+    for block in rows.blocks():
+        head: tuple[Any, ...] = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
+        for m in range(question.models):
+            loss = (LOSS_CODES[question.loss], question.loss_weight, model.sharpness)
+            end = (costs[m], labels, columns, _reach(costs[m], labels, columns), _rounding(question, costs[m]))
+
+            def job(a: int, b: int, m: int = m, fixed: Any = (*head, block.weights), end: Any = (loss, end)) -> Floats:
+                out = np.empty(3)
+                kernels_public.largest_moves(*fixed, model.array[m], a, b, *end[0], *end[1], out)
+                return out
+
+            found[m] = np.max([found[m], *in_pieces(job, block.rows, threads)], axis=0)
+    _need_finite(np.where(found[:, 2] > 0, np.inf, found[:, 0]), found[:, 1], question)
+    return found[:, 0], found[:, 1]
+
+
+def _of_any_row(question: GradientSum, rows: Rows) -> tuple[Floats, Floats]:
+    """A norm that no row's gradient exceeds, whatever the weights; for grids of exact answers, which need no closer one.
+
+    |residual of log loss| is at most 1, with several classes sqrt 2; |J' costs| at most sharpness x range / 2, since
+    sum_k p_k (c_k - mean)^2 is a variance (with one score: sharpness / 4 x the difference of the costs).
+    """
+    if rows.largest_row is None:
+        rows.largest_row = _largest_row(rows)
+    model, residual = question.model, 0.0 if question.loss == "none" else question.loss_weight
+    residual *= 1.0 if model.outputs == 1 else math.sqrt(2.0)
+    norms = np.full(question.models, residual)
     if question.cell_costs is not None:
-        sharpness = question.model.sharpness
-        soft = _predict(question.model.array[m], sharpness, block, rows)[1].T
-        costs = question.costs(rows.layout)[m].reshape(-1, question.cost_labels, soft.shape[1])
-        labels = block.labels if question.cost_labels > 1 else np.zeros(block.rows, np.int64)
-        terms += (
-            sharpness
-            * len(z)
-            * float(np.abs(costs).max(initial=0.0))
-            * (1 if question.cells is None else question.cells.per_row)
-        )
-        for members in _columns(question.cells):
-            # Over listed cells, never over the row's own: even the grid must not depend on a sensitive value.
-            each = [_through(soft, costs[a, labels], sharpness) for a in members]
-            sizes = sizes + np.max([np.linalg.norm(change, axis=1) for change in each], axis=0)
-            pairs = [np.linalg.norm(a - b, axis=1) for a, b in itertools.combinations(each, 2)]
-            moves = moves + np.max(pairs, axis=0, initial=0.0)
-    row = np.sqrt(s2)
-    return sizes * row, moves * row, ROUNDING * terms * row
+        costs = question.costs(rows.layout)
+        ranges = np.abs(costs[..., 0]) / 2 if model.outputs == 1 else np.ptp(costs, axis=-1)
+        per_row = 1 if question.cells is None else question.cells.per_row
+        norms += model.sharpness / 2 * per_row * ranges.max(axis=1, initial=0.0)
+    norms *= rows.largest_row
+    _need_finite(norms, norms, question)
+    return norms, 2.0 * norms
 
 
-def _through(p: Floats, costs: Floats, sharpness: float) -> Floats:
-    """J' costs, a row each."""
-    if p.shape[1] == 1:
-        return np.asarray(sharpness * p * (1 - p) * costs)
-    return np.asarray(sharpness * p * (costs - (p * costs).sum(axis=1, keepdims=True)))
+def _largest_row(rows: Rows) -> float:
+    from . import kernels_public
+
+    largest = 0.0
+    for block in rows.blocks():
+        head = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.weights)
+        largest = max(largest, float(kernels_public.largest_row(*head, 0, block.rows)))
+    return largest
+
+
+def _reach(costs: Floats, labels: int, columns: npt.NDArray[np.int64]) -> Floats:
+    """Of one score's costs, for each label: sums over sensitive columns of the largest |cost|, and of the range of costs."""
+    out = np.zeros((2, labels))
+    if costs.shape[1] == 1:
+        table = costs[:, 0].reshape(-1, labels)
+        for first, last in itertools.pairwise(columns.tolist()):
+            out[0] += np.abs(table[first:last]).max(axis=0)
+            out[1] += np.ptp(table[first:last], axis=0)
+    return out
+
+
+def _rounding(question: GradientSum, costs: Floats) -> float:
+    """What rounding adds, in units of |row|."""
+    terms = question.loss_weight
+    if question.cell_costs is not None:
+        per_row = 1 if question.cells is None else question.cells.per_row
+        terms += question.model.sharpness * question.model.outputs * float(np.abs(costs).max(initial=0.0)) * per_row
+    return ROUNDING * terms
 
 
 def _columns(cells: Cells | None) -> Iterator[range]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -157,7 +157,7 @@ class Question:
     @cached_property
     def key(self) -> tuple[Hashable, ...]:
         """All that shape, price and bound depend on: every field, arrays by their shape alone."""
-        return (type(self), *(_form(getattr(self, f.name)) for f in fields(self) if not f.name.startswith("_")))
+        return (type(self), *[_form(getattr(self, name)) for name in _public_fields(cast(Hashable, type(self)))])
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         """The shape of one model's answer."""
@@ -171,11 +171,16 @@ class Question:
         raise NotImplementedError
 
 
+@lru_cache(maxsize=64)
+def _public_fields(kind: Hashable) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cast(Any, kind)) if not field.name.startswith("_"))
+
+
 def _form(value: Any) -> Hashable:
-    if isinstance(value, Linear):
+    if type(value) is Linear:
         return value.array.shape, value.many, value.sharpness
     if isinstance(value, np.ndarray):
-        return tuple(value.shape)
+        return cast(Hashable, value.shape)
     return cast(Hashable, value)
 
 

@@ -16,7 +16,7 @@ from .. import _checks
 from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells, RowBlock, RowLayout, RowSource
 from .arrays import Table
-from .block import Block, prepare
+from .block import Block, Drawn, prepare
 
 MOST_ROWS = 1 << 33  # sums of contributions below 2^30 grid units stay exact in 64-bit integers; public, fixed
 
@@ -35,6 +35,7 @@ class Rows:
         self._offsets = _offsets(self.layout)
         self._kept: list[Block] | None = [] if in_memory else None
         self._starts = [0]
+        self.largest_row: float | None = None  # the largest weight x |row|, once somebody for whom rows are public asked
         self.largest_weight = 0.0  # for promises of no privacy, where no cap is needed
         weighted: set[bool] = set()
         labelled: set[bool] = set()
@@ -145,14 +146,19 @@ class Rows:
 
     def batch(self, index: npt.NDArray[np.integer]) -> Iterator[Block]:
         """The rows at the sorted positions `index`."""
+        for drawn in self.drawn(index):
+            yield drawn.gathered
+
+    def drawn(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
+        """The rows at the sorted positions `index`, not gathered yet."""
         if len(self._starts) == 2 and self._kept is not None:
-            yield self._kept[0].take(index)
+            yield Drawn(self._kept[0], index)
             return
         cuts = np.searchsorted(index, self._starts)
         for block in self.blocks():
             a, b = cuts[block.number], cuts[block.number + 1]
             if b > a:
-                yield block.take(index[a:b] - self._starts[block.number])
+                yield Drawn(block, index[a:b] - self._starts[block.number])
 
 
 def _offsets(layout: RowLayout) -> npt.NDArray[np.int64]:

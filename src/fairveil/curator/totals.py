@@ -8,48 +8,69 @@ Guarantees (tests/curator/test_curator_totals.py):
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, complaint
-from ..facts import Cells
-from .block import Block
+from .block import Block, Drawn
+from .descents import LOSS_CODES, PANEL_MODELS, Descent, DescentJob, chunk, units
 from .model_questions import GradientSum, GroupLosses, PredictionHistogram
-from .question import Linear, OwnJob, Question, Scale, cell_count
+from .question import OwnJob, Question, Scale, cell_count
 from .row_questions import CellCounts, FeatureSums, GramMatrices, RowCount
 from .rows import Rows
+from .threads import in_pieces
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Asked = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Job = Callable[[Block, int, int], tuple[Ints, ...]]
 
-CORES = os.cpu_count() or 1
-WORTH_A_THREAD = 1 << 14  # rows: below, starting another thread costs more than it saves
-PANEL_FROM = 3  # models: from here one pass with models side by side beats one pass a model
-PANEL_MODELS = 64  # models side by side: more no longer fit the cache
-LOSS_CODES = {"log": 0, "squared": 1, "zero-one": 2, "none": 3}
-DECISION_CODES = {"soft": 0, "hard": 1}
 
-
-def totals(asks: Sequence[Asked], rows: Rows, blocks: Iterable[Block], threads: int | None = None) -> list[Ints]:
+def totals(asks: Sequence[Asked], rows: Rows, blocks: Iterable[Block | Drawn], threads: int | None = None) -> list[Ints]:
     """One integer array an ask, of shape (models, *question.shape). Asks that can share a pass do."""
-    for question, _ in asks:
-        check_labels(question, rows)
-    outs: list[Ints] = [np.zeros((q.models, *q.shape(rows.layout)), np.int64) for q, _ in asks]
-    jobs = [(at, _job([asks[i] for i in at], rows)) for at in _passes(asks)]
-    for block in blocks:
-        for at, job in jobs:
-            for parts in _run(job, block, threads):
-                for i, part in zip(at, parts, strict=True):
-                    outs[i] += part.reshape(outs[i].shape)
-    return outs
+    return Passes(asks, rows).run([question for question, _ in asks], blocks, threads)
+
+
+class Passes:
+    """Which passes total a list of asks. What does not depend on weights and costs is worked out once, for many steps."""
+
+    def __init__(self, asks: Sequence[Asked], rows: Rows) -> None:
+        for question, _ in asks:
+            check_labels(question, rows)
+        self._rows = rows
+        self._shapes = [(question.models, *question.shape(rows.layout)) for question, _ in asks]
+        self._scales = [scales for _, scales in asks]
+        self._passes = _passes(asks)
+        self._descents = {at: Descent.of([asks[i] for i in at], rows) for at in self._passes if _descends(asks[at[0]][0])}
+
+    def run(self, questions: Sequence[Question], blocks: Iterable[Block | Drawn], threads: int | None = None) -> list[Ints]:
+        """The totals of questions with the keys of those given before."""
+        jobs: list[tuple[tuple[int, ...], Job | DescentJob]] = []
+        for at in self._passes:
+            asked = [questions[i] for i in at]
+            if at not in self._descents:
+                jobs.append((at, _job(asked[0], self._scales[at[0]], self._rows)))
+            elif len(at) == 1 or _model_of(asked[0]) is _model_of(asked[1]):
+                jobs.append((at, self._descents[at].job(asked, self._rows)))
+            else:
+                again = list(zip(questions, self._scales, strict=True))
+                return Passes(again, self._rows).run(questions, blocks, threads)
+        outs: list[Ints | None] = [None] * len(questions)
+        for block in blocks:
+            for at, job in jobs:
+                read: Any = block.gathered if isinstance(block, Drawn) and at not in self._descents else block
+                for parts in in_pieces(partial(job, read), block.rows, threads):
+                    for i, part in zip(at, parts, strict=True):
+                        whole, part = outs[i], part.reshape(self._shapes[i])
+                        if whole is None:
+                            outs[i] = part
+                        else:
+                            whole += part
+        return [np.zeros(shape, np.int64) if out is None else out for out, shape in zip(outs, self._shapes, strict=True)]
 
 
 def check_labels(question: Question, rows: Rows) -> None:
@@ -58,34 +79,6 @@ def check_labels(question: Question, rows: Rows) -> None:
         raise InputError(
             complaint(expected="rows with labels", of=question.name, got="rows without", remedy="Give y to the rows.")
         )
-
-
-def units(scales: Sequence[Scale], models: int) -> Floats:
-    """Grid steps to one, a number a model."""
-    steps = [math.ldexp(1.0, scale.exponent) for scale in scales]
-    return np.array(steps * models if len(steps) == 1 else steps)
-
-
-def chunk(scales: Sequence[Scale]) -> int:
-    """How many rows' integers add up exactly in float64, a power of two (see `kernels_panel`)."""
-    bits = max(math.frexp(scale.bound.norm / scale.unit)[1] for scale in scales)
-    return 1 << max(0, min(22, 52 - bits))
-
-
-def _run(job: Job, block: Block, threads: int | None) -> Iterator[tuple[Ints, ...]]:
-    wanted = CORES if threads is None else threads
-    pieces = max(1, min(wanted, block.rows // WORTH_A_THREAD)) if threads is None else min(wanted, max(1, block.rows))
-    if pieces == 1:
-        yield job(block, 0, block.rows)
-        return
-    cuts = [block.rows * i // pieces for i in range(pieces + 1)]
-    yield from _pool(os.getpid()).map(lambda a, b: job(block, a, b), cuts[:-1], cuts[1:])
-
-
-@lru_cache(maxsize=1)
-def _pool(process: int) -> ThreadPoolExecutor:
-    """One pool a process: a forked child makes its own."""
-    return ThreadPoolExecutor(CORES, thread_name_prefix="fairveil-curator")
 
 
 def _passes(asks: Sequence[Asked]) -> list[tuple[int, ...]]:
@@ -114,12 +107,17 @@ def _fuses(a: Question, b: Question) -> bool:
     )
 
 
-def _job(asks: Sequence[Asked], rows: Rows) -> Job:
-    """What to do with rows a to b of a block, for asks that share a pass."""
-    question, scales = asks[0]
+def _model_of(question: Question) -> object:
+    return getattr(question, "model", None)
+
+
+def _descends(question: Question) -> bool:
+    return isinstance(question, GradientSum | PredictionHistogram)
+
+
+def _job(question: Question, scales: Sequence[Scale], rows: Rows) -> Job:
+    """What to do with rows a to b of a block, for an ask that shares no pass."""
     scale = scales[0]
-    if isinstance(question, GradientSum | PredictionHistogram):
-        return _descend(asks, rows)
     if isinstance(question, RowCount | CellCounts):
         return _count(question, scale, rows)
     if isinstance(question, FeatureSums | GramMatrices):
@@ -129,59 +127,6 @@ def _job(asks: Sequence[Asked], rows: Rows) -> Job:
     if isinstance(question, OwnJob):
         return question.job(scale, rows.layout)
     raise TypeError(f"the curator does not know how to total {type(question).__name__}")
-
-
-def _descend(asks: Sequence[Asked], rows: Rows) -> Job:
-    from . import kernels, kernels_panel
-
-    gradient, g_scales = next(((q, s) for q, s in asks if isinstance(q, GradientSum)), (None, None))
-    histogram, h_scales = next(((q, s) for q, s in asks if isinstance(q, PredictionHistogram)), (None, None))
-    question = gradient or histogram
-    assert question is not None
-    model: Linear = question.model
-    K, M = model.outputs, model.models
-    cells: Cells | None = histogram.cells if histogram is not None else question.cells
-    labels = len(rows.layout.classes or ())
-    hist_labels = labels if histogram is not None and histogram.by_label else 1
-    costs = gradient.costs(rows.layout) if gradient is not None and gradient.cell_costs is not None else None
-    loss: tuple[Any, ...] = (
-        LOSS_CODES[gradient.loss] if gradient is not None else 0,
-        gradient.loss_weight if gradient is not None else 0.0,
-        model.sharpness,
-    )
-    clip = math.inf if gradient is None or gradient.clip is None else gradient.clip
-    g_unit = np.ones(M) if g_scales is None else units(g_scales, M)
-    h_unit = np.ones(M) if h_scales is None else units(h_scales, M)
-    rows_exact = min(chunk(s) for s in (g_scales, h_scales) if s is not None)
-    kind = DECISION_CODES[histogram.decisions] if histogram is not None else 1
-    cost_labels = 1 if gradient is None else gradient.cost_labels
-    width = 1 + rows.layout.width if gradient is not None else 0
-    buckets = cell_count(cells) * hist_labels if histogram is not None else 0
-    coef = np.ascontiguousarray(model.array[:, 0, :].T) if K == 1 and M >= PANEL_FROM else None
-    none = np.empty((0, 0))
-
-    def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        fixed: tuple[Any, ...] = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
-        fixed = (*fixed, block.cells(cells), block.weights)
-        G: Ints = np.zeros((M, K, width), np.int64)
-        H: Ints = np.zeros((M, buckets, K), np.int64)
-        if coef is not None:
-            for lo in range(0, M, PANEL_MODELS):
-                hi = min(M, lo + PANEL_MODELS)
-                g, h = np.zeros((width, hi - lo), np.int64), np.zeros((buckets, hi - lo), np.int64)
-                c = none if costs is None else np.ascontiguousarray(costs[lo:hi, :, 0].T)
-                part = np.ascontiguousarray(coef[:, lo:hi])
-                end: tuple[Any, ...] = (c, cost_labels, clip, g_unit[lo:hi], g, kind, hist_labels, h_unit[lo:hi], h)
-                kernels_panel.descend_panel(*fixed, part, a, b, *loss, *end, rows_exact)
-                G[lo:hi, 0], H[lo:hi, :, 0] = g.T, h.T
-        else:
-            for m in range(M):
-                c = none if costs is None else costs[m]
-                end = (c, cost_labels, clip, g_unit[m], G[m], kind, hist_labels, h_unit[m], H[m])
-                kernels.descend(*fixed, model.array[m], a, b, *loss, *end)
-        return tuple(G if isinstance(q, GradientSum) else H for q, _ in asks)
-
-    return job
 
 
 def _count(question: RowCount | CellCounts, scale: Scale, rows: Rows) -> Job:
@@ -195,7 +140,7 @@ def _count(question: RowCount | CellCounts, scale: Scale, rows: Rows) -> Job:
     def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
         out = np.zeros(cell_count(cells) * labels, np.int64)
         kernels_moments.count(block.labels, block.cells(cells), block.weights, a, b, labels, unit, out)
-        return (out,)
+        return (np.repeat(out[np.newaxis], question.models, axis=0),)
 
     return job
 

@@ -1,0 +1,294 @@
+"""The steps of a long run: what is worked out once, drawn side by side or shared out changes no bit and no bound."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from fairveil.curator import (
+    CellCounts,
+    Curator,
+    GradientSum,
+    GramMatrices,
+    Linear,
+    Poisson,
+    PredictionHistogram,
+    RowCount,
+    describe,
+    kernels_public,
+    public_scale,
+    reference,
+    threads,
+)
+from fairveil.curator import descents as descents_module
+from fairveil.curator.noising import draw, draws
+from fairveil.curator.pricing import Ask
+from fairveil.curator.totals import totals
+from fairveil.errors import InputError, PrivacyError
+from fairveil.privacy import NoiseSource, Promise
+from fairveil.privacy.events import Composed, Gaussian
+
+WIDE = Promise(1e5, 1e-6)
+WIDTH = 1 + 3 + 4 + 3
+
+
+def asks_of(rows, weights, shift=0.0, other=None):
+    cells = rows.cells()
+    model = Linear(weights)
+    costs = np.linspace(-1, 1, cells.count * 2).reshape(cells.count, 1, 2) + shift
+    if model.many:
+        costs = np.broadcast_to(costs, (model.models, *costs.shape))
+    return [
+        (GradientSum(model, 0.8, cells, costs), 3.0),
+        (PredictionHistogram(model if other is None else Linear(other), cells), 4.0),
+    ]
+
+
+# -- noise ---------------------------------------------------------------------------------------------------------
+
+
+def test_guarantee_1_of_noising_side_by_side_is_one_by_one(rows_of):
+    cells = rows_of(n=20).cells()
+    counts = CellCounts(cells)
+    wanted = [
+        (Ask(counts, 3.0), 12.5, (cells.count,)),
+        (Ask(counts, 3.0, "discrete-laplace"), 4.0, (cells.count,)),
+        (Ask(GramMatrices(None, 1.0), 3.0), 1e6, (1, 4, 4)),
+        (Ask(counts, 3.0), 0.0, (cells.count,)),
+        (Ask(counts, 3.0), np.geomspace(1, 1e6, cells.count), (cells.count,)),
+        (Ask(GradientSum(Linear(np.zeros(WIDTH)), 1.0), 3.0), 2.0**50, (1, WIDTH)),
+    ]
+    one, other = NoiseSource.seeded(1), NoiseSource.seeded(1)
+    together = draws([(*what, one.stream("noise", i)) for i, what in enumerate(wanted)])
+    for i, (what, found) in enumerate(zip(wanted, together, strict=True)):
+        np.testing.assert_array_equal(found, draw(*what, other.stream("noise", i)))
+        assert found.shape == what[2]
+
+
+@pytest.mark.parametrize("models", [2, 3, 9, 130])
+@pytest.mark.parametrize("batch", [None, 0.3])
+def test_each_model_of_a_panel_gets_what_it_gets_alone(rows_of, models, batch):
+    """Panels filled up to a multiple of LANES and cut in two, noise from a source each: bit for bit."""
+    assert descents_module.PANEL_MODELS < 130
+    rows = rows_of(n=300)
+    weights = np.random.default_rng(0).normal(size=(models, 1, WIDTH))
+    rate = [] if batch is None else [Poisson(batch)]
+    panel = Curator(rows, WIDE, noise=[NoiseSource.seeded(m if batch is None else 0) for m in range(models)])
+    steps = [panel.answer(asks_of(rows, weights + step), *rate) for step in range(2)]
+    for m in {0, models // 2, models - 1}:
+        solo = Curator(rows, WIDE, noise=NoiseSource.seeded(m if batch is None else 0))
+        for step in range(2):
+            alone = solo.answer(asks_of(rows, weights[m] + step), *rate)
+            for many, one in zip(steps[step], alone, strict=True):
+                np.testing.assert_array_equal(many[m], one)
+
+
+# -- what is worked out once ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [{}, {"weights": True}, {"sparse": True}, {"dtype": np.float32}, {"classes": 3}])
+@pytest.mark.parametrize("rate", [0.01, 0.9])
+def test_a_batch_read_in_place_totals_as_one_gathered(rows_of, kind, rate):
+    rows = rows_of(n=3000, **kind)
+    cap = rows.max_sample_weight if rows.weighted else None
+    outputs = 3 if kind.get("classes") == 3 else 1
+    model, cells = Linear(np.random.default_rng(0).normal(size=(outputs, WIDTH)), 1.3), rows.cells("marginal")
+    costs = np.random.default_rng(1).normal(size=(cells.count, max(2, outputs), max(2, outputs)))
+    index = NoiseSource.seeded(2).stream("sampling", 0).poisson_batch(3000, rate)
+    questions = [GradientSum(model, 0.8, cells, costs), PredictionHistogram(model, cells, "soft", by_label=True), RowCount()]
+    asks = [(question, [question.scale(rows.layout, cap)]) for question in questions]
+    (gathered,) = rows.batch(index)
+    assert gathered.rows == len(index)
+    for run in (None, 1, 3):
+        found = totals(asks, rows, rows.drawn(index), run)
+        for one, other in zip(found, totals(asks, rows, [gathered]), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_steps_with_the_same_keys_but_another_model_beside(rows_of):
+    """Whether two questions share a pass hangs on the model object, which is no part of a key."""
+    rows = rows_of()
+    rng = np.random.default_rng(3)
+    first, second, third = rng.normal(size=(3, WIDTH))
+    curator = Curator(rows, WIDE, noise=NoiseSource.seeded(0))
+    steps = [asks_of(rows, first), asks_of(rows, second, 0.5), asks_of(rows, second, 0.5, third), asks_of(rows, third)]
+    found = [curator.answer(asks) for asks in steps]
+    for asks, answers in zip(steps, found, strict=True):
+        for (question, multiplier), answer in zip(asks, answers, strict=True):
+            exact = sum(reference.total(question, block) for block in rows.blocks())
+            assert np.abs(answer - exact).max() < 8 * multiplier
+    assert curator.log.events == (curator.describe(steps[0]),) * 4
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_a_plan_written_out_step_by_step_is_followed_at_any_length(rows_of, joint):
+    """Each step is compared with the plan's own event, equal and not the same object; another is refused at once."""
+    rows = rows_of(n=30)
+    event = describe([(RowCount(), 50.0)], rows.layout, WIDE)
+    steps = [Composed((Gaussian(50.0), Gaussian(60.0))) if joint else Gaussian(50.0) for _ in range(400)]
+    asks = [(RowCount(), 50.0), (CellCounts(rows.cells()), 60.0)] if joint else [(RowCount(), 50.0)]
+    curator = Curator(rows, WIDE, plan=[*steps, Gaussian(51.0)], noise=NoiseSource.seeded(0))
+    for _ in steps:
+        curator.answer(asks)
+    with pytest.raises(PrivacyError, match="plan's next event"):
+        curator.answer(asks)
+    assert len(curator.log) == 400
+    curator.answer([(RowCount(), 51.0)])
+    with pytest.raises(PrivacyError, match="the plan is done"):
+        curator.answer(asks)
+    curator.finish()
+    assert event == Gaussian(50.0)
+
+
+# -- threads -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wanted", [None, 1, 2, 7])
+@pytest.mark.parametrize("rows", [0, 1, 5, 40_000, 300_001])
+def test_pieces_cover_every_row_once(rows, wanted):
+    pieces = sorted(threads.in_pieces(lambda a, b: (a, b), rows, wanted))
+    assert pieces[0][0] == 0
+    assert pieces[-1][1] == rows
+    assert all(one[1] == other[0] for one, other in itertools.pairwise(pieces))
+
+
+def test_a_thread_that_comes_late_is_not_waited_for(monkeypatch):
+    """With every helper held up elsewhere the caller does all pieces itself; an error in a piece comes out."""
+    monkeypatch.setattr(threads, "CORES", 2)
+    threads._pool.cache_clear()
+    held = threading.Event()
+    try:
+        for _ in range(2):
+            threads._pool(threads.os.getpid()).submit(held.wait, 60)
+        start = time.monotonic()
+        assert len(threads.in_pieces(lambda a, b: (a, b), 100_000)) > 2
+        assert time.monotonic() - start < 30
+        with pytest.raises(ZeroDivisionError):
+            threads.in_pieces(lambda a, b: a // 0, 100_000)
+    finally:
+        held.set()
+        threads._pool.cache_clear()
+
+
+# -- bounds over public rows ---------------------------------------------------------------------------------------
+
+
+def through(p, costs, sharpness):
+    if p.shape[1] == 1:
+        return sharpness * p * (1 - p) * costs
+    return sharpness * p * (costs - (p * costs).sum(axis=1, keepdims=True))
+
+
+def sizes_and_moves(question, rows, m=0):
+    """Weight x |row| x (largest residual, largest move) of each row in plain NumPy, from `public_scale`'s formulas."""
+    sizes, moves = [], []
+    for block in rows.blocks():
+        alone = GradientSum(question.model, loss=question.loss, loss_weight=question.loss_weight)
+        size = np.linalg.norm(reference.residuals(alone, block, m), axis=1)
+        move = np.zeros(block.rows)
+        row = np.linalg.norm(reference.dense(block), axis=1) * reference.row_weights(block)
+        if question.cell_costs is not None:
+            sharpness = question.model.sharpness
+            p = reference.probabilities(reference.dense(block) @ question.model.array[m].T, sharpness)
+            costs = question.costs(rows.layout)[m].reshape(-1, question.cost_labels, p.shape[1])
+            labels = block.labels if question.cost_labels > 1 else np.zeros(block.rows, int)
+            for members in public_scale._columns(question.cells):
+                each = [through(p, costs[a, labels], sharpness) for a in members]
+                size = size + np.max([np.linalg.norm(one, axis=1) for one in each], axis=0)
+                pairs = [np.linalg.norm(a - b, axis=1) for a, b in itertools.combinations(each, 2)]
+                move = move + np.max(pairs, axis=0, initial=0.0)
+        sizes.append(size * row)
+        moves.append(move * row)
+    return np.concatenate(sizes).max(), np.concatenate(moves).max()
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("mode", ["product", "marginal"])
+@pytest.mark.parametrize("loss", ["none", "log"])
+@pytest.mark.parametrize("by_label", [False, True])
+@pytest.mark.parametrize("kind", [{}, {"weights": True}, {"sparse": True}])
+def test_guarantee_1_of_kernels_public_the_largest_over_rows(rows_of, classes, mode, loss, by_label, kind):
+    """Never below the plain NumPy maxima, and above by no more than rounding and the grid."""
+    rows = rows_of(classes=classes, far=False, **kind)
+    rng = np.random.default_rng(7)
+    outputs = 1 if classes == 2 else classes
+    cells = rows.cells(mode)
+    model = Linear(rng.normal(size=(2, outputs, WIDTH)), sharpness=1.7)
+    costs = rng.normal(size=(2, cells.count, classes if by_label else 1, classes))
+    question = GradientSum(model, None, cells, costs, loss, 0.7)
+    for m, scale in enumerate(public_scale.of(question, rows)):
+        size, move = sizes_and_moves(question, rows, m)
+        assert size <= scale.bound.norm <= size * (1 + 1e-7)
+        assert move <= scale.bound.spread <= move + size * 1e-7
+
+
+@pytest.mark.parametrize("costs", [False, True])
+def test_guarantee_1_of_kernels_public_without_cells_and_for_squared_loss(rows_of, costs):
+    rows = rows_of(classes=2, far=False)
+    model = Linear(np.linspace(-1, 1, WIDTH))
+    question = GradientSum(model, None, None, np.ones((1, 1, 2)) * [0.0, 0.3]) if costs else GradientSum(model)
+    (scale,) = public_scale.of(question, rows)
+    size, _ = sizes_and_moves(question, rows)
+    assert size <= scale.bound.norm <= size * (1 + 1e-7)
+    rows = rows_of(regression=True, far=False)
+    question = GradientSum(Linear(np.linspace(-1, 1, WIDTH)[np.newaxis]), loss="squared", loss_weight=0.3)
+    for exact in (False, True):
+        (scale,) = public_scale.of(question, rows, exact=exact)
+        size, _ = sizes_and_moves(question, rows)
+        assert size <= scale.bound.norm <= size * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_guarantee_2_of_kernels_public_order_ranges_and_threads_change_no_bit(rows_of, classes):
+    order = np.random.default_rng(5).permutation(700)
+    rng = np.random.default_rng(8)
+    outputs = 1 if classes == 2 else classes
+    model = Linear(rng.normal(size=(outputs, WIDTH)), sharpness=0.6)
+    found = set()
+    for rows in (rows_of(classes=classes), rows_of(classes=classes, order=order)):
+        cells = rows.cells()
+        question = GradientSum(model, None, cells, np.linspace(-1, 1, cells.count * classes).reshape(-1, 1, classes))
+        for run in (None, 1, 2, 5):
+            (scale,) = public_scale.of(question, rows, threads=run)
+            found.add((scale.bound.norm, scale.bound.spread, scale.exponent))
+    assert len(found) == 1
+
+
+def test_guarantee_1_of_kernels_public_rows_that_overflow_are_told(rows_of):
+    rows = rows_of()
+    costs = np.full((6, 1, 2), 1e305) * [-0.5, 0.5]
+    costs[::2] *= -1
+    with pytest.raises(InputError, match="overflow"):
+        public_scale.of(GradientSum(Linear(np.zeros(WIDTH)), None, rows.cells(), costs, "none"), rows)
+    out = np.empty(3)
+    (block,) = rows.blocks()
+    head = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels, block.weights)
+    end = (3, 1.0, 1.0, np.array([[1e308], [-1e308]]), 1, np.array([0, 2]), np.array([[1e308], [math.inf]]), 0.0, out)
+    kernels_public.largest_moves(*head, np.zeros((1, WIDTH)), 0, 700, *end)
+    assert out[2] == 700
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("mode", ["product", "marginal"])
+def test_the_grid_of_exact_answers_holds_any_model(rows_of, classes, mode):
+    """Its norm is never below a row's gradient, and its answers are as fine as they were with maxima over rows."""
+    rows = rows_of(classes=classes)
+    cells = rows.cells(mode)
+    rng = np.random.default_rng(9)
+    outputs = 1 if classes == 2 else classes
+    for stretch in (0.0, 1e-3, 1.0, 1e3):
+        model = Linear(rng.normal(size=(outputs, WIDTH)) * stretch, sharpness=2.5)
+        costs = rng.normal(size=(cells.count, classes, classes)) * 3
+        for loss in ("none", "log"):
+            question = GradientSum(model, None, cells, costs, loss, 0.8)
+            (exact,) = public_scale.of(question, rows, exact=True)
+            size, _ = sizes_and_moves(question, rows)
+            assert exact.bound.norm >= size * (1 - 1e-12)
+            total = totals([(question, [exact])], rows, rows.blocks())[0][0] * exact.unit
+            wanted = sum(reference.total(question, block) for block in rows.blocks())
+            assert np.abs(total - wanted).max() < 1e-9 * rows.largest_row
