@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("fairveil", "fairveil.privacy", "fairveil.curator", "fairveil.data", "fairveil.audit")
+PACKAGES = ("fairveil", "fairveil.privacy", "fairveil.curator", "fairveil.data", "fairveil.audit", "fairveil.estimators")
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from . import models as models
     from . import privacy as privacy
     from . import report as report
+    from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
+    from .estimators import fair_scorer as fair_scorer
+    from .estimators import load as load
+    from .estimators import save as save
     from .fairness import BoundedGroupLoss as BoundedGroupLoss
     from .fairness import DemographicParity as DemographicParity
     from .fairness import EqualizedOdds as EqualizedOdds
@@ -33,6 +37,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 PLACES = {
+    "RateConstrainedClassifier": ".estimators",
+    "fair_scorer": ".estimators",
+    "load": ".estimators",
+    "save": ".estimators",
     "BoundedGroupLoss": ".fairness",
     "DemographicParity": ".fairness",
     "EqualOpportunity": ".fairness",
@@ -68,6 +76,7 @@ __all__ = [
     "FalsePositiveRateParity",
     "PrivacyStatement",
     "Promise",
+    "RateConstrainedClassifier",
     "RateConstraint",
     "audit",
     "curator",
@@ -75,12 +84,15 @@ __all__ = [
     "demographic_parity_gap",
     "equalized_odds_gap",
     "facts",
+    "fair_scorer",
     "fairness",
     "figures",
     "group_table",
+    "load",
     "models",
     "privacy",
     "report",
+    "save",
 ]
 
 if not TYPE_CHECKING:

@@ -15,6 +15,10 @@ class InputError(FairveilError, ValueError):
     """An argument is not what was expected."""
 
 
+class KindError(InputError, TypeError):
+    """A value is neither a number nor a word."""
+
+
 class SchemaError(InputError):
     """A schema is malformed, or a table does not fit its schema."""
 
@@ -41,6 +45,18 @@ class DataNotFoundError(FairveilError, FileNotFoundError):
 
 class ChecksumError(FairveilError, ValueError):
     """A file is not, byte for byte, the file that was expected."""
+
+
+class FairveilWarning(UserWarning):
+    """The root of the library's warnings."""
+
+
+class ConstraintNotMet(FairveilWarning):
+    """A fairness constraint is certainly broken by the model that was found."""
+
+
+class WeakDelta(FairveilWarning):
+    """Delta is so large that a mechanism which publishes some rows outright would keep the promise."""
 
 
 def complaint(*, expected: str, of: str, got: object, remedy: str) -> str:

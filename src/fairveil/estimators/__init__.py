@@ -1,0 +1,39 @@
+"""Ring 4: the scikit-learn face, one file a system. Strings stop here: below are objects and enums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
+
+if TYPE_CHECKING:
+    from .constraint_report import ConstraintLine as ConstraintLine
+    from .constraint_report import ConstraintReport as ConstraintReport
+    from .files import load as load
+    from .files import save as save
+    from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
+    from .scoring import FairScorer as FairScorer
+    from .scoring import fair_scorer as fair_scorer
+
+PLACES = {
+    "ConstraintLine": ".constraint_report",
+    "ConstraintReport": ".constraint_report",
+    "FairScorer": ".scoring",
+    "RateConstrainedClassifier": ".rate_constrained",
+    "fair_scorer": ".scoring",
+    "load": ".files",
+    "save": ".files",
+}
+
+__all__ = [
+    "ConstraintLine",
+    "ConstraintReport",
+    "FairScorer",
+    "RateConstrainedClassifier",
+    "fair_scorer",
+    "load",
+    "save",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, PLACES)

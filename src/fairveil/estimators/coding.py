@@ -1,0 +1,331 @@
+"""How an estimator's tables become coded rows, and coefficients the units of the input again. Fitted once, used at predict.
+
+Three ways, each a frozen object of what is published with the model:
+- `SchemaCoding`: by a schema alone (`data.Encoding`); nothing is read from the data;
+- `TableCoding`: no schema; numbers as they come, words by the list of those that occurred at fit;
+- `RowsCoding`: rows that somebody coded already.
+
+Each may end with a `Standard`: numbers shifted and scaled by training means and deviations, which no promise covers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ..data import Encoding, encode
+from ..data.coding import Place, category_codes
+from ..errors import InputError, complaint
+from ..facts import RowBlock, RowLayout, RowSource
+from ..facts.columns import Category, Value
+from .grids import Grid, grid_of, numbers_of
+
+Floats = npt.NDArray[np.float64]
+BLOCK_ROWS = 1 << 18
+
+
+@dataclass(frozen=True)
+class Standard:
+    """z = (x - mean) / deviation for each number, both read from the training rows: what the papers do, and unsafe."""
+
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+
+    @staticmethod
+    def of(blocks: Sequence[RowBlock], numbers: int) -> Standard:
+        """The means and deviations of coded rows. Sparse numbers keep their zeros: they are not shifted."""
+        rows = max(1, sum(block.rows for block in blocks))
+        if any(_is_sparse(block.numbers) for block in blocks):
+            means = np.zeros(numbers)
+            firsts = sum(np.asarray(block.numbers.sum(axis=0), np.float64).ravel() for block in blocks) / rows
+            squares = sum(np.asarray(block.numbers.multiply(block.numbers).sum(axis=0)).ravel() for block in blocks) / rows
+            deviations = np.sqrt(np.maximum(squares - firsts**2, 0.0))
+        else:
+            means = _sums(blocks, numbers, lambda lines: lines) / rows
+            centred = _sums(blocks, numbers, lambda lines: (lines - means[:, np.newaxis]) ** 2)
+            deviations = np.sqrt(centred / rows)
+        deviations[~(deviations > 0)] = 1.0
+        return Standard(tuple(means.tolist()), tuple(deviations.tolist()))
+
+    def apply(self, block: RowBlock) -> RowBlock:
+        """The same rows, standardised."""
+        numbers: Any = block.numbers
+        if _is_sparse(numbers):
+            data = numbers.data / np.asarray(self.deviations)[numbers.indices]
+            return replace(block, numbers=sparse.csr_array((data, numbers.indices, numbers.indptr), shape=numbers.shape))
+        means, deviations = (np.asarray(line)[:, np.newaxis] for line in (self.means, self.deviations))
+        return replace(block, numbers=np.ascontiguousarray((numbers - means) / deviations).astype(numbers.dtype, copy=False))
+
+    def undone(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+        """Coefficients for numbers as they were: w (x - m) / s + b = (w / s) x + (b - w m / s)."""
+        out, count = np.array(weights), len(self.means)
+        out[:, :count] /= np.asarray(self.deviations)
+        return out, intercept - out[:, :count] @ np.asarray(self.means)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column that is a feature: a number, or one of the listed words."""
+
+    name: str
+    values: tuple[Value, ...] | None = None
+
+
+class Coding(ABC):
+    """How X becomes blocks of coded rows. Abstract."""
+
+    standard: Standard | None
+
+    @property
+    @abstractmethod
+    def layout(self) -> RowLayout:
+        """The public shape of features."""
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> tuple[str, ...]:
+        """One name a coefficient."""
+
+    @abstractmethod
+    def raw_blocks(self, X: Any) -> Iterator[RowBlock]:
+        """Features of X, before they are standardised."""
+
+    def blocks(self, X: Any) -> Iterator[RowBlock]:
+        """Features of X as the model takes them."""
+        for block in coded_blocks(X, self.layout) or self.raw_blocks(X):
+            yield block if self.standard is None else self.standard.apply(block)
+
+    def in_input_units(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+        """Coefficients (outputs, width) and intercept (outputs,) for X as it was given."""
+        return (weights, intercept) if self.standard is None else self.standard.undone(weights, intercept)
+
+
+@dataclass(frozen=True)
+class SchemaCoding(Coding):
+    """By a schema alone."""
+
+    encoding: Encoding
+    standard: Standard | None = None
+
+    @property
+    def layout(self) -> RowLayout:
+        return self.encoding.layout
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.encoding.feature_names
+
+    def raw_blocks(self, X: Any) -> Iterator[RowBlock]:
+        encoding = self.encoding
+        rows = encode(
+            X,
+            encoding.schema,
+            names=encoding.features,
+            with_target=False,
+            with_sensitive=False,
+            sensitive_as_feature=encoding.sensitive_as_feature,
+            block_rows=BLOCK_ROWS,
+            precision=encoding.precision,
+        )
+        return rows.blocks()
+
+    def in_input_units(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+        return self.encoding.in_input_units(*Coding.in_input_units(self, weights, intercept))
+
+
+@dataclass(frozen=True)
+class TableCoding(Coding):
+    """Without a schema. `features` in the order of X; `columns`: all columns of X at fit, sensitive ones that are no
+    features among them.
+
+    Numbers come before words in coded rows, each kind in the order of X.
+    """
+
+    features: tuple[Feature, ...]
+    columns: tuple[str, ...]
+    standard: Standard | None = None
+
+    @property
+    def layout(self) -> RowLayout:
+        sizes = tuple(len(feature.values) for feature in self.features if feature.values is not None)
+        return RowLayout(len(self.features) - len(sizes), sizes)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        numbers = (feature.name for feature in self.features if feature.values is None)
+        return (*numbers, *(f"{feature.name}={value}" for feature in self.features for value in feature.values or ()))
+
+    def raw_blocks(self, X: Any) -> Iterator[RowBlock]:
+        return self.grid_blocks(self._narrowed(grid_of(X)))
+
+    def grid_blocks(self, grid: Grid) -> Iterator[RowBlock]:
+        """Blocks of the features of a grid that has all of them, under their names."""
+        layout = self.layout
+        if grid.matrix is not None and not layout.code_sizes:
+            yield from _matrix_blocks(self._picked(grid), grid)
+            return
+        lines = [self._numbers(grid, feature.name) for feature in self.features if feature.values is None]
+        codes = [_codes(grid, feature) for feature in self.features if feature.values is not None]
+        single = bool(lines) and all(line.dtype == np.float32 for line in lines)
+        kind = np.uint8 if max(layout.code_sizes, default=0) <= 1 << 8 else np.int32
+        for a in range(0, grid.rows, BLOCK_ROWS):
+            rows = min(grid.rows - a, BLOCK_ROWS)
+            numbers = np.empty((len(lines), rows), np.float32 if single else np.float64)
+            for to, line in zip(numbers, lines, strict=True):
+                to[:] = line[a : a + rows]
+            coded = np.empty((len(codes), rows), kind)
+            for to, line in zip(coded, codes, strict=True):
+                to[:] = line[a : a + rows]
+            yield RowBlock(numbers, coded)
+
+    def _picked(self, grid: Grid) -> Any:
+        names = [feature.name for feature in self.features]
+        if list(grid.names) == names:
+            return grid.matrix
+        return grid.matrix[:, [grid.names.index(name) for name in names]]
+
+    def _numbers(self, grid: Grid, name: str) -> npt.NDArray[Any]:
+        found = numbers_of(grid.column(name), f"column {name!r}")
+        if found is None:
+            remedy = "Pass numbers where there were numbers at fit."
+            raise InputError(complaint(expected="numbers", of=f"column {name!r}", got="words", remedy=remedy))
+        return found
+
+    def _narrowed(self, grid: Grid) -> Grid:
+        """The grid with our names on its columns: by name where both have names, else by position."""
+        wanted = [feature.name for feature in self.features]
+        if grid.named and set(wanted) <= set(grid.names):
+            return grid
+        for names in (self.columns, tuple(wanted)):
+            if len(grid.names) == len(names):
+                return _renamed(grid, names)
+        raise InputError(
+            complaint(
+                expected=f"{len(self.columns)} columns, as at fit",
+                of="X",
+                got=len(grid.names),
+                remedy=f"Pass the columns {', '.join(wanted[:20])}.",
+            )
+        )
+
+
+@dataclass(frozen=True)
+class RowsCoding(Coding):
+    """Rows that were coded elsewhere: X is a source of rows, or, where all features are numbers, an array of them."""
+
+    numbers: int
+    code_sizes: tuple[int, ...] = ()
+    standard: Standard | None = None
+
+    @property
+    def layout(self) -> RowLayout:
+        return RowLayout(self.numbers, self.code_sizes)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        codes = (f"code{j}={value}" for j, size in enumerate(self.code_sizes) for value in range(size))
+        return (*(f"x{j}" for j in range(self.numbers)), *codes)
+
+    def raw_blocks(self, X: Any) -> Iterator[RowBlock]:
+        if self.code_sizes:
+            remedy = "Pass a source of rows, or a RowBlock, coded like those of the fit."
+            raise InputError(complaint(expected="coded rows", of="X", got=type(X).__name__, remedy=remedy))
+        return TableCoding(tuple(map(Feature, self.feature_names)), self.feature_names).raw_blocks(X)
+
+
+def coded_blocks(X: Any, layout: RowLayout) -> Iterator[RowBlock] | None:
+    """The blocks of X where it is a source of coded rows or a block, checked against the shape of features; else None."""
+    if isinstance(X, RowBlock):
+        blocks: Iterator[RowBlock] = iter((X,))
+    elif isinstance(X, RowSource):
+        found, wanted = ((shape.numbers, tuple(shape.code_sizes)) for shape in (X.layout, layout))
+        if found != wanted:
+            remedy = "Code the rows as those of the fit were."
+            raise InputError(complaint(expected=f"(numbers, sizes of codes) {wanted}", of="X", got=found, remedy=remedy))
+        blocks = X.blocks()
+    else:
+        return None
+    return blocks
+
+
+def to_dict(coding: Coding) -> dict[str, Any]:
+    """Plain JSON values."""
+    standard = coding.standard
+    out: dict[str, Any] = {
+        "standard": None if standard is None else {"means": list(standard.means), "deviations": list(standard.deviations)}
+    }
+    if isinstance(coding, SchemaCoding):
+        return {"kind": "schema", "encoding": coding.encoding.to_dict(), **out}
+    if isinstance(coding, TableCoding):
+        listed = [{"name": one.name, "values": None if one.values is None else list(one.values)} for one in coding.features]
+        return {"kind": "table", "features": listed, "columns": list(coding.columns), **out}
+    assert isinstance(coding, RowsCoding)
+    return {"kind": "rows", "numbers": coding.numbers, "code_sizes": list(coding.code_sizes), **out}
+
+
+def from_dict(values: Mapping[str, Any]) -> Coding:
+    """The inverse of `to_dict`. What does not fit raises KeyError, TypeError or an `InputError`."""
+    raw = values["standard"]
+    standard = None if raw is None else Standard(tuple(map(float, raw["means"])), tuple(map(float, raw["deviations"])))
+    if values["kind"] == "schema":
+        return SchemaCoding(Encoding.from_dict(values["encoding"]), standard)
+    if values["kind"] == "table":
+        features = tuple(
+            Feature(one["name"], None if one["values"] is None else Category(tuple(one["values"])).values)
+            for one in values["features"]
+        )
+        return TableCoding(features, tuple(map(str, values["columns"])), standard)
+    if values["kind"] == "rows":
+        return RowsCoding(int(values["numbers"]), tuple(map(int, values["code_sizes"])), standard)
+    remedy = "Read it with the version of Fairveil that wrote it."
+    raise InputError(complaint(expected="'schema', 'table' or 'rows'", of="coding", got=values["kind"], remedy=remedy))
+
+
+def _codes(grid: Grid, feature: Feature) -> npt.NDArray[np.int32]:
+    """Codes of words by the list of the fit; others are an error that names them and the known ones."""
+    assert feature.values is not None
+    return category_codes(grid.column(feature.name), Category(feature.values), Place(feature.name, missing_values=()))
+
+
+def _renamed(grid: Grid, names: tuple[str, ...]) -> Grid:
+    if grid.table is None:
+        return replace(grid, names=names)
+    return replace(grid, names=names, table=_Renamed(grid.table, dict(zip(names, grid.table.names, strict=True))))
+
+
+class _Renamed:
+    """A table under other names."""
+
+    def __init__(self, table: Any, old: dict[str, str]) -> None:
+        self._table = table
+        self._old = old
+        self.names = tuple(old)
+        self.rows: int = table.rows
+
+    def run(self, name: str, start: int, stop: int) -> Any:
+        """Rows start to stop of one column."""
+        return self._table.run(self._old[name], start, stop)
+
+
+def _matrix_blocks(matrix: Any, grid: Grid) -> Iterator[RowBlock]:
+    for a in range(0, grid.rows, BLOCK_ROWS):
+        part = matrix[a : a + BLOCK_ROWS]
+        none = np.empty((0, part.shape[0]), np.uint8)
+        yield RowBlock(sparse.csr_array(part) if grid.is_sparse else np.array(part.T, order="C"), none)
+
+
+def _is_sparse(array: Any) -> bool:
+    return bool(sparse.issparse(array))
+
+
+def _sums(blocks: Sequence[RowBlock], numbers: int, of: Any) -> Floats:
+    total = np.zeros(numbers)
+    for block in blocks:
+        total += of(block.numbers.astype(np.float64)).sum(axis=1)
+    return total

@@ -1,0 +1,96 @@
+"""Asked for 0.05, got 0.05? What was asked of a model, and what it was measured to do, with the measurement's own noise."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..learning import Outcome
+
+NOTHING_LEARNT = "the released number of rows cannot be told from none: the model was left at zero, which favours no class"
+
+
+@dataclass(frozen=True)
+class ConstraintLine:
+    """One constraint: `target` in words, its `bound`, its noisy training `value` and the standard deviation of that `noise`.
+
+    `pressure`: how hard the search pressed it at the end. `certainly_broken`: above the bound by 0.01 and by three deviations.
+    """
+
+    target: str
+    bound: float
+    value: float
+    noise: float
+    pressure: float
+    certainly_broken: bool
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if math.isnan(self.value):
+            return "undefined"
+        if self.certainly_broken:
+            return "certainly not met"
+        return "met" if self.value <= self.bound else "above the bound, by less than the noise and 0.01 tell"
+
+
+@dataclass(frozen=True)
+class ConstraintReport:
+    """Released values only: rates of the model's decisions on the training rows, measured once with noise of the plan."""
+
+    lines: tuple[ConstraintLine, ...]
+    rounds: int
+    reason: str
+
+    @staticmethod
+    def of(outcome: Outcome) -> ConstraintReport:
+        """The report of a search's outcome."""
+        columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.duals)
+        broken = set(outcome.broken)
+        lines = tuple(
+            ConstraintLine(name, float(bound), float(value), float(noise), float(dual), j in broken)
+            for j, (name, bound, value, noise, dual) in enumerate(zip(*columns, strict=True))
+        )
+        return ConstraintReport(lines, outcome.rounds, outcome.reason.value if outcome.weights.any() else NOTHING_LEARNT)
+
+    @property
+    def met(self) -> bool:
+        """Whether no constraint is certainly broken."""
+        return not any(line.certainly_broken for line in self.lines)
+
+    @property
+    def worst(self) -> ConstraintLine | None:
+        """The constraint that is furthest above its bound; None where nothing was asked."""
+        defined = [line for line in self.lines if not math.isnan(line.value)]
+        return max(defined, key=lambda line: line.value - line.bound, default=None)
+
+    def table(self) -> list[dict[str, Any]]:
+        """One mapping a constraint, of plain values; undefined is None."""
+        return [
+            {
+                "target": line.target,
+                "bound": line.bound,
+                "value": None if math.isnan(line.value) else line.value,
+                "noise": line.noise,
+                "pressure": line.pressure,
+                "verdict": line.verdict,
+            }
+            for line in self.lines
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"rounds": self.rounds, "reason": self.reason, "met": self.met, "constraints": self.table()}
+
+    def to_json(self) -> str:
+        """The report as a JSON document."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def __str__(self) -> str:
+        head = f"{self.rounds} rounds: {self.reason}."
+        if not self.lines:
+            return f"{head}\nNo constraint was asked for."
+        body = [f"  {line.target}: {line.value:.4f} +- {line.noise:.4f}, {line.verdict}" for line in self.lines]
+        return "\n".join([head, "Training values of the model's decisions, with the noise of their release:", *body])

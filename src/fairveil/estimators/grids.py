@@ -1,0 +1,141 @@
+"""X as users hold it, looked at as columns: arrays, sparse arrays, data frames, mappings of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils.validation import check_array
+
+from ..data.coding import Listed, Plain, Raw, is_missing
+from ..data.tables import Table, table_of
+from ..errors import InputError, KindError, complaint
+
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Grid:
+    """A table of features. `matrix`: all numbers, dense or CSR, where it came as such; else `table` has the columns.
+
+    `named`: whether the columns have names of their own; otherwise they are called x0, x1, ...
+    """
+
+    names: tuple[str, ...]
+    rows: int
+    named: bool
+    matrix: Any = None
+    table: Table | None = None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the numbers are a CSR array."""
+        return bool(sparse.issparse(self.matrix))
+
+    def column(self, name: str) -> Raw:
+        """One column."""
+        if self.table is not None:
+            return self.table.run(name, 0, self.rows)
+        at = self.names.index(name)
+        return Plain(np.asarray(self.matrix[:, [at]].toarray()[:, 0] if self.is_sparse else self.matrix[:, at]))
+
+
+def grid_of(X: Any) -> Grid:
+    """Look at X. What is no table, no number or no finite number is an error."""
+    if sparse.issparse(X):
+        matrix = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+        return Grid(_numbered(matrix.shape[1]), matrix.shape[0], False, matrix)
+    if isinstance(X, Mapping) or (isinstance(X, np.ndarray) and X.dtype.names is not None):
+        return _of_table(table_of(X))
+    if _is_frame(X):
+        return _of_table(table_of(_with_text_names(X)), named=_has_text_names(X))
+    raw = np.asarray(X) if isinstance(X, (list, tuple)) else X
+    if np.ma.isMaskedArray(raw) and np.ma.is_masked(raw):
+        remedy = "Fill them in, or use a schema with a code for missing values."
+        raise InputError(complaint(expected="a value in every place", of="X", got="masked ones", remedy=remedy))
+    if getattr(raw, "dtype", np.dtype(float)).kind in "OUST":
+        objects = check_array(raw, dtype=object, ensure_all_finite=False, input_name="X")
+        names = _numbered(objects.shape[1])
+        table = table_of({name: objects[:, at] for at, name in enumerate(names)})
+        return Grid(names, len(objects), False, table=table)
+    matrix = check_array(raw, dtype=[np.float64, np.float32], input_name="X")
+    return Grid(_numbered(matrix.shape[1]), len(matrix), False, matrix)
+
+
+def numbers_of(raw: Raw, of: str) -> Values | None:
+    """A column as float64 (float32 where it came so; truth values as 0 and 1), or None where it holds words.
+
+    A missing or infinite number is an error, and so is a value that is neither number nor word.
+    """
+    if isinstance(raw, Listed):
+        return None
+    values = raw.values
+    if values.dtype.kind == "O":
+        kinds = {type(value) for value in values.tolist() if not is_missing(value)}
+        if not kinds or any(issubclass(kind, (str, bytes)) for kind in kinds):
+            return None
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError):
+            listed = sorted(kind.__name__ for kind in kinds)
+            raise KindError(
+                complaint(
+                    expected="numbers or words (each argument must be a string or a number)",
+                    of=of,
+                    got=listed,
+                    remedy="Turn dates and the like into numbers first.",
+                )
+            ) from None
+    if values.dtype.kind in "US":
+        return None
+    if values.dtype.kind not in "biuf":
+        remedy = "Turn dates and the like into numbers first."
+        raise KindError(complaint(expected="numbers or words", of=of, got=str(values.dtype), remedy=remedy))
+    missing = raw.null is not None and bool(raw.null.any())
+    if missing or (values.dtype.kind == "f" and not np.isfinite(values).all()):
+        raise InputError(
+            complaint(
+                expected="finite numbers in every row",
+                of=of,
+                got="missing (NaN) or infinite ones",
+                remedy="Fill them in, or declare what they count as in a schema: Number(low, high, missing=...).",
+            )
+        )
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def _of_table(table: Table, *, named: bool = True) -> Grid:
+    names = table.names if named else _numbered(len(table.names))
+    if not names or not table.rows:
+        got = f"{table.rows} rows and {len(names)} columns (Found array with 0 sample(s) or 0 feature(s))"
+        raise InputError(complaint(expected="at least one row and one column", of="X", got=got, remedy="Pass some rows."))
+    return Grid(names, table.rows, named, table=table)
+
+
+def _is_frame(X: Any) -> bool:
+    if isinstance(X, (list, tuple, np.ndarray)):
+        return False
+    import narwhals as nw
+
+    wrapped = nw.from_native(X, pass_through=True)
+    if isinstance(wrapped, nw.LazyFrame):
+        remedy = "Call .collect() first."
+        raise InputError(complaint(expected="a table in memory", of="X", got="a lazy frame", remedy=remedy))
+    return isinstance(wrapped, nw.DataFrame)
+
+
+def _has_text_names(X: Any) -> bool:
+    return all(isinstance(name, str) for name in getattr(X, "columns", ())) or not hasattr(X, "set_axis")
+
+
+def _with_text_names(X: Any) -> Any:
+    """Only pandas has names that are no texts: they are replaced by x0, x1, ..."""
+    return X if _has_text_names(X) else X.set_axis(list(_numbered(X.shape[1])), axis=1)
+
+
+def _numbered(columns: int) -> tuple[str, ...]:
+    return tuple(f"x{j}" for j in range(columns))

@@ -1,0 +1,148 @@
+"""The face that linear classifiers share: what a fitted one predicts, and in which units. Abstract; `fit` is each one's own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from ..errors import InputError, complaint
+from ..facts import Cells, RowBlock, RowSource
+from ..fairness.inputs import read_weights, same_length
+from ..models import LinearModel
+from ..privacy.statement import PrivacyStatement
+from .coding import Coding
+from .inputs import Training, read_labels
+
+Floats = npt.NDArray[np.float64]
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+    """A classifier whose model is linear in coded rows. Abstract."""
+
+    __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}
+    __metadata_request__score: ClassVar = {"sample_weight": True}
+
+    model_: LinearModel
+    privacy_: PrivacyStatement
+    coding_: Coding
+    cells_: Cells | None
+    classes_: npt.NDArray[Any]
+    groups_: tuple[Any, ...]
+    coef_: Floats
+    intercept_: Floats
+    coef_names_: tuple[str, ...]
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> LinearClassifier:
+        """Fit."""
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores: (rows,) with two classes, above 0 for the second; else (rows, classes), the largest wins."""
+        scores = np.concatenate([self.model_.decision_scores(block) for block in self._blocks(X)])
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability that the model gives each class, (rows, classes), in the order of `classes_`."""
+        return np.concatenate([self.model_.predict_proba(block) for block in self._blocks(X)])
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class of each row, as the labels were written."""
+        codes = np.concatenate([self.model_.predict_codes(block) for block in self._blocks(X)])
+        return np.asarray(self.classes_[codes])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share (by weight) of rows whose class is predicted right. Coded rows bring their own labels: leave `y` out."""
+        predicted = self.predict(X)
+        labels = _labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
+        same_length({"X": len(predicted), "y": len(labels)})
+        weights = read_weights(sample_weight, len(labels))
+        right = np.fromiter(map(_same, predicted.tolist(), labels.tolist()), bool, len(labels))
+        return float(np.average(right, weights=weights))
+
+    def _blocks(self, X: Any) -> Iterator[RowBlock]:
+        check_is_fitted(self, "model_")
+        if getattr(X, "ndim", 2) != 2:
+            check_array(X)  # says how to reshape it
+        if not isinstance(X, (RowSource, RowBlock)) and not self._lacks_only_groups(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return self.coding_.blocks(X)
+
+    def _lacks_only_groups(self, X: Any) -> bool:
+        """Whether X has all features by name: what is not there was sensitive, or is not read at all by a schema."""
+        columns = getattr(self.coding_, "columns", None)
+        shown = _column_names(X)
+        if columns is None:  # a schema, which finds its columns itself, or coded rows
+            return shown is not None
+        features = [feature.name for feature in getattr(self.coding_, "features", ())]
+        if len(features) == len(columns):
+            return False
+        if shown is None:
+            return getattr(X, "ndim", 0) == 2 and X.shape[1] == len(features)
+        return [name for name in shown if name in columns] == [name for name in columns if name in shown] and set(
+            features
+        ) <= set(shown) <= set(columns)
+
+    def _publish(self, training: Training, cells: Cells | None, weights: Floats) -> None:
+        """Write what every linear classifier has after a fit. `weights` (outputs, 1 + width), the intercept first."""
+        self.coding_ = training.coding
+        self.cells_ = cells
+        self.groups_ = () if cells is None else cells.keys
+        names = training.columns
+        width = len(names) or len(getattr(training.coding, "columns", ())) or training.rows.layout.width
+        self.n_features_in_ = width
+        if names:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._set_model(LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout))
+
+    def _set_model(self, model: LinearModel) -> None:
+        self.model_ = model
+        self.classes_ = as_array(model.classes)
+        self.coef_, self.intercept_ = self.coding_.in_input_units(model.weights, model.intercept)
+        self.coef_names_ = self.coding_.feature_names
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def as_array(classes: tuple[Any, ...]) -> npt.NDArray[Any]:
+    """Classes as an array of their own kind; of objects where kinds are mixed."""
+    if len({type(value) for value in classes}) == 1:
+        return np.array(classes)
+    out = np.empty(len(classes), dtype=object)
+    out[:] = classes
+    return out
+
+
+def _same(one: object, other: object) -> bool:
+    return bool(one == other)
+
+
+def _labels_of(source: RowSource, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    codes = [block.labels for block in source.blocks()]
+    if any(part is None for part in codes):
+        raise InputError(complaint(expected="rows with labels", of="X", got="rows without", remedy="Pass y."))
+    return np.asarray(classes[np.concatenate([part for part in codes if part is not None])])
+
+
+def _column_names(X: Any) -> list[str] | None:
+    """Names of a table's columns; None for arrays."""
+    if isinstance(X, dict):
+        return list(map(str, X))
+    import narwhals as nw
+
+    wrapped = nw.from_native(X, pass_through=True, eager_only=True)
+    return list(map(str, wrapped.columns)) if isinstance(wrapped, nw.DataFrame) else None

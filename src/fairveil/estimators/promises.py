@@ -1,0 +1,123 @@
+"""The shared arguments of estimators as values: promise, noise, notions, the public number of rows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from ..errors import InputError, PrivacyError, WeakDelta, complaint
+from ..fairness import BoundedGroupLoss, FalseNegativeRate, Notion, RateConstraint
+from ..fairness.notions import parse
+from ..fairness.rates import Event
+from ..fairness.resolution import as_list
+from ..privacy.noise import NoiseSource
+from ..privacy.promise import Promise
+from .inputs import Training, Ways
+
+
+def promise_of(epsilon: Any, delta: Any, protects: Any, neighbours: Any) -> Promise:
+    """The promise, checked."""
+    return Promise(epsilon, delta, protects, neighbours)
+
+
+def noise_of(random_state: Any) -> NoiseSource:
+    """None: secure. A whole number: a seed. A `RandomState` or `Generator` of NumPy gives a seed: insecure too."""
+    if isinstance(random_state, np.random.RandomState):
+        return NoiseSource.seeded(int(random_state.randint(0, 2**31 - 1)))
+    if isinstance(random_state, np.random.Generator):
+        return NoiseSource.seeded(int(random_state.integers(2**63)))
+    if random_state is None:
+        return NoiseSource.secure()
+    return NoiseSource.seeded(_checks.whole(random_state=random_state, remedy="Pass None for secure noise, or a seed."))
+
+
+def ways_of(schema: Any, sensitive_as_feature: bool, standardise: bool, max_sample_weight: Any, promise: Promise) -> Ways:
+    """How rows are read, and what of it the promise forbids. Without privacy no weight is cut."""
+    if sensitive_as_feature and promise.protects == "sensitive_features":
+        raise PrivacyError(
+            complaint(
+                expected="protects='records'",
+                of="sensitive_as_feature",
+                got=promise.protects,
+                remedy="Features are public where only sensitive features are protected: leave it False.",
+            )
+        )
+    cap = _checks.positive(max_sample_weight=max_sample_weight, allow_inf=True)
+    return Ways(schema, bool(sensitive_as_feature), bool(standardise), cap if promise.is_private else math.inf)
+
+
+def refuse_ledger(ledger: object) -> None:
+    """This version keeps no shared budgets: a handle must not be taken silently."""
+    if ledger is not None:
+        remedy = "Shared budgets are not part of this version: leave ledger=None and add epsilons yourself."
+        raise PrivacyError(complaint(expected="None", of="ledger", got=type(ledger).__name__, remedy=remedy))
+
+
+def notions_of(constraints: Any) -> list[Notion]:
+    """None, one, or several; each a notion or its name and bound, such as "demographic_parity:0.05"."""
+    listed: Any = [constraints] if isinstance(constraints, (str, Notion)) else constraints
+    if isinstance(listed, Iterable):
+        listed = [parse(item) if isinstance(item, str) else item for item in listed]
+    return as_list(listed)
+
+
+def require_groups(notions: Iterable[Notion], training: Training) -> None:
+    """A constraint that tells groups apart needs groups."""
+    if training.rows.layout.sensitive:
+        return
+    for notion in notions:
+        if _tells_groups_apart(notion):
+            raise InputError(
+                complaint(
+                    expected=f"groups, which {type(notion).__name__} compares",
+                    of="sensitive_features",
+                    got=None,
+                    remedy="Pass fit(X, y, sensitive_features=...): columns, or names of columns of X; or constraints=None.",
+                )
+            )
+
+
+def public_rows_of(given: Any, training: Training, promise: Promise) -> int | None:
+    """What averages divide by, where it is public: as given, as the schema states, or the true number where that is public.
+
+    Rows with weights are counted by their weights, which only features that are public make public. None: it is bought.
+    """
+    stated = None if given is None else _checks.whole(at_least=1, public_rows=given)
+    rows = training.rows
+    if promise.is_private and not promise.rows_are_public:
+        return stated if stated is not None else training.rows_stated
+    if not rows.weighted:
+        return rows.exact_count or None
+    if promise.is_private and promise.protects == "sensitive_features":
+        total = math.fsum(float(block.weights.sum()) for block in rows.blocks())
+        return max(1, round(total))
+    return stated if promise.is_private else None
+
+
+def warn_of_delta(promise: Promise, rows: int | None) -> None:
+    """Only against a public number of rows: a private one must not decide whether a warning is seen."""
+    if rows is not None and promise.is_private and promise.delta * rows >= 1.0:
+        text = complaint(
+            expected=f"a number well below 1/{rows}, one over the rows",
+            of="delta",
+            got=promise.delta,
+            remedy=f"A mechanism that publishes one row in full would keep this promise: pass delta={0.1 / rows:.0e}, say.",
+        )
+        warnings.warn(text, WeakDelta, stacklevel=4)
+
+
+def _tells_groups_apart(notion: Notion) -> bool:
+    if isinstance(notion, FalseNegativeRate):
+        return notion.group is not None
+    if isinstance(notion, RateConstraint):
+        return any(_has_groups(rate.event) for _, rate in notion.terms)
+    return True if isinstance(notion, BoundedGroupLoss) else hasattr(notion, "compare")
+
+
+def _has_groups(event: Event) -> bool:
+    return event.groups is not None or any(map(_has_groups, event.also))

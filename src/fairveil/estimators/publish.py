@@ -1,0 +1,27 @@
+"""The statement of a fit: the curator's, with what was read from the data outside of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..curator import Curator
+from ..privacy.statement import READ_FROM_DATA, PrivacyStatement, StatedBound
+from ..privacy.statement_checks import required_stamps
+from .inputs import Training
+
+
+def statement_of(curator: Curator, training: Training) -> PrivacyStatement:
+    """What the run cost, under which promise, and every step that is outside of it."""
+    statement = curator.statement(not_covered=training.not_covered)
+    if training.coding.standard is None:
+        return statement
+    scale = StatedBound(
+        "scale of the numbers",
+        "L2",
+        1.0,
+        "in units of the training rows' own standard deviations, around their means",
+        READ_FROM_DATA,
+    )
+    bounds = (*statement.bounds, scale)
+    stamps = required_stamps(statement.epsilon, statement.noise, statement.user_code, bounds, statement.facts)
+    return dataclasses.replace(statement, bounds=bounds, stamps=stamps)
