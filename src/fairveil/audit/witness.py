@@ -138,8 +138,15 @@ class Witness:
         """(models, *shape): the exact sum over these rows, contributions clipped as the curator clips them."""
         if self.promise.protects == "sensitive_features":
             exact = self._exact.setdefault(id(rows), Curator(rows, Promise(math.inf, self.promise.delta, "sensitive_features")))
+            shape, costs = (question.models, *question.shape(rows.layout)), np.zeros(())
+            if isinstance(question, GradientSum) and question.clip is not None:  # the clip shortens the costs' part alone
+                part = replace(question, loss="none")
+                scales = public_scale.of(part, rows)
+                (sums,) = totals([(part, scales)], rows, rows.blocks())
+                costs = sums * np.array([scale.unit for scale in scales]).reshape(-1, *(1,) * (len(shape) - 1))
+                question = replace(question, cells=None, cell_costs=None)
             (answer,) = exact.answer([(question, 0.0)])
-            return np.asarray(answer).reshape(question.models, *question.shape(rows.layout))
+            return np.asarray(answer).reshape(shape) + costs
         scale = question.scale(rows.layout, self._cap)
         (sums,) = totals([(question, [scale])], rows, rows.blocks())
         return np.asarray(sums * scale.unit)
@@ -153,7 +160,7 @@ class Witness:
         question = ask.question
         if self.promise.protects == "sensitive_features" and public_scale.needs_rows(question):
             if isinstance(question, GradientSum):  # the loss is public: only the costs of predictions get noise
-                question = replace(question, loss="none", clip=None)
+                question = replace(question, loss="none")
             return public_scale.of(question, self._rows, ask.order)
         return [question.scale(self._rows.layout, self._cap, ask.order)]
 

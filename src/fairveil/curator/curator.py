@@ -305,12 +305,12 @@ class Curator:
                 return [(i, wide := replace(ask, question=question.unclipped(self._rows)), self._scales(wide), None)]
         public = self.promise.protects == "sensitive_features"
         if public and isinstance(question, GradientSum):
-            question = replace(question, clip=None)
-            ask = replace(ask, question=question)
-            if "sensitive" in question.reads and question.loss != "none":
-                loss = Ask(replace(question, cells=None, cell_costs=None), 0.0)
-                costs = replace(ask, question=replace(question, loss="none"))
-                return [(i, costs, self._scales(costs), None), (i, loss, self._scales(loss), None)]
+            loss = replace(question, cells=None, cell_costs=None, clip=None)
+            if "sensitive" not in question.reads:
+                ask = replace(ask, question=replace(question, clip=None))
+            elif question.loss != "none":  # the clip shortens the costs' part alone
+                costs, exact = replace(ask, question=replace(question, loss="none")), Ask(loss, 0.0)
+                return [(i, costs, self._scales(costs), None), (i, exact, self._scales(exact), None)]
         return [(i, ask, self._scales(ask), None)]
 
     def _prepared(self, asks: list[Ask], batch: Batch) -> Prepared:

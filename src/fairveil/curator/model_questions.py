@@ -78,7 +78,8 @@ class GradientSum(Question):
     (outputs, 1 + width). A linear model's gradient in one row is residual x row, so its norm is |residual| |row| and no
     gradient of a row is ever built. `cell_costs`: (cells, labels or 1, classes), with a leading model axis where the model has
     one; what a Lagrangian of prediction rates costs one row in that cell with that label. `clip` bounds the norm of one row's
-    whole gradient, costs included; with public rows it may be None.
+    whole gradient, costs included. Where rows are public it may be None, and it shortens the costs' part alone: the loss's is
+    exact there.
     """
 
     name: ClassVar[str] = "gradient sum"
@@ -194,8 +195,11 @@ class GradientSum(Question):
                     remedy="Pass clip=1.0, say; it is a public choice, never read from the rows.",
                 )
             )
-        rounding = 1.0 + (layout.width + 32) * 2.0**-52  # of |row| and of the products, far above
-        return gridded(sensitivity.of_signed(self.clip * rounding, cap or 1.0), self.coordinates(layout))
+        return gridded(sensitivity.of_signed(self.limit(layout), cap or 1.0), self.coordinates(layout))
+
+    def limit(self, layout: RowLayout) -> float:
+        """The clip, and what rounding of |row| and of the products may add to it, far above."""
+        return (math.inf if self.clip is None else self.clip) * (1.0 + (layout.width + 32) * 2.0**-52)
 
 
 @dataclass(frozen=True, eq=False)

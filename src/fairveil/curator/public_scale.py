@@ -55,6 +55,9 @@ def of(question: Question, rows: Rows, order: int = 2, *, exact: bool = False, t
             _need_finite(sizes, moves, question)
             norms[m] = max(norms[m], float(sizes.max(initial=0.0)))
             spreads[m] = max(spreads[m], float(moves.max(initial=0.0)))
+    if isinstance(question, GradientSum) and question.clip is not None:  # a projection: it never expands a difference
+        limit = question.limit(rows.layout) * (rows.max_sample_weight if rows.weighted else 1.0)
+        norms, spreads = np.minimum(norms, limit), np.minimum(spreads, 2.0 * limit)
     if "sensitive" not in question.reads:
         spreads[:] = 0.0
     bits = min(EXACT_BITS, 62 - rows.exact_count.bit_length()) if exact else GRID_BITS

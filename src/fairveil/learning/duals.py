@@ -58,8 +58,8 @@ class ProjectedAscent:
         pressing = (e > 0) | (state.duals > 0)
         squares = state.squares + np.max(np.where(pressing, e * e, 0.0), axis=-1, initial=0.0)
         rounds = state.rounds + 1
-        unit = e / np.maximum(np.sqrt(squares / rounds), LEAST)[:, np.newaxis]
-        integral = np.clip(state.integral + self.speed / self.rounds * unit, 0.0, self.bound)
-        smooth = self.memory * state.smooth + (1.0 - self.memory) * unit
-        duals = np.clip(integral + self.grip * smooth, 0.0, self.bound)
+        unit = 1.0 / np.maximum(np.sqrt(squares / rounds), LEAST)[:, np.newaxis] * (squares > 0)[:, np.newaxis]
+        integral = np.clip(state.integral + self.speed / self.rounds * unit * e, 0.0, self.bound)
+        smooth = self.memory * state.smooth + (1.0 - self.memory) * e
+        duals = np.clip(integral + self.grip * unit * smooth, 0.0, self.bound)
         return Pressure(duals, integral, smooth, squares, rounds)

@@ -25,6 +25,7 @@ from ..privacy.events import Event, Gaussian, Repeated, compose
 from ..privacy.promise import Promise
 from .descent import Answers, Batch, Floats
 
+LONG_ROW = 4.0
 NO_GROUPS = Cells((("everyone",),))
 """What constraints are resolved against where rows have no sensitive column: the population."""
 
@@ -33,27 +34,28 @@ NO_GROUPS = Cells((("everyone",),))
 class Settings:
     """The public choices of a run. The defaults are the library's, on every data set.
 
-    `clip`: the largest norm of one row's gradient, loss and costs together. `temperature`: of the soft decisions that costs
-    act on. `rate_most`, `rate_noise`: the step size is rate_most, and less where noise is large: over the whole run a model
-    may move by about rate_noise standard deviations' worth of the weights' own size. `*_share`: of the squared Gaussian
+    `clip`: the largest norm of one row's gradient, loss and costs together, 2 by default; where only sensitive features are
+    protected the loss is exact and it bounds the costs alone, 1 by default. `temperature`: of the soft decisions that costs
+    act on. `rate_most`, `rate_noise`: the step size is rate_most, and less where noise is large: the noise that a whole run
+    leaves in the score of a row is to be about rate_noise, in logits. `*_share`: of the squared Gaussian
     budget. `averaged`: the share of rounds, at the end, whose iterates are averaged. `sampling_rate`: of Poisson batches; None
     asks all rows. Without privacy: `tolerance` on the gradient, `most_rounds`, `dual_horizon`.
     """
 
     rounds: int = 120
-    clip: float = 2.0
+    clip: float | None = None
     temperature: float = 1.0
     sampling_rate: float | None = None
     momentum: float = 0.9
     rate_most: float = 1.0
-    rate_noise: float = 0.4
-    averaged: float = 0.5
+    rate_noise: float = 1.5
+    averaged: float = 0.35
     histogram_share: float = 0.3
     counts_share: float = 0.02
     report_share: float = 0.02
     dual_bound: float = 10.0
-    dual_speed: float = 2.25
-    dual_grip: float = 0.75
+    dual_speed: float = 5.0
+    dual_grip: float = 1.2
     dual_memory: float = 0.9
     dual_start: float = 0.1
     tolerance: float = 1e-5
@@ -62,7 +64,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         _checks.whole(at_least=1, rounds=self.rounds)
-        _checks.positive(clip=self.clip)
+        if self.clip is not None:
+            _checks.positive(clip=self.clip)
         _checks.positive(temperature=self.temperature)
         if self.sampling_rate is not None:
             _checks.fraction(sampling_rate=self.sampling_rate, low_open=True, remedy="Leave it None to ask all rows.")
@@ -107,6 +110,11 @@ class Plan:
         """Whether features and labels may be asked about exactly, for free."""
         return not self.promise.is_private or self.promise.protects == "sensitive_features"
 
+    @property
+    def clip(self) -> float:
+        """The largest norm of what one row adds to a gradient with noise."""
+        return self.settings.clip or (1.0 if self.promise.protects == "sensitive_features" else 2.0)
+
     def histogram(self, model: Linear) -> PredictionHistogram:
         """The question about a model's decisions."""
         return PredictionHistogram(model, self.cells, "hard", by_label=self.by_label)
@@ -143,7 +151,7 @@ class Plan:
         if self.system is not None:
             cells, labels, classes = self.system.shape
             costs = np.zeros((cells, labels, classes) if models is None else (models, cells, labels, classes))
-        out = [Ask(GradientSum(model, self.settings.clip, self.cells, costs), self.gradient_multiplier)]
+        out = [Ask(GradientSum(model, self.clip, self.cells, costs), self.gradient_multiplier)]
         if self.system is not None:
             out.append(Ask(self.histogram(model), self.histogram_multiplier))
         return out
@@ -186,14 +194,18 @@ class Plan:
         """The step size, a number a model: rate_most, or less where the noise of the averaged gradient is large.
 
         With steps of rate r and momentum m a weight of little curvature walks r T / (1 - m) standard deviations s of the
-        averaged run's noise: r is such that this is rate_noise at most.
+        averaged run's noise, and a row of norm R has R times that in its score: r is such that this is rate_noise at most.
+        R is taken as that of numbers of variance 1, and as no more than LONG_ROW, since many dense columns may be indicators.
         """
-        s = self.settings
-        if self.sees_features:
-            return np.full(len(rows), s.rate_most)
-        clip = s.clip * (1.0 if self.promise.neighbours == "add-remove" else 2.0) * (self.max_sample_weight or 1.0)
+        s, promise = self.settings, self.promise
+        if not promise.is_private or (self.sees_features and self.system is None):
+            return np.full(len(rows), math.inf if self.sees_features else s.rate_most)
+        clip = self.clip * (1.0 if promise.neighbours == "add-remove" else 2.0) * (self.max_sample_weight or 1.0)
         noise = self.gradient_multiplier * clip / (self.sampling_rate * rows * math.sqrt(s.rounds))
-        return np.asarray(np.minimum(s.rate_most, s.rate_noise * (1.0 - s.momentum) / (noise * s.rounds)))
+        most = math.inf if self.sees_features else s.rate_most
+        rate = np.asarray(np.minimum(most, s.rate_noise * (1.0 - s.momentum) / (noise * s.rounds)))
+        # Where the number of rows was bought and cannot be told from none, a model would be noise alone: it stays at zero.
+        return rate if self.public_rows is not None else np.where(rows > self.floor, rate, 0.0)
 
     def spread(self, counts: Floats) -> Floats:
         """The standard deviation of each constraint's reported value: noise of decisions, given the released counts."""

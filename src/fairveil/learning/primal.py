@@ -31,7 +31,7 @@ class Walk:
         """At zero, at rest."""
         return Walk(np.zeros(shape), np.zeros(shape), np.zeros(shape))
 
-    def step(self, gradient: Floats, rate: Floats | float, momentum: float, *, count: bool) -> Walk:
+    def step(self, gradient: Floats, rate: Floats | float, momentum: Floats | float, *, count: bool) -> Walk:
         """v <- m v - rate g;  w <- w + m v - rate g  (Nesterov's step, written for the look-ahead point itself)."""
         push = rate * gradient
         velocity = momentum * self.velocity - push

@@ -37,6 +37,8 @@ from .primal import Walk
 
 CURVATURE_ROUNDS = 12
 """Passes of power iteration for the largest curvature, where features are public."""
+WARM_ROUNDS = 60
+"""Exact rounds without constraints before the first noisy one, where features and labels are public: they are free."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +51,11 @@ class State:
     rows: Floats  # what averages divide by, a number a model
     rate: Floats
     round: int = 0
-    still: bool = False  # without privacy: nothing moves any more
+    age: Floats | None = None  # without privacy: rounds since each model's momentum began anew
+    stopped: Floats | None = None  # without privacy: the round after which each model moved no more; 0 while it does
     probe: Floats | None = None  # power iteration: the direction, while it runs
     pull: Floats | None = None  # and the gradient at zero
+    warming: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +142,8 @@ class RateConstrained(Search[State, list[Outcome]]):
         walk, pressure = Walk.begin(self._shape), Pressure.begin(self.models, self.bounds.shape[1])
         state = State(walk, pressure, counts, rows, self.planned.rate(rows))
         if self.planned.sees_features:
-            state = replace(state, probe=_start(self._shape[2], self.models))
+            warming = self.promise.is_private and self.system is not None
+            state = replace(state, probe=_start(self._shape[2], self.models), warming=warming)
         return state
 
     def asks(self, state: State) -> list[Ask]:
@@ -146,12 +151,14 @@ class RateConstrained(Search[State, list[Outcome]]):
             zero = np.zeros_like(state.probe)
             return [Ask(GradientSum(self._linear(zero if state.pull is None else state.probe), None, loss="squared"), 0.0)]
         model = self._linear(state.walk.weights)
+        if state.warming:
+            return [Ask(GradientSum(model, None), 0.0)]
         costs = None
         if self.system is not None:
             costs = self.system.cell_costs(state.pressure.duals, state.counts, self.planned.floor)
             costs = costs * state.rows[:, np.newaxis, np.newaxis, np.newaxis]
             costs = costs if self.many else costs[0]
-        out = [Ask(GradientSum(model, self.settings.clip, self.planned.cells, costs), self.planned.gradient_multiplier)]
+        out = [Ask(GradientSum(model, self.planned.clip, self.planned.cells, costs), self.planned.gradient_multiplier)]
         if self.system is not None:
             out.append(Ask(self.planned.histogram(model), self.planned.histogram_multiplier))
         return out
@@ -159,26 +166,34 @@ class RateConstrained(Search[State, list[Outcome]]):
     def step(self, state: State, answers: Answers) -> State:
         if state.probe is not None:
             return self._look(state, self._each(answers[0]))
-        s, t = self.settings, state.round
-        gradient = self._each(answers[0]) / (self.planned.sampling_rate * state.rows[:, np.newaxis, np.newaxis])
-        rate = state.rate[:, np.newaxis, np.newaxis]
+        s, t, rows = self.settings, state.round, state.rows[:, np.newaxis, np.newaxis]
+        if state.warming:
+            return self._warm(state, self._each(answers[0]) / rows)
+        gradient = self._each(answers[0]) / (self.planned.sampling_rate * rows)
+        rate = np.minimum(state.rate, self.planned.rate(state.rows))[:, np.newaxis, np.newaxis]
         pressure = state.pressure
         if self.system is not None and t >= s.dual_start * self.ascent.rounds:
             pressure = self.ascent.step(pressure, self._values(answers[1], state) - self.bounds)
         if self.promise.is_private:
             walk = state.walk.step(gradient, rate, s.momentum, count=t >= (1.0 - s.averaged) * s.rounds)
             return replace(state, walk=walk, pressure=pressure, round=t + 1)
-        walk = _restarted(state.walk, gradient).step(gradient, rate, s.momentum, count=t >= s.most_rounds // 2)
-        still = bool(np.abs(gradient).max() <= s.tolerance)
+        walk, age = self._accelerate(state, gradient, count=t >= s.most_rounds // 2)
+        still = np.abs(gradient).max(axis=(1, 2)) <= s.tolerance
         if self.system is not None:
-            excess = self._values(answers[1], state) - self.bounds
-            still = still and bool(np.all(np.nan_to_num(excess) <= s.tolerance)) and t > self.ascent.rounds
-        return replace(state, walk=walk, pressure=pressure, round=t + 1, still=still)
+            excess = np.nan_to_num(self._values(answers[1], state) - self.bounds).max(axis=1)
+            settled = (t > self.ascent.rounds) | ~pressure.duals.any(axis=1)
+            still = still & settled & (excess <= s.tolerance)
+        stopped = np.zeros(self.models) if state.stopped is None else state.stopped
+        before = stopped > 0  # these stay where they were, whatever becomes of the others
+        walk = replace(walk, weights=np.where(before[:, np.newaxis, np.newaxis], state.walk.weights, walk.weights))
+        duals = np.where(before[:, np.newaxis], state.pressure.duals, pressure.duals)
+        stopped = np.where(~before & still, t + 1.0, stopped)
+        return replace(state, walk=walk, pressure=replace(pressure, duals=duals), round=t + 1, age=age, stopped=stopped)
 
     def stop(self, state: State) -> Reason | None:
-        if state.still:
+        if state.stopped is not None and state.stopped.all():
             return Reason.CONVERGED
-        if state.round < self.rounds:
+        if state.probe is not None or state.warming or state.round < self.rounds:
             return None
         return Reason.ROUNDS if self.promise.is_private else Reason.LIMIT
 
@@ -195,11 +210,12 @@ class RateConstrained(Search[State, list[Outcome]]):
         if self.system is not None:
             values, names = self._values(answers[0], state, sampling_rate=1.0), self.system.names
             spread = np.stack([self.planned.spread(counts) for counts in state.counts])
+        stopped = np.zeros(self.models) if state.stopped is None else state.stopped
         return [
             Outcome(
                 weights[m].copy(),
-                reason,
-                state.round,
+                reason if stopped[m] == 0 else Reason.CONVERGED,
+                int(stopped[m]) or state.round,
                 names,
                 self.bounds[m],
                 values[m],
@@ -214,8 +230,10 @@ class RateConstrained(Search[State, list[Outcome]]):
     # -- inside ------------------------------------------------------------------------------------------------------------
 
     def _found(self, state: State) -> Floats:
-        """The model to hand out: the average of the late iterates; where the search converged, where it stands."""
-        return state.walk.weights if state.still else state.walk.average
+        """The models to hand out: the average of the late iterates; where the search converged, where it stands."""
+        if state.stopped is None:
+            return state.walk.average
+        return np.where(state.stopped[:, np.newaxis, np.newaxis] > 0, state.walk.weights, state.walk.average)
 
     def _linear(self, weights: Floats) -> Linear:
         return Linear(weights if self.many else weights[0], 1.0 / self.settings.temperature)
@@ -229,6 +247,21 @@ class RateConstrained(Search[State, list[Outcome]]):
         assert self.system is not None
         histogram = self.planned.by_class(self._each(answer) / (sampling_rate or self.planned.sampling_rate), state.counts)
         return self.system.exact_values(histogram, state.counts, self.planned.floor)
+
+    def _accelerate(self, state: State, gradient: Floats, *, count: bool) -> tuple[Walk, Floats]:
+        """A step along an exact gradient: Nesterov's growing momentum, begun anew where it points uphill."""
+        age = np.zeros(self.models) if state.age is None else state.age
+        walk, age = _restarted(state.walk, gradient, age)
+        momentum = ((age + 1.0) / (age + 4.0))[:, np.newaxis, np.newaxis]
+        return walk.step(gradient, state.rate[:, np.newaxis, np.newaxis], momentum, count=count), age + 1.0
+
+    def _warm(self, state: State, gradient: Floats) -> State:
+        """A round that presses no constraint."""
+        walk, age = self._accelerate(state, gradient, count=False)
+        if state.round + 1 < WARM_ROUNDS:
+            return replace(state, walk=walk, age=age, round=state.round + 1)
+        rested = replace(walk, velocity=np.zeros_like(walk.velocity))
+        return replace(state, walk=rested, age=None, round=0, warming=False)
 
     def _look(self, state: State, gradient: Floats) -> State:
         """Power iteration for the largest eigenvalue of X'X / rows, from exact answers about public features.
@@ -254,7 +287,9 @@ def _start(width: int, models: int) -> Floats:
     return np.broadcast_to(line / np.sqrt((line * line).sum()), (models, 1, width)).copy()
 
 
-def _restarted(walk: Walk, gradient: Floats) -> Walk:
+def _restarted(walk: Walk, gradient: Floats, age: Floats) -> tuple[Walk, Floats]:
     """Without noise: forget the velocity where it points uphill (O'Donoghue and Candes 2015)."""
     uphill = (walk.velocity * gradient).sum(axis=(1, 2)) > 0
-    return replace(walk, velocity=np.where(uphill[:, np.newaxis, np.newaxis], 0.0, walk.velocity)) if uphill.any() else walk
+    if not uphill.any():
+        return walk, age
+    return replace(walk, velocity=np.where(uphill[:, np.newaxis, np.newaxis], 0.0, walk.velocity)), np.where(uphill, 0.0, age)

@@ -1,0 +1,339 @@
+"""RaCO-DP, corrected: guarantees of `learning/rate_constrained.py`, its privacy by enumerated neighbours, its limits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from fairveil import (
+    BoundedGroupLoss,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    ErrorRateParity,
+    FalseNegativeRate,
+    FalsePositiveRateParity,
+    Promise,
+    RateConstraint,
+)
+from fairveil.audit import Tape, Witness
+from fairveil.curator import FULL, Ask, Curator, Linear, Poisson, Rows
+from fairveil.curator.totals import totals
+from fairveil.errors import InputError
+from fairveil.fairness import Event, PredictionRate
+from fairveil.learning import RateConstrained, Reason, Settings, descend, plans
+from fairveil.privacy import NoiseSource
+from fairveil.privacy import epsilon as price
+from fairveil.privacy.routes import gaussian_mu
+
+INF = math.inf
+
+
+def table(seed: int = 0, n: int = 300, classes: int = 2, groups: tuple[int, ...] = (2,)):
+    """Numbers within [-1, 1], labels and sensitive columns that go together."""
+    rng = np.random.default_rng(seed)
+    A = [rng.integers(0, size, n) for size in groups]
+    X = np.clip(rng.normal(scale=0.5, size=(n, 3)) + 0.2 * A[0][:, None] / max(groups[0] - 1, 1), -1, 1)
+    scores = X @ rng.normal(size=(3, classes)) * 3 + rng.gumbel(size=(n, classes))
+    return X, scores.argmax(axis=1), A
+
+
+def rows_from(X, y, A, classes: int = 2, groups: tuple[int, ...] = (2,)) -> Rows:
+    return Rows.from_arrays(X, y, A, classes=range(classes), groups=[tuple(range(size)) for size in groups])
+
+
+def search_for(rows: Rows, promise: Promise, notions, settings: Settings, mode: str = "product", **kwargs) -> RateConstrained:
+    public = rows.exact_count if promise.rows_are_public or not promise.is_private else kwargs.pop("public_rows", None)
+    cells = rows.cells(mode) if rows.layout.sensitive else None
+    plan = plans.make(promise, rows.layout, cells, notions, settings, public_rows=public, **kwargs)
+    bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
+    return RateConstrained(plan, bounds)
+
+
+def run(rows: Rows, promise: Promise, notions=(), settings: Settings | None = None, seed: int = 0, **kwargs):
+    search = search_for(rows, promise, notions, settings or Settings(), **kwargs)
+    public = search.planned.public_rows
+    curator = Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public)
+    (outcome,) = descend(curator, search)
+    return outcome, curator, search
+
+
+# ---- privacy -----------------------------------------------------------------------------------------------------------
+
+
+def distance(asks: list[Ask], rows: Rows, other: Rows, promise: Promise) -> float:
+    """|answer(rows) - answer(other)|^2 over squared noise, for one joint release at the same released parameters."""
+    total = 0.0
+    for ask in asks:
+        scale = ask.question.scale(rows.layout, None)
+        (one,), (two,) = (totals([(ask.question, [scale])], side, side.blocks()) for side in (rows, other))
+        size = ask.multiplier * scale.bound.sensitivity(promise.neighbours)
+        total += float((((one - two) * scale.unit / size) ** 2).sum())
+    return total
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("notion", [DemographicParity(0.02), EqualizedOdds(0.02), FalseNegativeRate(0.1)], ids=lambda n: n.kind)
+def test_no_neighbour_is_further_away_than_the_promise_in_one_step_or_in_a_whole_fit(neighbours, notion) -> None:
+    """The privacy loss of a run is Gaussian with mu^2 = sum over releases of the squared distance, which may depend on what
+    was released; for every enumerated neighbour it stays under the promise's mu^2, and the worst comes near it."""
+    promise = Promise(1.0, 1e-5, neighbours=neighbours)
+    X, y, A = table(n=40)
+    X[0] = [30.0, -30.0, 30.0]  # one row at the clip all the time
+    rows = rows_from(X, y, A)
+    tape: list[list[Ask]] = []
+
+    class Recorded(Curator):
+        def answer(self, asks, batch=FULL, *, purpose=""):
+            tape.append(list(asks))
+            return super().answer(asks, batch, purpose=purpose)
+
+    settings = Settings(rounds=8)
+    search = search_for(rows, promise, [notion], settings)
+    public = search.planned.public_rows
+    descend(Recorded(rows, promise, plan=search.plan, noise=NoiseSource.seeded(1), public_rows=public), search)
+    mu2 = gaussian_mu(promise.epsilon, promise.delta) ** 2
+    steps = 1 / search.planned.gradient_multiplier**2 + 1 / search.planned.histogram_multiplier**2
+    found = []
+    for i in range(len(y)):
+        keep = np.arange(len(y)) != i
+        if neighbours == "add-remove":
+            others = [rows_from(X[keep], y[keep], [A[0][keep]])]
+        else:
+            others = []
+            for label, group in itertools.product((0, 1), (0, 1)):
+                X2, y2, A2 = X.copy(), y.copy(), A[0].copy()
+                X2[i], y2[i], A2[i] = -X[i], label, group
+                others.append(rows_from(X2, y2, [A2]))
+        for other in others:
+            releases = [distance(asks, rows, other, promise) for asks in tape]
+            assert max(releases[1:-1]) <= steps * (1 + 1e-9)
+            found.append(sum(releases))
+    assert max(found) <= mu2 * (1 + 1e-9)
+    assert max(found) >= (0.5 if neighbours == "add-remove" else 0.2) * mu2
+
+
+@pytest.mark.parametrize("notion", [DemographicParity(0.02), EqualizedOdds(0.02)], ids=lambda n: n.kind)
+def test_a_change_of_a_sensitive_value_stays_under_the_promise(notion) -> None:
+    """The same with sensitive features alone protected: exact answers are equal, noisy ones within their noise."""
+    promise = Promise(1.0, 1e-5, "sensitive_features")
+    X, y, A = table(n=40)
+    rows = rows_from(X, y, A)
+    search = search_for(rows, promise, [notion], Settings(rounds=8))
+    tape = Tape()
+    heard = tape.around(Curator.answer)
+
+    class Heard(Curator):
+        def answer(self, asks, batch=FULL, *, purpose=""):
+            return heard(self, asks, batch, purpose=purpose)
+
+    descend(Heard(rows, promise, plan=search.plan, noise=NoiseSource.seeded(1), public_rows=len(y)), search)
+    mu = gaussian_mu(promise.epsilon, promise.delta)
+    scores = []
+    for i in range(len(y)):
+        A2 = A[0].copy()
+        A2[i] = 1 - A2[i]
+        scores.append(Witness(rows, rows_from(X, y, [A2]), promise).score(tape))
+    assert np.isfinite(scores).all()  # an exact answer that differed would be told apart at once
+    assert np.max(np.abs(scores)) <= mu * mu / 2 + 6 * mu  # the ratio is N(-mu^2/2, mu^2) at most
+    assert np.max(np.abs(scores)) > 0
+
+
+def test_guarantee_1_plans_hold_public_values_only() -> None:
+    promise = Promise(1.0, 1e-5)
+    plan_of = [
+        search_for(rows_from(*table(seed, n)), promise, [EqualizedOdds(0.1)], Settings()).plan
+        for seed, n in ((0, 50), (1, 900))
+    ]
+    assert plan_of[0] == plan_of[1]
+
+
+def test_vacuous_constraints_are_not_in_the_plan() -> None:
+    rows = rows_from(*table())
+    promise = Promise(1.0, 1e-5)
+    plain = search_for(rows, promise, [], Settings(), public_rows=300)
+    vacuous = search_for(rows, promise, [DemographicParity(1.0), FalseNegativeRate(1.0)], Settings(), public_rows=300)
+    assert plain.plan == vacuous.plan
+    assert vacuous.planned.system is None
+
+
+def test_questions_tell_no_more_apart_than_constraints_need() -> None:
+    rows = rows_from(*table(groups=(2, 3)), groups=(2, 3))
+    promise = Promise(1.0, 1e-5)
+
+    def shape(*notions):
+        planned = search_for(rows, promise, notions, Settings()).planned
+        return planned.cells is not None, planned.by_label, planned.system.shape
+
+    assert shape(DemographicParity(0.1)) == (True, False, (6, 1, 2))
+    assert shape(EqualizedOdds(0.1)) == (True, True, (6, 2, 2))
+    assert shape(FalseNegativeRate(0.1)) == (False, True, (1, 2, 2))
+    assert shape(FalseNegativeRate(0.1), DemographicParity(0.1)) == (True, True, (6, 2, 2))
+
+
+# ---- many models -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [1.0, INF])
+@pytest.mark.parametrize("protects", ["records", "sensitive_features"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_guarantee_4_a_model_is_the_same_alone_and_among_others(epsilon, protects, classes) -> None:
+    rows = rows_from(*table(n=500, classes=classes), classes=classes)
+    promise = Promise(epsilon, 1e-5, protects)
+    settings = Settings(rounds=15, most_rounds=40)
+    gaps = (0.3, 0.1, 0.02, 0.05)
+    solo = [run(rows, promise, [EqualizedOdds(gap)], settings, seed=m)[0] for m, gap in enumerate(gaps)]
+    one = search_for(rows, promise, [EqualizedOdds(gaps[0])], settings)
+    bounds = np.stack([search_for(rows, promise, [EqualizedOdds(gap)], settings).bounds[0] for gap in gaps])
+    panel = RateConstrained(one.planned, bounds, many=True)
+    whole = promise
+    if promise.is_private:
+        whole = Promise(price(panel.plan, promise.delta, promise.neighbours) * (1 + 1e-9), promise.delta, protects)
+    noise = [NoiseSource.seeded(m) for m in range(len(gaps))]
+    curator = Curator(rows, whole, plan=panel.plan, noise=noise, public_rows=one.planned.public_rows)
+    together = descend(curator, panel)
+    for alone, beside in zip(solo, together, strict=True):
+        assert np.array_equal(alone.weights, beside.weights)
+        assert np.array_equal(alone.values, beside.values)
+        assert np.array_equal(alone.counts, beside.counts)
+
+
+# ---- limits and accuracy -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_without_privacy_and_constraints_it_is_logistic_regression(classes) -> None:
+    X, y, A = table(n=800, classes=classes)
+    outcome, _, _ = run(rows_from(X, y, A, classes), Promise(INF, 1e-5))
+    assert outcome.reason is Reason.CONVERGED
+    design = np.column_stack([np.ones(len(y)), X])
+
+    def loss(flat):
+        W = flat.reshape(-1, 4)
+        Z = design @ W.T
+        Z = np.column_stack([np.zeros(len(y)), Z]) if classes == 2 else Z
+        return float((np.logaddexp.reduce(Z, axis=1) - Z[np.arange(len(y)), y]).mean())
+
+    best = minimize(loss, np.zeros(outcome.weights.size), method="BFGS", options={"gtol": 1e-7})
+    assert loss(outcome.weights.ravel()) <= best.fun + 1e-7
+
+
+def test_without_privacy_a_constraint_is_met_at_nearly_the_least_loss() -> None:
+    """Judged by brute force: the best of a grid of three-weight models whose hard gap is within the bound."""
+    rng = np.random.default_rng(3)
+    a = rng.integers(0, 2, 2000)
+    X = np.clip(rng.normal(scale=0.4, size=(2000, 2)) + np.outer(a - 0.5, [0.5, 0.0]), -1, 1)
+    y = (X @ [2.5, 2.0] + rng.logistic(size=2000) > 0).astype(int)
+    rows = rows_from(X, y, [a])
+    outcome, _, _ = run(rows, Promise(INF, 1e-5), [DemographicParity(0.1)])
+    plain, _, _ = run(rows, Promise(INF, 1e-5))
+
+    def value(bias, *slopes):
+        z = bias + X @ np.array(slopes)
+        gap = abs((z[a == 1] > 0).mean() - (z[a == 0] > 0).mean())
+        return float(np.logaddexp(0, np.where(y == 1, -z, z)).mean()), gap
+
+    axes = np.linspace(-1, 1, 21), np.linspace(-0.5, 3, 36), np.linspace(0, 4, 21)
+    grid = [value(*weights) for weights in itertools.product(*axes)]
+    best = min(loss for loss, gap in grid if gap <= 0.1)
+    loss, gap = value(*outcome.weights[0])
+    assert gap <= 0.1 + 0.015
+    assert value(*plain.weights[0])[1] > 0.2  # it binds
+    assert loss <= best + 0.02
+
+
+def test_a_constraint_that_cannot_bind_changes_nothing_without_privacy() -> None:
+    rows = rows_from(*table())
+    plain, _, _ = run(rows, Promise(INF, 1e-5))
+    loose, _, _ = run(rows, Promise(INF, 1e-5), [DemographicParity(0.95), FalseNegativeRate(0.999)])
+    assert np.array_equal(plain.weights, loose.weights)
+    assert plain.rounds == loose.rounds
+
+
+NOTIONS = [
+    DemographicParity(0.05),
+    DemographicParity(0.05, compare="rest"),
+    EqualizedOdds(0.08),
+    EqualOpportunity(0.05, positive=1),
+    FalsePositiveRateParity(0.05, positive=1),
+    ErrorRateParity(0.05),
+    FalseNegativeRate(0.3, positive=1),
+    FalseNegativeRate(0.3, group="each", positive=1),
+    BoundedGroupLoss(0.5),
+    RateConstraint(((1.0, PredictionRate(1, Event(groups=(0,)))), (-0.8, PredictionRate(1, Event(groups=(1,))))), bound=0.0),
+]
+
+
+@pytest.mark.parametrize("notion", NOTIONS, ids=range(len(NOTIONS)))
+@pytest.mark.parametrize("classes", [2, 5])
+def test_every_notion_comes_nearer_to_its_bound(notion, classes) -> None:
+    groups = (2,)
+    rows = rows_from(*table(n=4000, classes=classes, groups=groups), classes=classes, groups=groups)
+    promise = Promise(INF, 1e-5)
+    settings = Settings(most_rounds=300)
+    outcome, _, search = run(rows, promise, [notion], settings)
+    plain, _, _ = run(rows, promise, [], settings)
+    system = search.planned.system
+    curator = Curator(rows, promise)
+    (histogram,) = curator.answer([Ask(search.planned.histogram(Linear(plain.weights)), 0.0)])
+    counts = outcome.counts[np.newaxis]
+    before = system.exact_values(search.planned.by_class(histogram[np.newaxis], counts), counts, 1.0)[0]
+    worst = float((before - system.bounds).max())
+    assert float((outcome.values - outcome.bounds).max()) <= max(0.01, 0.5 * worst)
+
+
+@pytest.mark.parametrize("mode", ["product", "marginal"])
+@pytest.mark.parametrize(
+    "promise", [Promise(2.0, 1e-5), Promise(2.0, 1e-5, "sensitive_features")], ids=["records", "sensitive"]
+)
+def test_several_sensitive_columns_and_combined_notions(mode, promise) -> None:
+    rows = rows_from(*table(n=3000, groups=(2, 3)), groups=(2, 3))
+    notions = [DemographicParity(0.1, groups=mode), EqualOpportunity(0.1, groups=mode, compare="rest")]
+    outcome, curator, _ = run(rows, promise, notions, mode=mode)
+    assert np.isfinite(outcome.weights).all()
+    assert curator.statement().check() == []
+
+
+def test_poisson_batches() -> None:
+    rows = rows_from(*table(n=2000))
+    outcome, curator, search = run(rows, Promise(2.0, 1e-5), [DemographicParity(0.1)], Settings(sampling_rate=0.1, rounds=80))
+    assert search.batch == Poisson(0.1)
+    assert "Poisson" in str(curator.log.events[1])
+    assert np.isfinite(outcome.weights).all()
+    assert curator.statement().epsilon <= 2.0
+
+
+# ---- errors ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_constraint_without_effect_on_the_gradient_is_refused() -> None:
+    rows = rows_from(*table())
+    constant = RateConstraint(tuple((1.0, PredictionRate(k, Event(groups=(0,)))) for k in (0, 1)), bound=0.9)
+    with pytest.raises(InputError, match="gradient is zero"):
+        search_for(rows, Promise(1.0, 1e-5), [constant], Settings())
+
+
+def test_one_group_has_nobody_to_be_compared_with() -> None:
+    X, y, A = table()
+    rows = Rows.from_arrays(X, y, [A[0] * 0], classes=(0, 1), groups=[(0,)])
+    with pytest.raises(InputError, match="two groups"):
+        search_for(rows, Promise(1.0, 1e-5), [DemographicParity(0.1)], Settings())
+
+
+def test_gaussian_noise_needs_a_delta() -> None:
+    with pytest.raises(InputError, match="delta"):
+        search_for(rows_from(*table()), Promise(1.0, 0.0), [DemographicParity(0.1)], Settings())
+
+
+def test_what_cannot_be_met_is_said() -> None:
+    """Both at once leave only models that say yes to nobody, which miss every positive."""
+    rows = rows_from(*table(n=4000))
+    never = RateConstraint(((1.0, PredictionRate(1, Event())),), bound=0.02)
+    outcome, _, _ = run(rows, Promise(5.0, 1e-5), [never, FalseNegativeRate(0.1)])
+    assert outcome.broken
+    met, _, _ = run(rows, Promise(5.0, 1e-5), [DemographicParity(0.2)])
+    assert not met.broken
