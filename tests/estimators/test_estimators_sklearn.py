@@ -95,7 +95,7 @@ def test_with_routing_estimator_and_scorer_are_handed_the_groups(table: pd.DataF
     assert (weighted <= 0).all()
 
 
-def test_without_routing_a_scorer_takes_columns_of_X_by_name(table: pd.DataFrame) -> None:
+def test_without_routing_a_scorer_takes_columns_by_name(table: pd.DataFrame) -> None:
     clf = fair().fit(table[["a", "sex", "b"]], table["hired"], sensitive_features="sex")
     gap = fv.demographic_parity_gap(None, clf.predict(table[["a", "sex", "b"]]), table["sex"])
     assert NAMED_GAP(clf, table[["a", "sex", "b"]], table["hired"]) == pytest.approx(-gap)

@@ -105,12 +105,12 @@ def _revive(content: Mapping[str, Any], model: Any, statement: PrivacyStatement)
         raise _broken("a linear model", type(model).__name__)
     estimator = cls(**{name: _from_json(value) for name, value in content["parameters"].items()})
     estimator.privacy_ = statement
-    estimator.coding_ = codings.from_dict(content["coding"])
-    layout = estimator.coding_.layout
+    coding = codings.from_dict(content["coding"])
+    layout = coding.layout
     if (layout.numbers, tuple(layout.code_sizes)) != (model.numbers, model.code_sizes):
         raise _broken("a coding that fits the model", f"{layout.numbers} numbers and codes of {layout.code_sizes}")
     _revive_shape(estimator, content)
-    estimator._set_model(model)
+    estimator._set_model(model, coding)
     estimator._set_outcome(_outcome_from_dict(content["outcome"]))
     return estimator
 

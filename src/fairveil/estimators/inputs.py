@@ -20,6 +20,7 @@ from ..data.coding import Plain, Raw
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowLayout, RowSource, Schema
 from ..fairness.inputs import read_columns, read_weights, same_length
+from ..models.model import known_classes
 from ..privacy.statement import READ_FROM_DATA, Origin, PublicFact
 from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, Standard, TableCoding
 from .distinct import distinct, in_words
@@ -28,13 +29,18 @@ from .grids import Grid, grid_of, numbers_of
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
 class Training:
-    """The rows of a fit, and what is public about them. `rows_stated`: the schema's number of rows, if any."""
+    """The rows of a fit, and what is public about them.
+
+    `columns`: the names of X's columns (with a schema, of those that are features), none where X had no names. `n_features`:
+    how many such columns there are. `rows_stated`: the schema's number of rows, if any.
+    """
 
     rows: Rows
     coding: Coding
     facts: tuple[PublicFact, ...]
     not_covered: tuple[str, ...]
     columns: tuple[str, ...]
+    n_features: int
     rows_stated: int | None = None
 
     @property
@@ -74,6 +80,7 @@ class _Read:
     blocks: list[RowBlock]
     facts: list[PublicFact]
     columns: tuple[str, ...]
+    n_features: int
 
 
 def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways) -> Training:
@@ -92,6 +99,7 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
         got = f"one class: {in_words(found.layout.classes or ())}" if found.layout.classes else "numbers"
         remedy = "Pass labels of at least two classes; a schema may list classes that do not occur."
         raise InputError(complaint(expected="labels of at least two classes", of="y", got=got, remedy=remedy))
+    known_classes(found.layout.classes or ())
     coding, blocks = found.coding, found.blocks
     not_covered: tuple[str, ...] = ()
     if ways.standardise:
@@ -108,7 +116,7 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     stated = schema.rows if schema is not None else None
     if stated is None and isinstance(found.coding, SchemaCoding):
         stated = found.coding.encoding.schema.rows
-    return Training(rows, coding, tuple(found.facts), not_covered, found.columns, stated)
+    return Training(rows, coding, tuple(found.facts), not_covered, found.columns, found.n_features, stated)
 
 
 def read_labels(y: Any) -> npt.NDArray[Any]:
@@ -176,7 +184,7 @@ def _as_it_comes(X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool) -> 
         for one in features
         if one.values is not None
     ]
-    return _Read(coding, layout, blocks, facts, grid.names if grid.named else ())
+    return _Read(coding, layout, blocks, facts, grid.names if grid.named else (), len(grid.names))
 
 
 def _by_schema(X: Any, y: Any, sensitive: Any, schema: Schema, sensitive_as_feature: bool) -> _Read:
@@ -204,8 +212,9 @@ def _by_schema(X: Any, y: Any, sensitive: Any, schema: Schema, sensitive_as_feat
         sensitive_as_feature=sensitive_as_feature,
         block_rows=BLOCK_ROWS,
     )
-    facts = _facts_of_schema(encoding)
-    return _Read(SchemaCoding(encoding), coded.layout, list(coded.blocks()), facts, encoding.features)
+    facts, blocks = _facts_of_schema(encoding), list(coded.blocks())
+    names = encoding.features if _has_columns(X, encoding.features) else ()
+    return _Read(SchemaCoding(encoding), coded.layout, blocks, facts, names, len(encoding.features))
 
 
 def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None) -> _Read:
@@ -230,14 +239,13 @@ def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None)
         ]
     encoding = getattr(source, "encoding", None)
     if isinstance(encoding, Encoding):
-        if names is not None and set(names) != set(encoding.schema.sensitive) and encoding.sensitive_as_feature:
-            names = None  # the rows are coded: which columns are features is settled
-        return _Read(SchemaCoding(encoding), layout, blocks, _facts_of_schema(encoding), encoding.features)
+        features = encoding.features
+        return _Read(SchemaCoding(encoding), layout, blocks, _facts_of_schema(encoding), features, len(features))
     read_from_data = getattr(source, "read_from_data", ())
     of_classes: Origin = READ_FROM_DATA if "classes" in read_from_data else "argument"
     of_groups: Origin = READ_FROM_DATA if "groups" in read_from_data else "argument"
     facts = _roles(layout, of_classes, of_groups)
-    return _Read(RowsCoding(layout.numbers, tuple(layout.code_sizes)), layout, blocks, facts, ())
+    return _Read(RowsCoding(layout.numbers, tuple(layout.code_sizes)), layout, blocks, facts, (), layout.width)
 
 
 # Sensitive columns

@@ -82,6 +82,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         if columns is None:  # a schema, which finds its columns itself, or coded rows
             return shown is not None
         features = [feature.name for feature in getattr(self.coding_, "features", ())]
+        if isinstance(X, dict) and hasattr(self, "feature_names_in_"):
+            lacking = [name for name in features if name not in X]
+            if lacking:
+                remedy = "Pass the columns of the fit."
+                raise InputError(complaint(expected=f"columns {lacking}", of="X", got=shown, remedy=remedy))
+            return True
         if len(features) == len(columns):
             return False
         if shown is None:
@@ -92,23 +98,21 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
 
     def _publish(self, training: Training, cells: Cells | None, weights: Floats) -> None:
         """Write what every linear classifier has after a fit. `weights` (outputs, 1 + width), the intercept first."""
-        self.coding_ = training.coding
+        model = LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout)
+        self._set_model(model, training.coding)
         self.cells_ = cells
         self.groups_ = () if cells is None else cells.keys
-        names = training.columns
-        width = len(names) or len(getattr(training.coding, "columns", ())) or training.rows.layout.width
-        self.n_features_in_ = width
-        if names:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = training.n_features
+        if training.columns:
+            self.feature_names_in_ = np.array(training.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._set_model(LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout))
 
-    def _set_model(self, model: LinearModel) -> None:
-        self.model_ = model
+    def _set_model(self, model: LinearModel, coding: Coding) -> None:
+        coef, intercept = coding.in_input_units(model.weights, model.intercept)
+        self.model_, self.coding_ = model, coding
         self.classes_ = as_array(model.classes)
-        self.coef_, self.intercept_ = self.coding_.in_input_units(model.weights, model.intercept)
-        self.coef_names_ = self.coding_.feature_names
+        self.coef_, self.intercept_, self.coef_names_ = coef, intercept, coding.feature_names
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -66,6 +66,13 @@ def notions_of(constraints: Any) -> list[Notion]:
     return as_list(listed)
 
 
+def require_cap(training: Training, promise: Promise) -> None:
+    """The largest weight multiplies every sensitivity, so under a promise there is one."""
+    if promise.is_private and training.rows.weighted and math.isinf(training.rows.max_sample_weight):
+        remedy = "The largest weight multiplies every sensitivity: cap it at 1.0, say."
+        raise PrivacyError(complaint(expected="a finite number", of="max_sample_weight", got=math.inf, remedy=remedy))
+
+
 def require_groups(notions: Iterable[Notion], training: Training) -> None:
     """A constraint that tells groups apart needs groups."""
     if training.rows.layout.sensitive:

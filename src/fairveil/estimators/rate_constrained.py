@@ -124,11 +124,13 @@ class RateConstrainedClassifier(LinearClassifier):
             self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
         )
         training = inputs.read(X, y, sensitive_features, sample_weight, ways)
+        promises.require_cap(training, promise)
         promises.require_groups(notions, training)
         cells = _cells(notions, training)
         outcome, curator = self._search(training, cells, notions, promise, settings)
-        self.privacy_ = statement_of(curator, training)
+        statement = statement_of(curator, training)
         self._publish(training, cells, outcome.weights)
+        self.privacy_ = statement
         self._set_outcome(outcome)
         if not self.constraint_report_.met:
             self._warn()
