@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ..data import Encoding, encode
-from ..data.coding import Place, category_codes
+from ..data.coding import Place, Plain, Raw, category_codes
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowLayout, RowSource
 from ..facts.columns import Category, Value
@@ -170,19 +170,27 @@ class TableCoding(Coding):
         if grid.matrix is not None and not layout.code_sizes:
             yield from _matrix_blocks(self._picked(grid), grid)
             return
-        lines = [self._numbers(grid, feature.name) for feature in self.features if feature.values is None]
-        codes = [_codes(grid, feature) for feature in self.features if feature.values is not None]
-        single = bool(lines) and all(line.dtype == np.float32 for line in lines)
+        numbers = [feature for feature in self.features if feature.values is None]
+        words = [feature for feature in self.features if feature.values is not None]
+        single = bool(numbers) and all(_is_single(grid.column(one.name)) for one in numbers)
         kind = np.uint8 if max(layout.code_sizes, default=0) <= 1 << 8 else np.int32
-        for a in range(0, grid.rows, BLOCK_ROWS):
-            rows = min(grid.rows - a, BLOCK_ROWS)
-            numbers = np.empty((len(lines), rows), np.float32 if single else np.float64)
-            for to, line in zip(numbers, lines, strict=True):
-                to[:] = line[a : a + rows]
-            coded = np.empty((len(codes), rows), kind)
-            for to, line in zip(coded, codes, strict=True):
-                to[:] = line[a : a + rows]
-            yield RowBlock(numbers, coded)
+        runs = [slice(a, min(grid.rows, a + BLOCK_ROWS)) for a in range(0, grid.rows, BLOCK_ROWS)]
+        blocks = [
+            RowBlock(
+                np.empty((len(numbers), run.stop - run.start), np.float32 if single else np.float64),
+                np.empty((len(words), run.stop - run.start), kind),
+            )
+            for run in runs
+        ]
+        for j, feature in enumerate(numbers):  # a column at a time: no second copy of the table
+            line = self._numbers(grid, feature.name)
+            for run, block in zip(runs, blocks, strict=True):
+                block.numbers[j] = line[run]
+        for j, feature in enumerate(words):
+            codes = _codes(grid, feature)
+            for run, block in zip(runs, blocks, strict=True):
+                block.codes[j] = codes[run]
+        yield from blocks
 
     def _picked(self, grid: Grid) -> Any:
         names = [feature.name for feature in self.features]
@@ -295,8 +303,8 @@ def _codes(grid: Grid, feature: Feature) -> npt.NDArray[np.int32]:
 
 def _renamed(grid: Grid, names: tuple[str, ...]) -> Grid:
     if grid.table is None:
-        return replace(grid, names=names)
-    return replace(grid, names=names, table=_Renamed(grid.table, dict(zip(names, grid.table.names, strict=True))))
+        return replace(grid, names=names, _seen={})
+    return replace(grid, names=names, _seen={}, table=_Renamed(grid.table, dict(zip(names, grid.table.names, strict=True))))
 
 
 class _Renamed:
@@ -318,6 +326,10 @@ def _matrix_blocks(matrix: Any, grid: Grid) -> Iterator[RowBlock]:
         part = matrix[a : a + BLOCK_ROWS]
         none = np.empty((0, part.shape[0]), np.uint8)
         yield RowBlock(sparse.csr_array(part) if grid.is_sparse else np.array(part.T, order="C"), none)
+
+
+def _is_single(raw: Raw) -> bool:
+    return isinstance(raw, Plain) and raw.values.dtype == np.float32
 
 
 def _is_sparse(array: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..data.tables import Table, table_of
 from ..errors import InputError, KindError, complaint
 
 Values = npt.NDArray[Any]
+REMEMBERED_ROWS = 1 << 20  # columns of tables up to here are kept once they were looked at; of larger ones memory matters more
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +31,7 @@ class Grid:
     named: bool
     matrix: Any = None
     table: Table | None = None
+    _seen: dict[str, Raw] = field(default_factory=dict)
 
     @property
     def is_sparse(self) -> bool:
@@ -39,7 +41,10 @@ class Grid:
     def column(self, name: str) -> Raw:
         """One column."""
         if self.table is not None:
-            return self.table.run(name, 0, self.rows)
+            raw = self._seen.get(name) or self.table.run(name, 0, self.rows)
+            if self.rows <= REMEMBERED_ROWS:
+                self._seen[name] = raw
+            return raw
         at = self.names.index(name)
         return Plain(np.asarray(self.matrix[:, [at]].toarray()[:, 0] if self.is_sparse else self.matrix[:, at]))
 
