@@ -13,6 +13,7 @@ from typing import Any
 
 ROOMS = (
     "fairveil",
+    "fairveil.estimators",
     "fairveil.privacy",
     "fairveil.privacy.events",
     "fairveil.curator",

@@ -146,6 +146,27 @@ def test_sensitive_columns_are_features_only_on_request(people: Columns) -> None
         )
 
 
+def test_many_blocks_are_as_one(people: Columns, schema: fv.facts.Schema, monkeypatch: pytest.MonkeyPatch) -> None:
+    y, A = people["hired"], people["sex"]
+    weights = np.linspace(0.1, 1.0, len(y))
+    frame = pd.DataFrame(people)
+    numbers = np.column_stack([people["age"], people["hours"]]) / 50
+    tables: list[tuple[Any, dict[str, Any]]] = [
+        (frame[list(FEATURES)], {}),
+        (numbers, {}),
+        (sparse.csr_array(numbers), {}),
+        (frame[list(FEATURES)], {"schema": schema}),
+    ]
+    for X, options in tables:
+        fits = []
+        for rows in (1 << 18, 64):
+            for module in ("coding", "inputs"):
+                monkeypatch.setattr(f"fairveil.estimators.{module}.BLOCK_ROWS", rows)
+            clf = short(PARITY, **options).fit(X, y, sensitive_features=A, sample_weight=weights)
+            fits.append((clf.coef_.tobytes(), clf.predict_proba(X).tobytes()))
+        assert fits[0] == fits[1]
+
+
 # By a schema
 
 
