@@ -117,7 +117,7 @@ def _frame_or_array(given: Any) -> dict[str, Values]:
         if isinstance(wrapped, nw.LazyFrame):
             wrapped = wrapped.collect()
         if isinstance(wrapped, nw.DataFrame):
-            return {str(name): _from_series(wrapped[name]) for name in wrapped.columns}
+            return {str(name): _from_series(wrapped[:, j]) for j, name in enumerate(wrapped.columns)}
         if isinstance(wrapped, nw.Series):
             return {str(wrapped.name or "sensitive_0"): _from_series(wrapped)}
     array = np.asarray(given)
