@@ -58,7 +58,10 @@ def grid_of(X: Any) -> Grid:
         return _of_table(table_of(X))
     if _is_frame(X):
         return _of_table(table_of(_with_text_names(X)), named=_has_text_names(X))
-    raw = np.asarray(X) if isinstance(X, (list, tuple)) else X
+    raw = X
+    if isinstance(X, (list, tuple)):
+        raw = np.asarray(X)
+        raw = np.asarray(X, dtype=object) if raw.dtype.kind in "US" else raw  # numbers beside words stay numbers
     if np.ma.isMaskedArray(raw) and np.ma.is_masked(raw):
         remedy = "Fill them in, or use a schema with a code for missing values."
         raise InputError(complaint(expected="a value in every place", of="X", got="masked ones", remedy=remedy))

@@ -142,7 +142,7 @@ class RateConstrainedClassifier(LinearClassifier):
         """Plan, then ask."""
         rows = training.rows
         public_rows = promises.public_rows_of(self.public_rows, training, promise)
-        promises.warn_of_delta(promise, public_rows)
+        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
         cap = rows.max_sample_weight if rows.weighted else None
         plan = plans.make(promise, rows.layout, cells, notions, settings, public_rows=public_rows, max_sample_weight=cap)
         bounds: Floats = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]

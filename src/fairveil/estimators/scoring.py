@@ -17,7 +17,7 @@ RESPONSES = ("predict", "predict_proba")
 
 @dataclass(frozen=True)
 class FairScorer:
-    """score = sign x metric(y, prediction, sensitive_features, **options). Made by `fair_scorer`."""
+    """score = sign x metric(y, prediction, sensitive_features=groups, **options). Made by `fair_scorer`."""
 
     metric: Callable[..., float]
     greater_is_better: bool = True
@@ -45,7 +45,7 @@ class FairScorer:
             options["sample_weight"] = sample_weight
         if estimator_classes := self._classes(estimator):
             options.setdefault("classes", estimator_classes)
-        value = self.metric(y, getattr(estimator, self.response)(X), _columns(given, X), **options)
+        value = self.metric(y, getattr(estimator, self.response)(X), sensitive_features=_columns(given, X), **options)
         return float(value) if self.greater_is_better else -float(value)
 
     def get_metadata_routing(self) -> MetadataRequest:
@@ -68,7 +68,7 @@ def fair_scorer(
     response: str = "predict",
     **options: Any,
 ) -> FairScorer:
-    """A scorer for `cross_val_score`, `GridSearchCV` and the like from metric(y, prediction, sensitive_features, **options).
+    """A scorer for `cross_val_score`, `GridSearchCV` and the like from metric(y, prediction, sensitive_features=groups).
 
     `greater_is_better=False` for gaps: the score is then minus the metric. `sensitive_features`: names of columns of X, for
     use without metadata routing. `response`: "predict", or "predict_proba" for expected rates of probabilities.
