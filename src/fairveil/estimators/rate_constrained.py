@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..curator import Curator
 from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness import Notion
 from ..learning import Outcome, RateConstrained, Settings, descend, plans
-from ..privacy.promise import Promise
+from ..privacy.statement import PrivacyStatement
 from . import inputs, promises
 from .constraint_report import ConstraintReport
-from .inputs import Training
+from .inputs import Training, Ways
+from .intents import Intent
 from .linear import Floats, LinearClassifier
 from .progress import progress
 from .publish import statement_of
@@ -116,6 +117,17 @@ class RateConstrainedClassifier(LinearClassifier):
         has labels and groups of its own). `sensitive_features`: one column, several (a list, a mapping, a frame, a 2-d array),
         or names of columns of X. `y` may be left out where a schema names the target among X's columns.
         """
+        intent = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways))
+        curator = intent.curator(promises.noise_of(self.random_state))
+        with progress("Fitting") as tick:
+            (outcome,) = descend(curator, intent.search, tick)
+        self._conclude(intent, outcome, statement_of(curator, intent.training))
+        if not self.constraint_report_.met:
+            self._warn()
+        return self
+
+    def _intend(self, read: Callable[[Ways], Training]) -> Intent:
+        """Check, read the rows and plan: all that comes before the first question."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         promises.refuse_ledger(self.ledger)
         notions = promises.notions_of(self.constraints)
@@ -123,40 +135,23 @@ class RateConstrainedClassifier(LinearClassifier):
         ways = promises.ways_of(
             self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
         )
-        training = inputs.read(X, y, sensitive_features, sample_weight, ways)
+        training = read(ways)
         promises.require_cap(training, promise)
         promises.require_groups(notions, training)
         cells = _cells(notions, training)
-        outcome, curator = self._search(training, cells, notions, promise, settings)
-        statement = statement_of(curator, training)
-        self._publish(training, cells, outcome.weights)
-        self.privacy_ = statement
-        self._set_outcome(outcome)
-        if not self.constraint_report_.met:
-            self._warn()
-        return self
-
-    def _search(
-        self, training: Training, cells: Cells | None, notions: list[Notion], promise: Promise, settings: Settings
-    ) -> tuple[Outcome, Curator]:
-        """Plan, then ask."""
         rows = training.rows
         public_rows = promises.public_rows_of(self.public_rows, training, promise)
         promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
         cap = rows.max_sample_weight if rows.weighted else None
         plan = plans.make(promise, rows.layout, cells, notions, settings, public_rows=public_rows, max_sample_weight=cap)
         bounds: Floats = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
-        search = RateConstrained(plan, bounds)
-        curator = Curator(
-            rows,
-            promise,
-            plan=search.plan,
-            noise=promises.noise_of(self.random_state),
-            public_rows=public_rows if promise.is_private and not promise.rows_are_public else None,
-            facts=[fact for fact in training.facts if self.public_rows is None or fact.name != "number of rows"],
-        )
-        with progress("Fitting") as tick:
-            return descend(curator, search, tick)[0], curator
+        return Intent(promise, training, cells, RateConstrained(plan, bounds), public_rows, self.public_rows is not None)
+
+    def _conclude(self, intent: Intent, outcome: Outcome, statement: PrivacyStatement) -> None:
+        """Publish what a search found."""
+        self._publish(intent.training, intent.cells, outcome.weights)
+        self.privacy_ = statement
+        self._set_outcome(outcome)
 
     def _settings(self) -> Settings:
         knobs: dict[str, Any] = {

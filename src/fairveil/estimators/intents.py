@@ -1,0 +1,43 @@
+"""What a fit is about to do: arguments checked, rows read, the search planned and priced, nothing asked yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..curator import Curator
+from ..facts import Cells
+from ..learning import RateConstrained
+from ..privacy.noise import NoiseSource
+from ..privacy.promise import Promise
+from .inputs import Training
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
+class Intent:
+    """A fit that has not begun. `public_rows`: what averages divide by, if public; `rows_given`: it was an argument."""
+
+    promise: Promise
+    training: Training
+    cells: Cells | None
+    search: RateConstrained
+    public_rows: int | None
+    rows_given: bool
+
+    def curator(
+        self,
+        noise: NoiseSource | Sequence[NoiseSource],
+        *,
+        search: RateConstrained | None = None,
+        promise: Promise | None = None,
+    ) -> Curator:
+        """A curator for this search, or for one of several models side by side under the promise that holds them all."""
+        private = self.promise.is_private and not self.promise.rows_are_public
+        return Curator(
+            self.training.rows,
+            promise or self.promise,
+            plan=(search or self.search).plan,
+            noise=noise,
+            public_rows=self.public_rows if private else None,
+            facts=[fact for fact in self.training.facts if not self.rows_given or fact.name != "number of rows"],
+        )
