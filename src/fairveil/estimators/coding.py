@@ -11,7 +11,7 @@ Each may end with a `Standard`: numbers shifted and scaled by training means and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,48 +25,10 @@ from ..errors import InputError, complaint
 from ..facts import RowBlock, RowLayout, RowSource
 from ..facts.columns import Category, Value
 from .grids import Grid, grid_of, numbers_of
+from .standard import Standard
 
 Floats = npt.NDArray[np.float64]
 BLOCK_ROWS = 1 << 18
-
-
-@dataclass(frozen=True)
-class Standard:
-    """z = (x - mean) / deviation for each number, both read from the training rows: what the papers do, and unsafe."""
-
-    means: tuple[float, ...]
-    deviations: tuple[float, ...]
-
-    @staticmethod
-    def of(blocks: Sequence[RowBlock], numbers: int) -> Standard:
-        """The means and deviations of coded rows. Sparse numbers keep their zeros: they are not shifted."""
-        rows = max(1, sum(block.rows for block in blocks))
-        if any(_is_sparse(block.numbers) for block in blocks):
-            means = np.zeros(numbers)
-            firsts = sum(np.asarray(block.numbers.sum(axis=0), np.float64).ravel() for block in blocks) / rows
-            squares = sum(np.asarray(block.numbers.multiply(block.numbers).sum(axis=0)).ravel() for block in blocks) / rows
-            deviations = np.sqrt(np.maximum(squares - firsts**2, 0.0))
-        else:
-            means = _sums(blocks, numbers, lambda lines: lines) / rows
-            centred = _sums(blocks, numbers, lambda lines: (lines - means[:, np.newaxis]) ** 2)
-            deviations = np.sqrt(centred / rows)
-        deviations[~(deviations > 0)] = 1.0
-        return Standard(tuple(means.tolist()), tuple(deviations.tolist()))
-
-    def apply(self, block: RowBlock) -> RowBlock:
-        """The same rows, standardised."""
-        numbers: Any = block.numbers
-        if _is_sparse(numbers):
-            data = numbers.data / np.asarray(self.deviations)[numbers.indices]
-            return replace(block, numbers=sparse.csr_array((data, numbers.indices, numbers.indptr), shape=numbers.shape))
-        means, deviations = (np.asarray(line)[:, np.newaxis] for line in (self.means, self.deviations))
-        return replace(block, numbers=np.ascontiguousarray((numbers - means) / deviations).astype(numbers.dtype, copy=False))
-
-    def undone(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        """Coefficients for numbers as they were: w (x - m) / s + b = (w / s) x + (b - w m / s)."""
-        out, count = np.array(weights), len(self.means)
-        out[:, :count] /= np.asarray(self.deviations)
-        return out, intercept - out[:, :count] @ np.asarray(self.means)
 
 
 @dataclass(frozen=True)
@@ -262,39 +224,6 @@ def coded_blocks(X: Any, layout: RowLayout) -> Iterator[RowBlock] | None:
     return blocks
 
 
-def to_dict(coding: Coding) -> dict[str, Any]:
-    """Plain JSON values."""
-    standard = coding.standard
-    out: dict[str, Any] = {
-        "standard": None if standard is None else {"means": list(standard.means), "deviations": list(standard.deviations)}
-    }
-    if isinstance(coding, SchemaCoding):
-        return {"kind": "schema", "encoding": coding.encoding.to_dict(), **out}
-    if isinstance(coding, TableCoding):
-        listed = [{"name": one.name, "values": None if one.values is None else list(one.values)} for one in coding.features]
-        return {"kind": "table", "features": listed, "columns": list(coding.columns), **out}
-    assert isinstance(coding, RowsCoding)
-    return {"kind": "rows", "numbers": coding.numbers, "code_sizes": list(coding.code_sizes), **out}
-
-
-def from_dict(values: Mapping[str, Any]) -> Coding:
-    """The inverse of `to_dict`. What does not fit raises KeyError, TypeError or an `InputError`."""
-    raw = values["standard"]
-    standard = None if raw is None else Standard(tuple(map(float, raw["means"])), tuple(map(float, raw["deviations"])))
-    if values["kind"] == "schema":
-        return SchemaCoding(Encoding.from_dict(values["encoding"]), standard)
-    if values["kind"] == "table":
-        features = tuple(
-            Feature(one["name"], None if one["values"] is None else Category(tuple(one["values"])).values)
-            for one in values["features"]
-        )
-        return TableCoding(features, tuple(map(str, values["columns"])), standard)
-    if values["kind"] == "rows":
-        return RowsCoding(int(values["numbers"]), tuple(map(int, values["code_sizes"])), standard)
-    remedy = "Read it with the version of Fairveil that wrote it."
-    raise InputError(complaint(expected="'schema', 'table' or 'rows'", of="coding", got=values["kind"], remedy=remedy))
-
-
 def _codes(grid: Grid, feature: Feature) -> npt.NDArray[np.int32]:
     """Codes of words by the list of the fit; others are an error that names them and the known ones."""
     assert feature.values is not None
@@ -330,14 +259,3 @@ def _matrix_blocks(matrix: Any, grid: Grid) -> Iterator[RowBlock]:
 
 def _is_single(raw: Raw) -> bool:
     return isinstance(raw, Plain) and raw.values.dtype == np.float32
-
-
-def _is_sparse(array: Any) -> bool:
-    return bool(sparse.issparse(array))
-
-
-def _sums(blocks: Sequence[RowBlock], numbers: int, of: Any) -> Floats:
-    total = np.zeros(numbers)
-    for block in blocks:
-        total += of(block.numbers.astype(np.float64)).sum(axis=1)
-    return total

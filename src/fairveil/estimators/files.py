@@ -26,7 +26,7 @@ from ..models import LinearModel
 from ..models import files as model_files
 from ..models.folders import read_folder, write_folder
 from ..privacy.statement import PrivacyStatement
-from . import coding as codings
+from . import coding_json
 from .linear import LinearClassifier
 from .rate_constrained import RateConstrainedClassifier
 
@@ -65,7 +65,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = Fals
         "version": FORMAT_VERSION,
         "kind": kind,
         "parameters": {name: _to_json(value, name) for name, value in estimator.get_params(deep=False).items()},
-        "coding": codings.to_dict(estimator.coding_),
+        "coding": coding_json.to_dict(estimator.coding_),
         "cells": _cells_to_dict(estimator.cells_),
         "columns": None if names is None else list(names),
         "features": estimator.n_features_in_,
@@ -105,7 +105,7 @@ def _revive(content: Mapping[str, Any], model: Any, statement: PrivacyStatement)
         raise _broken("a linear model", type(model).__name__)
     estimator = cls(**{name: _from_json(value) for name, value in content["parameters"].items()})
     estimator.privacy_ = statement
-    coding = codings.from_dict(content["coding"])
+    coding = coding_json.from_dict(content["coding"])
     layout = coding.layout
     if (layout.numbers, tuple(layout.code_sizes)) != (model.numbers, model.code_sizes):
         raise _broken("a coding that fits the model", f"{layout.numbers} numbers and codes of {layout.code_sizes}")

@@ -11,20 +11,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from ..curator import Rows
 from ..data import Encoding, encode
-from ..data.coding import Plain, Raw
+from ..data.coding import Plain
+from ..data.tables import table_of
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowLayout, RowSource, Schema
-from ..fairness.inputs import read_columns, read_weights, same_length
+from ..fairness.inputs import read_weights, same_length
 from ..models.model import known_classes
 from ..privacy.statement import READ_FROM_DATA, Origin, PublicFact
-from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, Standard, TableCoding
+from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
+from .columns import coded_groups, given_columns, named_as_declared, names_in, names_of_columns, read_labels
 from .distinct import distinct, in_words
 from .grids import Grid, grid_of, numbers_of
+from .standard import Standard
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
@@ -119,41 +120,6 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     return Training(rows, coding, tuple(found.facts), not_covered, found.columns, found.n_features, stated)
 
 
-def read_labels(y: Any) -> npt.NDArray[Any]:
-    """Labels as one array, from any container; a column of shape (rows, 1) warns, as in scikit-learn."""
-    if y is None:
-        raise InputError(
-            complaint(
-                expected="one label a row",
-                of="y",
-                got=None,
-                remedy="This estimator requires y to be passed, but the target y is None.",
-            )
-        )
-    if isinstance(y, (list, tuple)):
-        mixed = len({type(value) for value in y}) > 1
-        y = np.asarray(y, dtype=object) if mixed else np.asarray(y)
-    elif not isinstance(y, np.ndarray):
-        columns = list(read_columns(y, 0).values())
-        if len(columns) != 1:
-            remedy = "Pass one column of labels."
-            raise InputError(complaint(expected="one label a row", of="y", got=f"{len(columns)} columns", remedy=remedy))
-        y = columns[0]
-    labels: npt.NDArray[Any] = column_or_1d(y, warn=True)
-    if labels.dtype.kind == "f":
-        assert_all_finite(labels, input_name="y")
-        if (labels != np.floor(labels)).any():
-            raise InputError(
-                complaint(
-                    expected="classes",
-                    of="y",
-                    got="fractions",
-                    remedy="Unknown label type: continuous. Make classes of a number first.",
-                )
-            )
-    return labels
-
-
 # The three ways
 
 
@@ -162,9 +128,9 @@ def _as_it_comes(X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool) -> 
     labels = read_labels(y)
     same_length({"X": grid.rows, "y": len(labels)})
     classes, label_codes = distinct(Plain(labels), "y")
-    named = _names_of_columns(sensitive, grid)
-    columns = {name: grid.column(name) for name in named} if named is not None else _given_columns(sensitive, grid.rows)
-    groups, group_codes = _groups(columns, grid.rows)
+    named = names_of_columns(sensitive, grid)
+    columns = {name: grid.column(name) for name in named} if named is not None else given_columns(sensitive, grid.rows)
+    groups, group_codes = coded_groups(columns, grid.rows)
     taken = () if sensitive_as_feature else named or ()
     features = tuple(_feature(grid, name) for name in grid.names if name not in taken)
     if not features:
@@ -188,13 +154,13 @@ def _as_it_comes(X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool) -> 
 
 
 def _by_schema(X: Any, y: Any, sensitive: Any, schema: Schema, sensitive_as_feature: bool) -> _Read:
-    names = _texts(sensitive)
+    names = names_in(sensitive)
     beside: Mapping[str, Any] | None = None
     if names is not None:
         unused = [name for name in schema.sensitive if name not in names]
         schema = schema.with_roles(sensitive=names).without(*unused)
     elif sensitive is not None:
-        beside = _named_as_declared(sensitive, schema)
+        beside = named_as_declared(sensitive, schema)
     with_sensitive = bool(schema.sensitive) and (sensitive is not None or _has_columns(X, schema.sensitive))
     if not with_sensitive and schema.sensitive:
         schema = schema.without(*schema.sensitive)
@@ -219,7 +185,7 @@ def _by_schema(X: Any, y: Any, sensitive: Any, schema: Schema, sensitive_as_feat
 
 def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None) -> _Read:
     layout = source.layout
-    names = _texts(sensitive)
+    names = names_in(sensitive)
     other = schema is not None and schema != getattr(getattr(source, "encoding", None), "schema", schema)
     if y is not None or other or (sensitive is not None and names is None):
         remedy = "Leave y, sensitive_features and schema out: pass only the names of sensitive columns among the source's."
@@ -248,74 +214,14 @@ def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None)
     return _Read(RowsCoding(layout.numbers, tuple(layout.code_sizes)), layout, blocks, facts, (), layout.width)
 
 
-# Sensitive columns
-
-
-def _texts(sensitive: Any) -> tuple[str, ...] | None:
-    """The names that were given, or None where columns were."""
-    if isinstance(sensitive, str):
-        return (sensitive,)
-    listed = isinstance(sensitive, (list, tuple)) and len(sensitive) > 0
-    return tuple(sensitive) if listed and all(isinstance(item, str) for item in sensitive) else None
-
-
-def _names_of_columns(sensitive: Any, grid: Grid) -> tuple[str, ...] | None:
-    """Names of columns of X, or None. A list of texts as long as X that are not its columns is a column of groups."""
-    names = _texts(sensitive)
-    if names is None or (set(names) - set(grid.names) and not isinstance(sensitive, str) and len(names) == grid.rows):
-        return None
-    strange = [name for name in names if not grid.named or name not in grid.names]
-    if strange or len(set(names)) != len(names):
-        known = f"distinct names among the columns {list(grid.names)}" if grid.named else "columns: an array has no names"
-        remedy = "Pass the sensitive columns themselves, or X as a data frame that has them."
-        raise InputError(complaint(expected=known, of="sensitive_features", got=strange or list(names), remedy=remedy))
-    return names
-
-
-def _given_columns(sensitive: Any, rows: int) -> dict[str, Raw]:
-    if sensitive is None:
-        return {}
-    return {name: Plain(np.asarray(column)) for name, column in read_columns(sensitive, rows).items()}
-
-
-def _groups(columns: Mapping[str, Raw], rows: int) -> tuple[tuple[tuple[Hashable, ...], ...], npt.NDArray[np.uint16]]:
-    """The groups of each sensitive column, sorted, and each row's codes."""
-    same_length({"X": rows} | {f"sensitive column {name!r}": column.rows for name, column in columns.items()})
-    codes = np.empty((len(columns), rows), np.uint16)
-    groups = []
-    for line, (name, column) in zip(codes, columns.items(), strict=True):
-        values, line[:] = distinct(column, f"sensitive column {name!r}")
-        groups.append(values)
-    return tuple(groups), codes
-
-
-def _named_as_declared(sensitive: Any, schema: Schema) -> dict[str, Any]:
-    """Given columns under the schema's names: by name where all names fit, else in the schema's order."""
-    columns = read_columns(sensitive, 0)
-    if set(columns) == set(schema.sensitive):
-        return dict(columns)
-    if len(columns) != len(schema.sensitive):
-        raise InputError(
-            complaint(
-                expected=f"the schema's {len(schema.sensitive)} sensitive columns {list(schema.sensitive)}",
-                of="sensitive_features",
-                got=list(columns),
-                remedy="Declare each sensitive column, and its groups, in the schema.",
-            )
-        )
-    return dict(zip(schema.sensitive, columns.values(), strict=True))
+# Facts and weights
 
 
 def _has_columns(X: Any, names: Sequence[str]) -> bool:
     """Whether a table has all these columns; an array has features alone."""
     if isinstance(X, (np.ndarray, list, tuple)) and getattr(getattr(X, "dtype", None), "names", None) is None:
         return False
-    from ..data.tables import table_of
-
     return set(names) <= set(table_of(X).names)
-
-
-# Facts and weights
 
 
 def _feature(grid: Grid, name: str) -> Feature:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +16,9 @@ from ..facts import Cells, RowBlock, RowSource
 from ..fairness.inputs import read_weights, same_length
 from ..models import LinearModel
 from ..privacy.statement import PrivacyStatement
-from .coding import Coding
-from .inputs import Training, read_labels
+from .coding import Coding, TableCoding
+from .columns import read_labels
+from .inputs import Training
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,12 +78,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
 
     def _lacks_only_groups(self, X: Any) -> bool:
         """Whether X has all features by name: what is not there was sensitive, or is not read at all by a schema."""
-        columns = getattr(self.coding_, "columns", None)
         shown = _column_names(X)
-        if columns is None:  # a schema, which finds its columns itself, or coded rows
+        if not isinstance(self.coding_, TableCoding):  # a schema, which finds its columns itself, or coded rows
             return shown is not None
-        features = [feature.name for feature in getattr(self.coding_, "features", ())]
-        if isinstance(X, dict) and hasattr(self, "feature_names_in_"):
+        columns = self.coding_.columns
+        features = [feature.name for feature in self.coding_.features]
+        if isinstance(X, Mapping) and hasattr(self, "feature_names_in_"):
             lacking = [name for name in features if name not in X]
             if lacking:
                 remedy = "Pass the columns of the fit."
@@ -144,7 +145,7 @@ def _labels_of(source: RowSource, classes: npt.NDArray[Any]) -> npt.NDArray[Any]
 
 def _column_names(X: Any) -> list[str] | None:
     """Names of a table's columns; None for arrays."""
-    if isinstance(X, dict):
+    if isinstance(X, Mapping):
         return list(map(str, X))
     import narwhals as nw
 

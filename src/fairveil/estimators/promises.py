@@ -12,7 +12,7 @@ import numpy as np
 from .. import _checks
 from ..errors import InputError, PrivacyError, WeakDelta, complaint
 from ..fairness import BoundedGroupLoss, FalseNegativeRate, Notion, RateConstraint
-from ..fairness.notions import parse
+from ..fairness.notions import GapNotion, parse
 from ..fairness.rates import Event
 from ..fairness.resolution import as_list
 from ..privacy.noise import NoiseSource
@@ -123,7 +123,7 @@ def _tells_groups_apart(notion: Notion) -> bool:
         return notion.group is not None
     if isinstance(notion, RateConstraint):
         return any(_has_groups(rate.event) for _, rate in notion.terms)
-    return True if isinstance(notion, BoundedGroupLoss) else hasattr(notion, "compare")
+    return isinstance(notion, (GapNotion, BoundedGroupLoss))
 
 
 def _has_groups(event: Event) -> bool:
