@@ -9,8 +9,11 @@ import typer
 
 from .. import __version__
 from ..errors import FairveilError
+from .audit import audit
 from .data import app as data
 from .demo import demo
+from .fit import fit
+from .predict import predict
 from .verify import verify
 
 app = typer.Typer(
@@ -43,6 +46,9 @@ def _frame(
     """Models that are fair to groups and private to people, with proof of both."""
 
 
+app.command()(fit)
+app.command()(predict)
+app.command()(audit)
 app.command()(verify)
 app.command()(demo)
 app.add_typer(data)

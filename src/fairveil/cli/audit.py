@@ -1,0 +1,193 @@
+"""`fairveil audit`: the group table of any predictions, counts beside rates."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import options
+
+if TYPE_CHECKING:
+    from ..fairness import GroupTable, Notion
+    from .measured import Measured
+    from .samples import Truth
+
+EXACT = "exact counts of these rows: nothing in this table is private"
+
+
+def audit(
+    table: options.TableArgument,
+    target: options.Target = None,
+    sensitive: options.Sensitive = None,
+    prediction: Annotated[str | None, typer.Option(help="The column that holds decisions, whoever made them.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Or a folder that `fairveil fit` wrote: its decisions.")] = None,
+    constraint: Annotated[
+        list[str] | None, typer.Option("--constraint", help="Such as demographic_parity:0.05: does it hold? Again for more.")
+    ] = None,
+    groups: Annotated[str, typer.Option(help="With several sensitive columns: product or marginal.")] = "product",
+    query: options.Query = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page, and its JSON twin beside it.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a page that is there.")] = False,
+) -> None:
+    """Show error and rates of every group, with counts and intervals; small groups are flagged. Exact, hence not private.
+
+    Exit status: 0, or 1 when a --constraint is broken on these rows, or undefined; 2 refused.
+    """
+    from .. import _checks
+    from ..errors import InputError, complaint
+    from ..estimators.promises import notions_of
+    from .folders import require_file
+    from .measured import measure, table_of
+
+    if (prediction is None) == (model is None):
+        remedy = "Say whose decisions: --prediction COLUMN, or --model DIR."
+        got = None if model is None else "both"
+        raise InputError(complaint(expected="one of --prediction and --model", of="audit", got=got, remedy=remedy))
+    _checks.one_of(("product", "marginal"), groups=groups)
+    if html is not None:
+        for file in (html, html.with_suffix(".json")):
+            require_file(file, force=force, of="--html")
+    notions = notions_of(constraint)
+    place = options.place_of(table, query)
+    truth, decisions, classes = _decisions(place, target, sensitive, prediction, model)
+    found = table_of(truth, decisions, groups=groups, classes=classes)
+    gaps = [(words, measure(notion, truth, decisions, groups=groups, classes=classes)) for words, notion in _usual(groups)]
+    asked = [(notion, measure(notion, truth, decisions, groups=groups, classes=classes)) for notion in notions]
+    if html is not None:
+        _write(html, place.shown, found, gaps, asked)
+    _print_json(found, gaps, asked) if json else _print_words(found, gaps, asked, html)
+    if not all(_holds(notion, one) for notion, one in asked):
+        raise typer.Exit(1)
+
+
+def _usual(groups: str) -> list[tuple[str, Notion]]:
+    from ..fairness import DemographicParity, EqualizedOdds
+
+    return [("demographic parity", DemographicParity(groups=groups)), ("equalized odds", EqualizedOdds(groups=groups))]
+
+
+def _decisions(
+    place: Any, target: str | None, sensitive: list[str] | None, prediction: str | None, model: Path | None
+) -> tuple[Truth, Any, Any]:
+    """Labels, groups, decisions and the known classes."""
+    from ..errors import InputError, complaint
+    from .samples import CodedSample, Roles, Truth
+    from .tables import picked
+
+    if model is None:
+        roles = Roles.of(None, target, sensitive, None)
+        _require_groups(roles.sensitive)
+        columns = place.columns()
+        picked(columns, [roles.target], place.shown, "--target")
+        picked(columns, [str(prediction)], place.shown, "--prediction")
+        truth = Truth(columns[roles.target], picked(columns, roles.sensitive, place.shown, "--sensitive"))
+        decisions = columns[str(prediction)]
+        if not len(decisions):
+            raise InputError(complaint(expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."))
+        return truth, decisions, None
+    from ..estimators import load
+    from ..estimators.coding import SchemaCoding
+    from .predict import features_of
+
+    clf = load(model)
+    schema = clf.coding_.encoding.schema if isinstance(clf.coding_, SchemaCoding) else None
+    named = sensitive or (list(clf.cells_.names) if clf.cells_ is not None and schema is None else None)
+    roles = Roles.of(schema, target, named, None)
+    _require_groups(roles.sensitive)
+    known = schema is not None and set(roles.sensitive) <= set(schema.sensitive) and roles.target == schema.target
+    if known:
+        sample = Roles(roles.schema, roles.target, roles.sensitive).read(place)
+        assert isinstance(sample, CodedSample)
+        truth = sample.truth()
+    else:
+        columns = place.columns()
+        labels = picked(columns, [roles.target], place.shown, "--target")[roles.target]
+        truth = Truth(labels, picked(columns, roles.sensitive, place.shown, "--sensitive"))
+    return truth, clf.predict(features_of(clf, place)), clf.classes_.tolist()
+
+
+def _require_groups(sensitive: tuple[str, ...]) -> None:
+    from ..errors import InputError, complaint
+
+    if not sensitive:
+        remedy = "Name the column that makes groups: --sensitive sex, say."
+        raise InputError(complaint(expected="a column", of="--sensitive", got=None, remedy=remedy))
+
+
+def _bound(notion: Notion) -> float:
+    return float(next(value for name, value in vars(notion).items() if name.startswith("max_")))
+
+
+def _holds(notion: Notion, measured: Measured) -> bool:
+    return not math.isnan(measured.value) and measured.value <= _bound(notion) + 1e-9
+
+
+def _print_words(
+    found: GroupTable, gaps: list[tuple[str, Measured]], asked: list[tuple[Notion, Measured]], html: Path | None
+) -> None:
+    from .measured import words_of
+
+    typer.echo(str(found))
+    typer.echo("")
+    for words, one in gaps:
+        typer.echo(f"{words} gap: {_points(one)}")
+    for notion, one in asked:
+        verdict = "undefined" if math.isnan(one.value) else "holds" if _holds(notion, one) else "BROKEN"
+        typer.echo(f"{words_of(notion)} <= {_bound(notion):g}: {_points(one)}: {verdict}")
+    typer.echo(f"({EXACT})")
+    if html is not None:
+        typer.echo(f"Written: {html}")
+
+
+def _points(one: Measured) -> str:
+    if math.isnan(one.value):
+        return "undefined: a group has no row of a kind that should be compared"
+    return f"{one.value:.4f} (95% interval {one.low:.4f} to {one.high:.4f})"
+
+
+def _print_json(found: GroupTable, gaps: list[tuple[str, Measured]], asked: list[tuple[Notion, Measured]]) -> None:
+    import json
+
+    out: dict[str, Any] = {
+        "table": found.to_dict(),
+        "gaps": {words: _numbers(one) for words, one in gaps},
+        "constraints": [
+            {"notion": notion.to_dict(), "holds": None if math.isnan(one.value) else _holds(notion, one)} | _numbers(one)
+            for notion, one in asked
+        ],
+        "private": False,
+    }
+    typer.echo(json.dumps(out, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _numbers(one: Measured) -> dict[str, float | None]:
+    return {name: None if math.isnan(number) else number for name, number in vars(one).items()}
+
+
+def _write(
+    html: Path, source: str, found: GroupTable, gaps: list[tuple[str, Measured]], asked: list[tuple[Notion, Measured]]
+) -> None:
+    from ..fairness.notions import GapNotion
+    from ..report import GapFigure, GroupSection, Report, write
+    from .measured import words_of
+
+    targets = {words_of(notion): (notion.max_gap, one) for notion, one in asked if isinstance(notion, GapNotion)}
+    lines = {words: (None, one) for words, one in gaps} | targets
+    figures = [
+        GapFigure(words, bound, None, one.value, one.low, one.high)
+        for words, (bound, one) in lines.items()
+        if not math.isnan(one.value)
+    ]
+    notes = [f"The {words} gap is undefined on these rows." for words, (_, one) in lines.items() if math.isnan(one.value)]
+    page = Report(
+        "Decisions, group by group",
+        subject=f"Measured on {source}: {EXACT}.",
+        gaps=tuple(figures),
+        tables=(GroupSection(found, of="audited people"),),
+        notes=tuple(notes),
+    )
+    write(html, page)

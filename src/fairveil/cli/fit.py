@@ -1,0 +1,173 @@
+"""`fairveil fit`: a table in; a model, its privacy statement and a report out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import options
+
+if TYPE_CHECKING:
+    from ..estimators import RateConstrainedClassifier
+    from ..fairness import Notion
+    from ..report import Report
+    from .samples import Roles, Sample
+
+MARK = "estimator.json"
+
+
+def fit(
+    table: options.TableArgument,
+    out: options.Out,
+    schema: options.SchemaFile = None,
+    target: options.Target = None,
+    sensitive: options.Sensitive = None,
+    constraint: Annotated[
+        list[str] | None, typer.Option("--constraint", help="Such as demographic_parity:0.05; again for more.")
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="The promise; inf is not private.")] = 1.0,
+    delta: options.Delta = 1e-6,
+    protects: options.Protects = "records",
+    neighbours: options.Neighbours = None,
+    public_rows: options.PublicRows = None,
+    query: options.Query = None,
+    test: options.TestTable = None,
+    test_query: options.TestQuery = None,
+    holdout: options.HoldOut = 0.0,
+    ignore: options.Ignore = None,
+    tuning: Annotated[str | None, typer.Option(help="A sentence for the statement: what was tried before.")] = None,
+    earlier_releases: Annotated[str | None, typer.Option(help="A sentence for the statement: what is already out.")] = None,
+    seed: options.Seed = None,
+    unsafe: options.Unsafe = False,
+    force: options.Force = False,
+) -> None:
+    """Fit a fair and private classifier; write the model, its statement and report.html to a folder, whole or not at all.
+
+    Exit status: 0 written, 2 refused: then nothing was written.
+    """
+    from ..estimators import RateConstrainedClassifier
+    from ..estimators.promises import notions_of
+    from .folders import require_free
+    from .samples import Roles
+
+    require_free(out, force=force, mark=MARK)
+    notions = notions_of(constraint)
+    place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
+    roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
+    rows = public_rows if public_rows is not None else roles.public_rows
+    clf = RateConstrainedClassifier(
+        notions or None,
+        epsilon=epsilon,
+        delta=delta,
+        protects=options.protection(protects),
+        neighbours=neighbours,
+        # Coins take a known share of the rows off, so the rest is about as public as the whole.
+        public_rows=None if rows is None else max(1, round(rows * (1 - holdout))),
+        unsafe_data_dependent_bounds=unsafe,
+        random_state=seed,
+    )
+    sample = roles.read(place)
+    held = None if other is None else roles.read(other, like=sample)
+    if holdout:
+        sample, held = sample.split(holdout, seed)
+    X, y, groups = sample.fit_arguments
+    with options.warnings_as_notes() as notes:
+        clf.fit(X, y, sensitive_features=groups)
+    _describe(clf, holdout, held is not None, tuning, earlier_releases)
+    _write(clf, report_of(clf, notions, roles, held, place.shown, notes), out)
+
+
+def report_of(
+    clf: RateConstrainedClassifier, notions: list[Notion], roles: Roles, held: Sample | None, source: str, notes: list[str]
+) -> Report:
+    """The page of a fit: what was promised, asked for, seen in training and measured on rows that were not trained on."""
+    from ..fairness.notions import GapNotion
+    from ..report import GroupSection, Report
+    from .measured import gap_figure, measure, table_of, training_value, words_of
+
+    truth = None if held is None else held.truth()
+    prediction = None if held is None else clf.predict(held.features)
+    classes: Any = clf.classes_.tolist()
+    gaps, said = [], list(notes)
+    for notion in notions:
+        found = None
+        if truth is not None:
+            found = measure(notion, truth, prediction, groups=clf.cells_ or "product", classes=classes)
+        if isinstance(notion, GapNotion):
+            gaps.append(gap_figure(clf, notion, found))
+            continue
+        training, _ = training_value(clf, notion)
+        parts = [f"asked for: {notion}"]
+        parts += [] if training is None else [f"largest noisy training value {training:.4f}"]
+        parts += [] if found is None else [f"on held-out rows {found.value:.4f} ({found.low:.4f} to {found.high:.4f})"]
+        said.append(f"{words_of(notion)}: {'; '.join(parts)}.".capitalize())
+    tables = []
+    if truth is not None:
+        tables.append(GroupSection(table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)))
+    return Report(
+        f"A private and fair model of {_line(roles.target)}",
+        subject=_line(f"A linear classifier, fitted to {source} by rate-constrained private descent."),
+        statement=clf.privacy_,
+        statement_file="statement.json",
+        gaps=tuple(gaps),
+        tables=tuple(tables),
+        coefficients=_coefficients(clf),
+        notes=tuple(said),
+    )
+
+
+def _describe(
+    clf: RateConstrainedClassifier, holdout: float, measured: bool, tuning: str | None, earlier_releases: str | None
+) -> None:
+    """What only this command knows goes into the statement."""
+    from dataclasses import replace
+
+    what = "their exact errors, gaps and counts stand in report.html"
+    outside: tuple[str, ...] = ()
+    if holdout:
+        outside = (
+            f"rows held out: each row of the table was set aside with probability {holdout:g} by a coin of its own that reads "
+            f"no data; {what}",
+        )
+    elif measured:
+        outside = (f"rows of a separate test table: {what}",)
+    statement = clf.privacy_
+    clf.privacy_ = replace(
+        statement,
+        not_covered=(*statement.not_covered, *outside),
+        tuning=tuning or statement.tuning,
+        earlier_releases=earlier_releases or statement.earlier_releases,
+    )
+
+
+def _coefficients(clf: RateConstrainedClassifier) -> tuple[Any, ...]:
+    """Those of the second of two classes, in the units of the table."""
+    from ..report import Coefficient
+
+    if len(clf.classes_) != 2:
+        return ()
+    weights = [("(intercept)", float(clf.intercept_[0])), *zip(clf.coef_names_, clf.coef_[0].tolist(), strict=True)]
+    return tuple(Coefficient(_line(name), weight) for name, weight in weights)
+
+
+def _write(clf: RateConstrainedClassifier, report: Report, out: Path) -> None:
+    import tempfile
+
+    from ..estimators import save
+    from ..report import write
+    from ..report.words import verdict
+    from .folders import move_into_place
+
+    with tempfile.TemporaryDirectory(prefix="fairveil-") as folder:
+        made = save(clf, Path(folder) / "model")
+        write(made / "report.html", report)
+        move_into_place(made, out, MARK)
+    typer.echo(verdict(report))
+    typer.echo(f"Written: {out} (model, statement.json, report.html). Check it: fairveil verify {out / 'statement.json'}")
+
+
+def _line(text: str) -> str:
+    """On one line that can be printed."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text).strip() or "?"

@@ -1,0 +1,105 @@
+"""What a model is measured to do on rows that it has not seen, as figures of a report. Exact: none of it is private."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..estimators import RateConstrainedClassifier
+from ..facts import Cells
+from ..fairness import GroupTable, Notion, group_table
+from ..fairness.inputs import read_decisions
+from ..fairness.measures import tally
+from ..fairness.notions import GapNotion
+from ..fairness.resolution import resolve
+from ..fairness.tables import wilson
+from ..figures import GapFigure
+from .samples import Truth
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The largest value of a notion's constraints, with an interval; NaN where a rate is undefined."""
+
+    value: float
+    low: float
+    high: float
+
+
+def measure(
+    notion: Notion, truth: Truth, prediction: Any, *, groups: Cells | str = "product", classes: Sequence[Hashable] | None = None
+) -> Measured:
+    """The exact value of a notion on decisions, and an interval that holds the population's with confidence 95 % or more.
+
+    A constraint is a difference d = p - q of rates of separate groups, or one rate. Wilson's interval of each rate gives
+    Newcombe's of the difference, d - sqrt((p - p_low)^2 + (q_high - q)^2) to d + sqrt((p_high - p)^2 + (q - q_low)^2); the
+    m differences are covered together at level 1 - 0.05 / m each (Bonferroni; a pair counts once, for both signs), so the
+    largest lies between the largest lower and the largest upper end.
+    """
+    read = read_decisions(truth.labels, prediction, truth.groups or np.zeros(len(prediction)), groups=groups, classes=classes)
+    system = resolve(notion, read.cells, read.classes)
+    counts, histogram = tally(read)
+    sizes = (system.members @ counts.ravel())[system.event_of]
+    hits = system.numerators @ histogram.ravel()
+    rates = np.where(sizes > 0, hits, np.nan) / np.where(sizes > 0, sizes, 1.0)
+    rows = system.coefficients.toarray()
+    apart = 2 if isinstance(notion, GapNotion) else 1
+    confidence = 1 - (1 - CONFIDENCE) / max(1, len(rows) // apart)
+    ends = np.array([wilson(rate, size, confidence) for rate, size in zip(rates, sizes, strict=True)])
+    found = [_combined(row, rates, ends) for row in rows]
+    if not found or any(math.isnan(value) for value, _, _ in found):
+        return Measured(math.nan, math.nan, math.nan)
+    return Measured(*(max(max(one[at] for one in found), 0.0) for at in range(3)))
+
+
+def gap_figure(clf: RateConstrainedClassifier, notion: GapNotion, held: Measured | None) -> GapFigure:
+    """Asked for, seen in training (with noise), measured on held-out rows."""
+    training, noise = training_value(clf, notion)
+    notes = [] if noise is None else [f"The training value carries noise of standard deviation {100 * noise:.2f} points."]
+    if held is not None and math.isnan(held.value):
+        notes.append("Undefined on the held-out rows: a group has no row of a kind that should be compared.")
+        held = None
+    value, low, high = (None, None, None) if held is None else (held.value, held.low, held.high)
+    return GapFigure(words_of(notion), notion.max_gap, training, value, low, high, CONFIDENCE, tuple(notes))
+
+
+def training_value(clf: RateConstrainedClassifier, notion: Notion) -> tuple[float | None, float | None]:
+    """The largest released training value of a notion's constraints and its noise; None where it was not measured."""
+    if clf.cells_ is None:
+        return None, None
+    names = set(resolve(notion, clf.cells_, clf.classes_.tolist()).names)
+    lines = [line for line in clf.constraint_report_.lines if line.target in names and not math.isnan(line.value)]
+    worst = max(lines, key=lambda line: line.value, default=None)
+    return (None, None) if worst is None else (max(worst.value, 0.0), worst.noise)
+
+
+def table_of(truth: Truth, prediction: Any, *, groups: Cells | str = "product", classes: Any = None) -> GroupTable:
+    """The group table; without groups everyone is in one."""
+    columns: Any = truth.groups or {"everyone": np.full(len(truth.labels), "everyone", dtype=object)}
+    return group_table(truth.labels, prediction, columns, groups=groups if truth.groups else "product", classes=classes)
+
+
+def words_of(notion: Notion) -> str:
+    """
+    >>> from fairveil import DemographicParity
+    >>> words_of(DemographicParity(0.1))
+    'demographic parity'
+    """
+    return notion.kind.replace("_", " ")
+
+
+def _combined(row: Any, rates: Any, ends: Any) -> tuple[float, float, float]:
+    """Value and interval of sum coefficient x rate: the squared distances to the ends that lie on the same side add up."""
+    value = low = high = 0.0
+    for at in np.flatnonzero(row):
+        coefficient, rate, (below, above) = row[at], rates[at], ends[at]
+        value += coefficient * rate
+        down, up = coefficient * (rate - below), coefficient * (above - rate)
+        low, high = low + (down if coefficient > 0 else up) ** 2, high + (up if coefficient > 0 else down) ** 2
+    return value, value - math.sqrt(low), value + math.sqrt(high)

@@ -1,0 +1,201 @@
+"""The rows of a command: coded by a schema, or raw columns. Split by coins, handed to an estimator, and their truth read."""
+
+from __future__ import annotations
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..data import EncodedRows
+from ..errors import InputError, complaint
+from ..estimators.linear import as_array
+from ..facts import RowBlock, Schema
+from .tables import Columns, Place, picked
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
+class Truth:
+    """Labels and groups of rows, as they are written."""
+
+    labels: npt.NDArray[Any]
+    groups: Columns
+
+
+class Sample(ABC):
+    """Rows with labels and groups. Abstract."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many rows: private under add-remove."""
+
+    @property
+    @abstractmethod
+    def fit_arguments(self) -> tuple[Any, Any, Any]:
+        """(X, y, sensitive_features) for an estimator."""
+
+    @property
+    @abstractmethod
+    def features(self) -> Any:
+        """What an estimator predicts from."""
+
+    @abstractmethod
+    def truth(self) -> Truth:
+        """Labels and groups."""
+
+    @abstractmethod
+    def part(self, chosen: Mask) -> Sample:
+        """Some of the rows."""
+
+    def split(self, holdout: float, seed: int | None) -> tuple[Sample, Sample]:
+        """(rows to fit, rows held out): each row is held out with probability `holdout`, by a coin of its own.
+
+        No coin looks at a row or at how many there are. Two tables that differ in one row (added, removed or replaced) give
+        training parts that differ in that row at most, for coins that are equally likely: the promise of the fit is one about
+        the whole table. What is measured exactly on the other part is not covered.
+        """
+        coins = np.random.default_rng([seed, 0x5EED] if seed is not None else secrets.randbits(256))
+        out = coins.random(self.size) < holdout
+        if out.all() or not out.any():
+            remedy = "Take another share, or other rows with --test."
+            raise InputError(complaint(expected="rows in both parts", of="--holdout", got=holdout, remedy=remedy))
+        return self.part(~out), self.part(out)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CodedSample(Sample):
+    """Rows coded by a schema."""
+
+    rows: EncodedRows
+
+    @property
+    def size(self) -> int:
+        return sum(block.rows for block in self.rows.blocks())
+
+    @property
+    def fit_arguments(self) -> tuple[Any, Any, Any]:
+        return self.rows, None, None
+
+    @property
+    def features(self) -> EncodedRows:
+        return self.rows
+
+    def truth(self) -> Truth:
+        layout, blocks = self.rows.layout, list(self.rows.blocks())
+        labels = np.concatenate([np.asarray(block.labels) for block in blocks])
+        groups = {}
+        for at, (name, values) in enumerate(zip(layout.sensitive_names, layout.sensitive, strict=True)):
+            codes = np.concatenate([np.asarray(block.sensitive)[at] for block in blocks])
+            groups[name] = as_array(values)[codes]
+        return Truth(as_array(layout.classes or ())[labels], groups)
+
+    def part(self, chosen: Mask) -> CodedSample:
+        blocks, start = [], 0
+        for block in self.rows.blocks():
+            blocks.append(_some(block, chosen[start : start + block.rows]))
+            start += block.rows
+        return CodedSample(EncodedRows(self.rows.encoding, tuple(blocks)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnSample(Sample):
+    """Raw columns: without a schema."""
+
+    columns: Columns
+    target: str
+    sensitive: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.columns[self.target])
+
+    @property
+    def fit_arguments(self) -> tuple[Any, Any, Any]:
+        return self.features, self.columns[self.target], list(self.sensitive) or None
+
+    @property
+    def features(self) -> Columns:
+        return {name: column for name, column in self.columns.items() if name != self.target}
+
+    def truth(self) -> Truth:
+        return Truth(self.columns[self.target], {name: self.columns[name] for name in self.sensitive})
+
+    def part(self, chosen: Mask) -> ColumnSample:
+        return replace(self, columns={name: column[chosen] for name, column in self.columns.items()})
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What is what in a table: its schema if there is one, and what the command line says beside it."""
+
+    schema: Schema | None
+    target: str
+    sensitive: tuple[str, ...]
+    ignore: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(schema: Schema | None, target: str | None, sensitive: Sequence[str] | None, ignore: Sequence[str] | None) -> Roles:
+        """The command line's words first, then the schema's."""
+        chosen = target or (schema.target if schema is not None else None)
+        if chosen is None:
+            remedy = "Name the column to predict: --target hired, say."
+            raise InputError(complaint(expected="a column", of="--target", got=None, remedy=remedy))
+        groups = tuple(sensitive or (schema.sensitive if schema is not None else ()))
+        ignored = tuple(ignore or ())
+        if chosen in (*groups, *ignored) or set(groups) & set(ignored) or len(set(groups)) != len(groups):
+            got = {"target": chosen, "sensitive": list(groups), "ignore": list(ignored)}
+            remedy = "Name each column once."
+            raise InputError(complaint(expected="distinct columns", of="roles", got=got, remedy=remedy))
+        return Roles(None if schema is None else _with_roles(schema, chosen, groups, ignored), chosen, groups, ignored)
+
+    @property
+    def public_rows(self) -> int | None:
+        """About how many rows the schema says there are."""
+        return None if self.schema is None else self.schema.rows
+
+    def read(self, place: Place, like: Sample | None = None) -> Sample:
+        """The rows of a place; everything that does not fit is an error now, before any release. `like`: rows whose columns
+        of words are columns of words here too, whatever their cells look like."""
+        if self.schema is not None:
+            rows = place.coded(self.schema)
+            assert isinstance(rows, EncodedRows)
+            return CodedSample(_with_rows(rows, place))
+        words = (
+            [name for name, column in like.columns.items() if column.dtype == object] if isinstance(like, ColumnSample) else []
+        )
+        columns = place.columns(words)
+        picked(columns, (self.target,), place.shown, "--target")
+        picked(columns, self.sensitive, place.shown, "--sensitive")
+        picked(columns, self.ignore, place.shown, "--ignore")
+        kept = {name: column for name, column in columns.items() if name not in self.ignore}
+        if not len(kept[self.target]):
+            raise InputError(complaint(expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."))
+        return ColumnSample(kept, self.target, self.sensitive)
+
+
+def _with_roles(schema: Schema, target: str, sensitive: tuple[str, ...], ignore: tuple[str, ...]) -> Schema:
+    """Sensitive columns of the schema that were not named are neither groups nor features."""
+    unused = [name for name in schema.sensitive if name not in sensitive and name != target]
+    return schema.with_roles(target=target, sensitive=sensitive).without(*dict.fromkeys((*unused, *ignore)))
+
+
+def _with_rows(rows: EncodedRows, place: Place) -> EncodedRows:
+    if not any(block.rows for block in rows.blocks()):
+        raise InputError(complaint(expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."))
+    return rows
+
+
+def _some(block: RowBlock, chosen: Mask) -> RowBlock:
+    return RowBlock(
+        np.ascontiguousarray(block.numbers[:, chosen]),
+        np.ascontiguousarray(block.codes[:, chosen]),
+        None if block.labels is None else block.labels[chosen],
+        None if block.sensitive is None else np.ascontiguousarray(block.sensitive[:, chosen]),
+    )

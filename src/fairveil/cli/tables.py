@@ -1,0 +1,163 @@
+"""Tables where people have them: CSV, Parquet, databases. With a schema as coded rows; without one as raw columns."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..data import EncodedRows, StreamedRows, load_csv, load_parquet, load_sql
+from ..data.databases import SQLITE_HEADER, Failure, connector_for
+from ..data.files import BROKEN_GZIP, existing, open_text, unreadable
+from ..data.sql import QUERY
+from ..data.tables import column_of
+from ..data.urls import scrubbed, without_password
+from ..errors import DataNotFoundError, InputError, SchemaError, complaint
+from ..facts import Schema
+
+Columns = dict[str, npt.NDArray[Any]]
+PARQUET_HEADER = b"PAR1"
+FETCHED = 65_536
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file, or a database and what is asked of it."""
+
+    address: str
+    query: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """Its name without a password."""
+        return without_password(self.address)
+
+    def coded(
+        self, schema: Schema, *, sensitive_as_feature: bool = False, precision: str = "float64"
+    ) -> EncodedRows | StreamedRows:
+        """Rows coded by a schema, in memory."""
+        kind = self._kind()
+        options: dict[str, Any] = {
+            "in_memory": True,
+            "sensitive_as_feature": sensitive_as_feature,
+            "precision": precision,
+        }
+        if kind == "sql":
+            return load_sql(self.address, str(self.query), schema, **options)
+        if kind == "parquet":
+            return load_parquet(self.address, schema, **options)
+        return load_csv(self.address, schema, delimiter=_delimiter(self.address), **options)
+
+    def columns(self, words: Collection[str] = ()) -> Columns:
+        """All columns as they come. In a CSV file a column whose cells are all numbers is numbers, unless it is among `words`;
+        an empty cell is missing."""
+        kind = self._kind()
+        if kind == "sql":
+            return self._from_sql()
+        return self._from_parquet() if kind == "parquet" else self._from_csv(words)
+
+    def _kind(self) -> str:
+        if self.query is not None:
+            return "sql"
+        remedy = "Say which rows with --query: a table, or a SELECT."
+        if "://" in self.address:
+            raise InputError(complaint(expected="a query beside a database", of=self.shown, got=None, remedy=remedy))
+        with existing(self.address, "a CSV or Parquet file").open("rb") as opened:
+            start = opened.read(len(SQLITE_HEADER))
+        if start == SQLITE_HEADER or start[8:12] == b"DUCK":
+            raise InputError(complaint(expected="a query beside a database", of=self.shown, got=None, remedy=remedy))
+        return "parquet" if start.startswith(PARQUET_HEADER) else "csv"
+
+    def _from_csv(self, words: Collection[str]) -> Columns:
+        path = Path(self.address)
+        try:
+            with open_text(path) as text:
+                lines = [row for row in csv.reader(text, delimiter=_delimiter(self.address)) if row]
+        except (UnicodeDecodeError, csv.Error, *BROKEN_GZIP) as error:
+            raise unreadable(path, error, "text in UTF-8, a header first") from None
+        names = _distinct([name.strip() for name in lines[0]] if lines else [], self.shown)
+        for number, row in enumerate(lines[1:], 2):
+            if len(row) != len(names):
+                expected, got = f"{len(names)} cells in every row, as in the header", f"{len(row)} in row {number}"
+                remedy = "Mend that row; a cell that holds the delimiter goes between quotes."
+                raise SchemaError(complaint(expected=expected, of=self.shown, got=got, remedy=remedy))
+        cells = zip(*lines[1:], strict=True) if len(lines) > 1 else ((),) * len(names)
+        return {
+            name: _typed([cell.strip() for cell in column], name in words) for name, column in zip(names, cells, strict=True)
+        }
+
+    def _from_parquet(self) -> Columns:
+        import importlib.util
+
+        if importlib.util.find_spec("pyarrow") is None:
+            remedy = "pip install 'fairveil[data]'"
+            raise InputError(complaint(expected="pyarrow", of=self.shown, got="no pyarrow", remedy=remedy))
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        try:
+            table = parquet.read_table(self.address)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise unreadable(Path(self.address), error, "a whole Parquet file") from None
+        return {name: column_of(table[name], name) for name in _distinct(table.column_names, self.shown)}
+
+    def _from_sql(self) -> Columns:
+        text = str(self.query).strip().rstrip(";").rstrip()
+        connector = connector_for(self.address)
+        what = f"({text}\n) AS fairveil_rows" if QUERY.match(text) else ".".join(map(connector.quoted, text.split(".")))
+        rows: list[Any] = []
+        try:
+            cursor = connector.run(f"SELECT * FROM {what}")
+            try:
+                names = cursor.names
+                while part := cursor.fetch(FETCHED):
+                    rows += part
+            finally:
+                cursor.close()
+        except Failure as failure:
+            got, connected = scrubbed(str(failure), self.address), failure.connected
+            remedy = "Look for the table's name, or mend the query." if connected else "Check address, user and password."
+            error = DataNotFoundError(complaint(expected="rows from a query", of=self.shown, got=got, remedy=remedy))
+        else:
+            columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+            return {name: column_of(list(column), name) for name, column in zip(names, columns, strict=True)}
+        raise error  # outside: no context holds the driver's own message, which may show the password
+
+
+def picked(columns: Mapping[str, Any], names: Collection[str], shown: str, of: str) -> Columns:
+    """The named columns; an error that lists the ones that are there."""
+    lacking = [name for name in names if name not in columns]
+    if lacking:
+        remedy = f"Name columns of {shown}."
+        raise InputError(complaint(expected=f"columns out of {list(columns)}", of=of, got=lacking, remedy=remedy))
+    return {name: columns[name] for name in names}
+
+
+def _delimiter(address: str) -> str:
+    return "\t" if address.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
+
+
+def _distinct(names: list[str], shown: str) -> list[str]:
+    if not names or len(set(names)) != len(names):
+        remedy = "Give every column a name of its own; with a schema only the declared ones are read."
+        raise SchemaError(complaint(expected="columns with distinct names", of=shown, got=names, remedy=remedy))
+    return names
+
+
+def _typed(cells: list[str], words: bool) -> npt.NDArray[Any]:
+    """Whole numbers, numbers, or texts; None or NaN where a cell is empty."""
+    full = [cell for cell in cells if cell]
+    if not words and full and "_" not in "".join(full):  # Python would read 1_000 as a number
+        try:
+            numbers = np.array([float(cell) if cell else np.nan for cell in cells])
+        except ValueError:
+            numbers = None
+        if numbers is not None:
+            whole = np.isfinite(numbers).all() and (np.abs(numbers) < 2**53).all() and (numbers == np.floor(numbers)).all()
+            return numbers.astype(np.int64) if whole else numbers
+    return np.fromiter((cell or None for cell in cells), dtype=object, count=len(cells))
