@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from fairveil.curator import CellCounts, Curator, FeatureSums, GradientSum, GroupLosses, Linear, RowFunction, Rows
+from fairveil.curator import (
+    CellCounts,
+    Curator,
+    FeatureSums,
+    GradientSum,
+    GroupLosses,
+    Linear,
+    NumberMoments,
+    RowFunction,
+    Rows,
+    reference,
+)
+from fairveil.curator.arrays import Table
 from fairveil.curator.totals import totals
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.facts import Cells, RowBlock, RowLayout
@@ -291,3 +303,30 @@ def test_no_rows_and_one_row():
         (counts,) = Curator(rows, Promise(math.inf, 0.0)).answer([(CellCounts(rows.cells(), by_label=True), 0)])
         assert counts.sum() == n
         assert counts.shape == (2, 2)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_number_moments_are_the_sums_of_numbers_and_squares(rows_of, sparse):
+    rows = rows_of(3, far=False, sparse=sparse)
+    (found,) = Curator(rows, Promise(math.inf, 1e-6)).answer([(NumberMoments(), 0.0)])
+    block = next(rows.blocks())
+    x = block.numbers if not sparse else reference.dense(block)[:, 1:4].T
+    assert np.allclose(found, [x.sum(axis=1), (x**2).sum(axis=1)])
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_rescaled_numbers_are_mapped_inside_and_bounds_hold_in_the_new_units(in_memory):
+    rng = np.random.default_rng(0)
+    source = Table(rng.uniform(-1, 1, (50, 2)), rng.integers(0, 2, 50), [], None, (), (0, 1), None, (), False, None)
+    curator = Curator(Rows(source, in_memory=in_memory), Promise(math.inf, 1e-6))
+    before = curator.answer([(NumberMoments(), 0.0)])[0]
+    curator.rescale([2.0, 0.5], [1.0, -3.0])
+    after = curator.answer([(NumberMoments(), 0.0)])[0]
+    assert np.allclose(after[0], before[0] * [2.0, 0.5] + 50 * np.array([1.0, -3.0]))
+    noisy = Curator(Rows(source), Promise(1.0, 1e-6))
+    noisy.rescale([1e6, 1e6], [0.0, 0.0])
+    (sums,) = noisy.answer([(GradientSum(Linear(np.zeros(3)), 1.0), 200.0)])
+    assert np.abs(sums).max() < 200 * 8 + 50  # fifty rows at the clip, and noise for one row of norm 1
+    for scale in ([0.0, 1.0], [math.nan, 1.0], [1.0]):
+        with pytest.raises(InputError, match="rescale"):
+            noisy.rescale(scale, [0.0, 0.0])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .row_questions import CellCounts as CellCounts
     from .row_questions import FeatureSums as FeatureSums
     from .row_questions import GramMatrices as GramMatrices
+    from .row_questions import NumberMoments as NumberMoments
     from .row_questions import RowCount as RowCount
     from .rows import Rows as Rows
     from .sampling import FULL as FULL
@@ -49,6 +50,7 @@ PLACES = {
     "Linear": ".question",
     "Log": ".log",
     "Poisson": ".sampling",
+    "NumberMoments": ".row_questions",
     "PredictionHistogram": ".model_questions",
     "Question": ".question",
     "RowCount": ".row_questions",
@@ -74,6 +76,7 @@ __all__ = [
     "GroupLosses",
     "Linear",
     "Log",
+    "NumberMoments",
     "Poisson",
     "PredictionHistogram",
     "Question",

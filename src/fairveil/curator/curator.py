@@ -37,7 +37,7 @@ from .pricing import Ask
 from .public_facts import public_facts
 from .question import Question, Scale
 from .row_function import RowFunction, Troubles
-from .row_questions import FeatureSums, GramMatrices, RowCount
+from .row_questions import FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import MOST_ROWS, Rows
 from .sampling import FULL, Batch, Poisson
 from .totals import Passes, check_labels, totals
@@ -215,6 +215,21 @@ class Curator:
         """
         self._trusted = True
         return Attached(model, self._rows, frozenset(columns_read), title, self._troubles)
+
+    def rescale(self, scale: Any, shift: Any) -> None:
+        """From now on every number x of the rows is scale x + shift, for public or released values: inside, and for good.
+
+        Contributions are shortened and bounded as before, in the new units. Models found are of the new units too.
+        """
+        scale, shift = (np.asarray(values, np.float64) for values in (scale, shift))
+        wanted = (self.layout.numbers,)
+        if scale.shape != wanted or shift.shape != wanted or not np.isfinite([scale, shift]).all() or not (scale > 0).all():
+            expected = f"{wanted[0]} finite numbers each, scales above 0"
+            remedy = "Make them from an answer to NumberMoments."
+            raise InputError(complaint(expected=expected, of="rescale", got=(scale.shape, shift.shape), remedy=remedy))
+        self._rows = self._rows.rescaled(scale, shift)
+        self._ready.clear()
+        self._known.clear()
 
     def close(self) -> None:
         """End the run: nothing more is answered."""
@@ -419,7 +434,7 @@ def _many(question: Question) -> bool:
 
 def _unclipped(question: Question) -> Question:
     """Without privacy nothing is clipped; a loss in [0, 1] has nothing to clip."""
-    if isinstance(question, GradientSum | FeatureSums | GramMatrices | GroupLosses):
+    if isinstance(question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses):
         return replace(question, clip=None)
     return question
 

@@ -37,6 +37,29 @@ def count(labels: Any, cells: Any, weights: Any, start: int, stop: int, n_labels
 
 
 @jit
+def number_moments(
+    numbers: Any, indptr: Any, indices: Any, weights: Any, start: int, stop: int, clip: float, scale: float, out: Any
+) -> None:
+    """out[0, j] += round(weight x number_j x shrink x scale), out[1, j] the same of its square; rows not finite count zero."""
+    p = numbers.shape[0]
+    sparse = indptr.shape[0] > 0
+    for i in range(start, stop):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]) if sparse else range(p):
+            x = np.float64(numbers[0, e] if sparse else numbers[e, i])
+            total = total + (x * x + (x * x) * (x * x))
+        size = np.sqrt(total)
+        if not size < np.inf:
+            continue
+        factor = (clip / size if size > clip else 1.0) * scale * (weights[i] if weights.shape[0] > 0 else 1.0)
+        for e in range(indptr[i], indptr[i + 1]) if sparse else range(p):
+            x = np.float64(numbers[0, e] if sparse else numbers[e, i])
+            j = indices[e] if sparse else e
+            out[0, j] += np.int64(np.rint(x * factor))
+            out[1, j] += np.int64(np.rint((x * x) * factor))
+
+
+@jit
 def row_into(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, i: int, where: Any, value: Any) -> int:
     """The nonzero coordinates of (1, row i), in order: places into `where`, values into `value`; returns how many."""
     where[0] = 0

@@ -21,7 +21,7 @@ from . import reference
 from .block import Block
 from .model_questions import GradientSum, GroupLosses, PredictionHistogram
 from .question import GRID_BITS, Question, Scale, gridded
-from .row_questions import FeatureSums, GramMatrices
+from .row_questions import FeatureSums, GramMatrices, NumberMoments
 from .rows import Rows
 from .threads import in_pieces
 
@@ -33,7 +33,7 @@ ROUNDING = 2.0**-40  # of a probability, and of a loss relative to its score: fa
 def needs_rows(question: Question) -> bool:
     """Whether its bound with public rows is a maximum over them; the others' bounds are constants anyway."""
     soft = isinstance(question, PredictionHistogram) and question.decisions == "soft"
-    return soft or isinstance(question, GradientSum | FeatureSums | GramMatrices | GroupLosses)
+    return soft or isinstance(question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses)
 
 
 def of(question: Question, rows: Rows, order: int = 2, *, exact: bool = False, threads: int | None = None) -> list[Scale]:
@@ -94,6 +94,8 @@ def _coordinates(question: Question, rows: Rows) -> int:
         return question.per_row * question.model.outputs
     if isinstance(question, GramMatrices):
         return question.per_row * (row + question.with_target) ** 2
+    if isinstance(question, NumberMoments):
+        return 2 * layout.numbers
     return question.per_row * (row if isinstance(question, FeatureSums) else 1)
 
 
@@ -105,6 +107,9 @@ def _sizes_and_moves(question: Question, block: Block, rows: Rows, m: int, order
         sizes, slack = np.linalg.norm(p, ord=order, axis=0), slack + len(p) * ROUNDING
     elif isinstance(question, GroupLosses):
         sizes, slack = _losses(question, block, rows, m)
+    elif isinstance(question, NumberMoments):
+        squares = reference.dense(block)[:, 1 : 1 + rows.layout.numbers] ** 2
+        sizes = np.minimum(np.sqrt((squares + squares**2).sum(axis=1)), np.inf if question.clip is None else question.clip)
     elif isinstance(question, FeatureSums):
         sizes = np.sqrt(_squares(block, rows))
         sizes = np.minimum(sizes, np.inf if question.clip is None else question.clip)

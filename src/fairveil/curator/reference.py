@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .block import Block
 from .model_questions import GradientSum, GroupLosses, PredictionHistogram
 from .question import Question
-from .row_questions import CellCounts, FeatureSums, GramMatrices, RowCount
+from .row_questions import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 
 Floats = npt.NDArray[np.float64]
 
@@ -140,6 +140,9 @@ def total(question: Question, block: Block, m: int = 0) -> Floats:
         gradients = residuals(question, block, m)[:, :, np.newaxis] * X[:, np.newaxis, :]
         flat = shortened(gradients.reshape(block.rows, -1), question.clip)
         return np.asarray((w @ flat).reshape(gradients.shape[1:]))
+    if isinstance(question, NumberMoments):
+        x = dense(block)[:, 1 : 1 + block.layout.numbers]
+        return np.asarray((w @ shortened(np.hstack([x, x**2]), question.clip)).reshape(2, -1))
     if isinstance(question, FeatureSums):
         return _scatter(question, block, w[:, np.newaxis] * shortened(dense(block), question.clip), question.by_label)
     if isinstance(question, GramMatrices):

@@ -167,3 +167,36 @@ class GramMatrices(_Clipped):
         need_order_two(order, self.name)
         bound = sensitivity.of_gram(self._radius(layout), cap or 1.0, self.per_row)
         return gridded(bound, self.per_row * (self._coordinates(layout) + self.with_target) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberMoments(Question):
+    """The sums over rows of each number and of its square: shape (2, numbers). For scaling numbers by what was released.
+
+    A row contributes (x, x^2), shortened to norm `clip`: sqrt(2 numbers) shortens nothing where numbers are within [-1, 1], as
+    a schema's encoder makes them.
+    """
+
+    name: ClassVar[str] = "number moments"
+    clip: float | None = None
+
+    @property
+    def why(self) -> str:
+        return f"numbers and their squares are shortened to norm {self.clip:g}"
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        return (2, layout.numbers)
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        need_order_two(order, self.name)
+        if self.clip is None:
+            raise MissingBoundError(
+                complaint(
+                    expected="a clip: the largest norm of a row's numbers and their squares",
+                    of="NumberMoments.clip",
+                    got=None,
+                    remedy="Numbers coded by a schema are within [-1, 1]: pass sqrt(2 x numbers).",
+                )
+            )
+        radius = _checks.positive(clip=self.clip) * (1.0 + (layout.numbers + 32) * 2.0**-52)
+        return gridded(sensitivity.of_signed(radius, cap or 1.0), 2 * layout.numbers)

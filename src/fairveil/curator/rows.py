@@ -7,6 +7,7 @@ again at each pass, must give the same rows each time, and an error then shows n
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,7 +19,35 @@ from ..facts import Cells, RowBlock, RowLayout, RowSource
 from .arrays import Table
 from .block import Block, Drawn, prepare
 
+Floats = npt.NDArray[np.float64]
 MOST_ROWS = 1 << 33  # sums of contributions below 2^30 grid units stay exact in 64-bit integers; public, fixed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Rescaled:
+    """A source whose numbers are mapped on the way."""
+
+    source: RowSource
+    scale: Floats
+    shift: Floats
+
+    @property
+    def layout(self) -> RowLayout:
+        return self.source.layout
+
+    @property
+    def encoding(self) -> Any:
+        """The schema's coding, where there is one: classes and groups are stated by it all the same."""
+        return getattr(self.source, "encoding", None)
+
+    @property
+    def read_from_data(self) -> tuple[str, ...]:
+        return tuple(getattr(self.source, "read_from_data", ()))
+
+    def blocks(self) -> Iterator[RowBlock]:
+        for block in self.source.blocks():
+            numbers = (block.numbers * self.scale + self.shift).astype(block.numbers.dtype, copy=False)
+            yield replace(block, numbers=numbers)
 
 
 class Rows:
@@ -116,6 +145,11 @@ class Rows:
                 )
             ) from None
         return Cells(columns, mode, names)  # type: ignore[arg-type]  # Cells checks the mode
+
+    def rescaled(self, scale: Floats, shift: Floats) -> Rows:
+        """The same rows, each number x as scale x + shift, in the number type that it had. Dense numbers only."""
+        source = _Rescaled(self._source, np.asarray(scale)[:, np.newaxis], np.asarray(shift)[:, np.newaxis])
+        return Rows(source, in_memory=self._kept is not None, max_sample_weight=self.max_sample_weight)
 
     @property
     def has_schema(self) -> bool:

@@ -20,7 +20,7 @@ from .block import Block, Drawn
 from .descents import LOSS_CODES, PANEL_MODELS, Descent, DescentJob, chunk, units
 from .model_questions import GradientSum, GroupLosses, PredictionHistogram
 from .question import OwnJob, Question, Scale, cell_count
-from .row_questions import CellCounts, FeatureSums, GramMatrices, RowCount
+from .row_questions import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import Rows
 from .threads import in_pieces
 
@@ -122,6 +122,8 @@ def _job(question: Question, scales: Sequence[Scale], rows: Rows) -> Job:
         return _count(question, scale, rows)
     if isinstance(question, FeatureSums | GramMatrices):
         return _moments(question, scale, rows)
+    if isinstance(question, NumberMoments):
+        return _number_moments(question, scales[0], rows)
     if isinstance(question, GroupLosses):
         return _losses(question, scales, rows)
     if isinstance(question, OwnJob):
@@ -165,6 +167,20 @@ def _moments(question: FeatureSums | GramMatrices, scale: Scale, rows: Rows) -> 
         labels = len(layout.classes or ()) if question.by_label else 1
         out = np.zeros((cell_count(question.cells) * labels, shape[-1]), np.int64)
         kernels_moments.feature_sums(*head, labels, clip, unit, out)
+        return (out,)
+
+    return job
+
+
+def _number_moments(question: NumberMoments, scale: Scale, rows: Rows) -> Job:
+    from . import kernels_moments
+
+    clip, unit = math.inf if question.clip is None else question.clip, math.ldexp(1.0, scale.exponent)
+
+    def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
+        out = np.zeros((2, rows.layout.numbers), np.int64)
+        head = (block.numbers, block.indptr, block.indices, block.weights)
+        kernels_moments.number_moments(*head, a, b, clip, unit, out)
         return (out,)
 
     return job

@@ -17,6 +17,7 @@ from ..fairness.rates import Event
 from ..fairness.resolution import as_list
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
+from .coding import SchemaCoding
 from .inputs import Training, Ways
 
 
@@ -104,6 +105,14 @@ def public_rows_of(given: Any, training: Training, promise: Promise) -> int | No
         total = math.fsum(float(block.weights.sum()) for block in rows.blocks())
         return max(1, round(total))
     return stated if promise.is_private else None
+
+
+def numbers_are_scalable(training: Training, promise: Promise) -> bool:
+    """Whether numbers may be scaled by their moments, as an answer of the curator: bounded by a schema, or public; and dense."""
+    if any(block.is_sparse for block in training.rows.blocks()):
+        return False
+    public = promise.protects == "sensitive_features" or not promise.is_private
+    return public or (isinstance(training.coding, SchemaCoding) and training.coding.standard is None)
 
 
 def warn_of_delta(promise: Promise, rows: int | None) -> None:

@@ -32,6 +32,7 @@ from .. import _checks
 from ..errors import InputError, complaint
 
 Floats = npt.NDArray[np.float64]
+MOST_DENSE = 1 << 12  # entries of a Jacobian: a sparse product of a smaller one costs more than all its zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,10 @@ class ConstraintSystem:
         """d values / dH as a sparse array (constraints, cells x labels x classes): a row of a linear program each."""
         weights = 1.0 / self.event_sizes(counts, floor)[self.event_of]
         return sparse.csr_array(self.coefficients @ sparse.diags_array(weights) @ self.numerators)
+
+    def at(self, counts: Any, floor: float) -> FixedCounts:
+        """The system at counts (..., cells, labels) that no longer change, prepared for many rounds."""
+        return FixedCounts.of(self, np.asarray(counts, dtype=np.float64), floor)
 
     @property
     def needs_labels(self) -> bool:
@@ -199,6 +204,44 @@ class ConstraintSystem:
     @cached_property
     def _touches(self) -> Any:
         return sparse.csr_array(abs(self.coefficients))
+
+
+@dataclass(frozen=True, eq=False)
+class FixedCounts:
+    """A system at fixed counts, where values = J h and cell costs = J' duals with J = d values / dH, worked out once.
+
+    Small systems keep J as a dense array, `pull` (..., constraints, cells x labels x classes); large ones stay sparse (None).
+    Either way each model's sums run in one fixed order.
+    """
+
+    system: ConstraintSystem
+    counts: Floats
+    floor: float
+    pull: Floats | None
+
+    @staticmethod
+    def of(system: ConstraintSystem, counts: Floats, floor: float) -> FixedCounts:
+        """See `ConstraintSystem.at`."""
+        flat = _tail(counts, system.shape[:2], "counts")
+        width = math.prod(system.shape)
+        if len(system) * width > MOST_DENSE:
+            return FixedCounts(system, counts, floor, None)
+        lines = [system.jacobian(line.reshape(system.shape[:2]), floor).toarray() for line in flat.reshape(-1, flat.shape[-1])]
+        return FixedCounts(system, counts, floor, frozen(np.array(lines).reshape(*flat.shape[:-1], len(system), width)))
+
+    def values(self, histogram: Floats) -> Floats:
+        """`exact_values` (or `surrogate_values`) of a histogram (..., cells, labels, classes): (..., constraints)."""
+        if self.pull is None:
+            return self.system.exact_values(histogram, self.counts, self.floor)
+        flat = histogram.reshape(*histogram.shape[:-3], 1, self.pull.shape[-1])
+        return np.asarray(np.add.reduce(self.pull * flat, axis=-1))
+
+    def cell_costs(self, duals: Floats) -> Floats:
+        """`ConstraintSystem.cell_costs` of duals (..., constraints)."""
+        if self.pull is None:
+            return self.system.cell_costs(duals, self.counts, self.floor)
+        flat = np.add.reduce(self.pull * duals[..., np.newaxis], axis=-2)
+        return np.asarray(flat.reshape(*flat.shape[:-1], *self.system.shape))
 
 
 def combine(systems: Sequence[ConstraintSystem]) -> ConstraintSystem:

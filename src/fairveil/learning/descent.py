@@ -59,6 +59,10 @@ class Search(ABC, Generic[S, R]):
     def init(self, answers: Answers) -> S:
         """The state before the first round."""
 
+    def scaling(self, state: S) -> tuple[Floats, Floats] | None:
+        """Scale and shift for the rows' numbers, made of what was released first; None leaves them as they are."""
+        return None
+
     @abstractmethod
     def asks(self, state: S) -> list[Ask]:
         """The joint question of a round."""
@@ -85,6 +89,8 @@ def descend(curator: Curator, search: Search[S, R], progress: Progress | None = 
     try:
         first = search.first()
         state = search.init(curator.answer(first, purpose="before the first round") if first else [])
+        if (scaling := search.scaling(state)) is not None:
+            curator.rescale(*scaling)
         done = 0
         while (reason := search.stop(state)) is None:
             state = search.step(state, curator.answer(search.asks(state), search.batch, purpose="a round"))

@@ -54,12 +54,15 @@ class ProjectedAscent:
 
     def step(self, state: Pressure, excess: Floats) -> Pressure:
         """One round, given noisy excesses (models, constraints); undefined ones count as zero."""
-        e = np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
+        e = excess if np.isfinite(excess).all() else np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
         pressing = (e > 0) | (state.duals > 0)
-        squares = state.squares + np.max(np.where(pressing, e * e, 0.0), axis=-1, initial=0.0)
+        squares = state.squares + np.maximum.reduce(e * e * pressing, axis=-1, initial=0.0)
         rounds = state.rounds + 1
-        unit = 1.0 / np.maximum(np.sqrt(squares / rounds), LEAST)[:, np.newaxis] * (squares > 0)[:, np.newaxis]
-        integral = np.clip(state.integral + self.speed / self.rounds * unit * e, 0.0, self.bound)
+        unit = ((squares > 0) / np.maximum(np.sqrt(squares / rounds), LEAST))[:, np.newaxis]
+        integral = self._projected(state.integral + self.speed / self.rounds * unit * e)
         smooth = self.memory * state.smooth + (1.0 - self.memory) * e
-        duals = np.clip(integral + self.grip * unit * smooth, 0.0, self.bound)
+        duals = self._projected(integral + self.grip * unit * smooth)
         return Pressure(duals, integral, smooth, squares, rounds)
+
+    def _projected(self, duals: Floats) -> Floats:
+        return np.asarray(np.minimum(np.maximum(duals, 0.0), self.bound))

@@ -15,7 +15,18 @@ from functools import cached_property
 import numpy as np
 
 from .. import _checks
-from ..curator import FULL, Ask, CellCounts, GradientSum, Linear, Poisson, PredictionHistogram, RowCount, describe
+from ..curator import (
+    FULL,
+    Ask,
+    CellCounts,
+    GradientSum,
+    Linear,
+    NumberMoments,
+    Poisson,
+    PredictionHistogram,
+    RowCount,
+    describe,
+)
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion, resolve
@@ -53,6 +64,7 @@ class Settings:
     histogram_share: float = 0.3
     counts_share: float = 0.02
     report_share: float = 0.02
+    moments_share: float = 0.03
     dual_bound: float = 10.0
     dual_speed: float = 5.0
     dual_grip: float = 1.2
@@ -73,7 +85,10 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The asks of a run and their multipliers. `cells` and `by_label`: what histograms tell apart, the least that will do."""
+    """The asks of a run and their multipliers. `cells` and `by_label`: what histograms tell apart, the least that will do.
+
+    `scales`: whether numbers are scaled by their released moments, inside the curator, before the first round.
+    """
 
     promise: Promise
     layout: RowLayout
@@ -87,6 +102,8 @@ class Plan:
     gradient_multiplier: float
     public_rows: int | None
     max_sample_weight: float | None
+    scales: bool = False
+    moments_multiplier: float = 0.0
 
     @property
     def outputs(self) -> int:
@@ -98,7 +115,7 @@ class Plan:
     def batch(self) -> Batch:
         """All rows, or Poisson batches."""
         rate = self.settings.sampling_rate
-        return FULL if rate is None or not self.promise.is_private else Poisson(rate)
+        return FULL if rate is None or self.is_exact else Poisson(rate)
 
     @property
     def sampling_rate(self) -> float:
@@ -111,6 +128,16 @@ class Plan:
         return not self.promise.is_private or self.promise.protects == "sensitive_features"
 
     @property
+    def is_exact(self) -> bool:
+        """Whether nothing that is asked gets noise: without privacy, or where no question reads what is protected."""
+        return self.sees_features and (not self.promise.is_private or self.cells is None)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether many models can be looked for in one pass: not where each has noisy moments, and so a scale, of its own."""
+        return not self.scales or self.sees_features
+
+    @property
     def clip(self) -> float:
         """The largest norm of what one row adds to a gradient with noise."""
         return self.settings.clip or (1.0 if self.promise.protects == "sensitive_features" else 2.0)
@@ -120,12 +147,20 @@ class Plan:
         return PredictionHistogram(model, self.cells, "hard", by_label=self.by_label)
 
     def first(self, models: int | None) -> list[Ask]:
-        """Counts of the cells; without constraints the number of rows, where it is not public."""
+        """Counts of the cells, or the number of rows where it is private; then the moments of numbers that are scaled."""
+        out: list[Ask] = []
         if self.system is not None:
-            return [Ask(CellCounts(self.cells, self.by_label, copies=models), self.counts_multiplier)]
-        if self.public_rows is None:
-            return [Ask(RowCount(copies=models), self.counts_multiplier)]
-        return []
+            out.append(Ask(CellCounts(self.cells, self.by_label, copies=models), self.counts_multiplier))
+        elif self.public_rows is None:
+            out.append(Ask(RowCount(copies=models), self.counts_multiplier))
+        if self.scales:
+            out.append(Ask(self._moments, self.moments_multiplier))
+        return out
+
+    @property
+    def _moments(self) -> NumberMoments:
+        """Numbers within [-1, 1], and their squares, have norm sqrt(2 numbers) at most; where they are public, no bound."""
+        return NumberMoments(None if self.sees_features else math.sqrt(2.0 * self.layout.numbers))
 
     def events(self, models: int | None) -> Event | None:
         """The whole run's events, for one model (None) or several side by side; None without privacy."""
@@ -161,7 +196,8 @@ class Plan:
     def read_counts(self, answers: Answers, models: int) -> tuple[Floats, Floats]:
         """Rows by (model, cell, label), and the number of rows that averages divide by."""
         if self.system is None:
-            counts = np.asarray(answers[0], np.float64).reshape(-1, 1, 1) if answers else np.full((1, 1, 1), self.public_rows)
+            known = self.public_rows
+            counts = np.asarray(answers[0]).reshape(-1, 1, 1) if known is None else np.full((1, 1, 1), known)
             counts = np.broadcast_to(counts, (models, 1, 1)).astype(np.float64)
         else:
             counts = np.broadcast_to(
@@ -172,6 +208,21 @@ class Plan:
         per_row = 1 if self.cells is None else self.cells.per_row
         rows = counts.reshape(models, -1).sum(axis=1) / per_row
         return counts, np.maximum(rows, self.floor)
+
+    def standard(self, answers: Answers, rows: Floats) -> tuple[Floats, Floats] | None:
+        """Centre and scale of each number, from its moments: mean and standard deviation. None where numbers are left alone.
+
+        A noisy variance is taken to be no less than the noise of a mean, and no more than 1, as numbers lie in [-1, 1].
+        """
+        if not self.scales:
+            return None
+        mean, square = np.asarray(answers[-1]) / rows[0]
+        if self.sees_features:
+            variance = square - mean * mean
+            return mean, np.where(variance > 1e-12 * square, np.sqrt(np.maximum(variance, 0.0)), 1.0)
+        mean = np.clip(mean, -1.0, 1.0)
+        noise = self.moments_multiplier * self._unit(self._moments) / float(rows[0])
+        return mean, np.sqrt(np.clip(square - mean * mean, min(noise, 1.0), 1.0))
 
     def by_class(self, answer: Floats, counts: Floats) -> Floats:
         """A histogram (models, cells, labels, classes); with two classes the first's is what the second's leaves."""
@@ -187,7 +238,7 @@ class Plan:
         question = CellCounts(self.cells, self.by_label) if self.system is not None else RowCount()
         return max(1.0, 2.0 * self.counts_multiplier * self._unit(question))
 
-    def _unit(self, question: CellCounts | RowCount | PredictionHistogram) -> float:
+    def _unit(self, question: CellCounts | RowCount | NumberMoments | PredictionHistogram) -> float:
         return question.scale(self.layout, self.max_sample_weight).bound.sensitivity(self.promise.neighbours)
 
     def rate(self, rows: Floats) -> Floats:
@@ -198,19 +249,20 @@ class Plan:
         R is taken as that of numbers of variance 1, and as no more than LONG_ROW, since many dense columns may be indicators.
         """
         s, promise = self.settings, self.promise
-        if not promise.is_private or (self.sees_features and self.system is None):
-            return np.full(len(rows), math.inf if self.sees_features else s.rate_most)
+        if self.is_exact:
+            return np.full(len(rows), math.inf)
         clip = self.clip * (1.0 if promise.neighbours == "add-remove" else 2.0) * (self.max_sample_weight or 1.0)
         noise = self.gradient_multiplier * clip / (self.sampling_rate * rows * math.sqrt(s.rounds))
         most = math.inf if self.sees_features else s.rate_most
-        rate = np.asarray(np.minimum(most, s.rate_noise * (1.0 - s.momentum) / (noise * s.rounds)))
+        length = min(LONG_ROW, math.sqrt(1.0 + self.layout.numbers + len(self.layout.code_sizes)))
+        rate = np.asarray(np.minimum(most, s.rate_noise / length * (1.0 - s.momentum) / (noise * s.rounds)))
         # Where the number of rows was bought and cannot be told from none, a model would be noise alone: it stays at zero.
         return rate if self.public_rows is not None else np.where(rows > self.floor, rate, 0.0)
 
     def spread(self, counts: Floats) -> Floats:
         """The standard deviation of each constraint's reported value: noise of decisions, given the released counts."""
         assert self.system is not None
-        if not self.promise.is_private:
+        if self.is_exact:
             return np.zeros(len(self.system))
         model = Linear(np.zeros((self.outputs, 1 + self.layout.width)))
         noise = self.report_multiplier * self._unit(self.histogram(model))
@@ -230,11 +282,13 @@ def make(
     *,
     public_rows: int | None = None,
     max_sample_weight: float | None = None,
+    scalable: bool = False,
 ) -> Plan:
     """The plan of one model's run, its noise the least that keeps the promise.
 
     `cells`: the groups that `notions` are about, None where rows have no sensitive column. `public_rows`: the number of rows
-    where it is public or was stated; None has it bought. `max_sample_weight`: the cap, where rows have weights.
+    where it is public or was stated; None has it bought. `max_sample_weight`: the cap, where rows have weights. `scalable`:
+    numbers are dense, and known to lie in [-1, 1] where they are protected: then they are scaled by their released moments.
     """
     settings = settings or Settings()
     system = _system(notions, cells, layout)
@@ -244,7 +298,8 @@ def make(
         system = system if by_label else system.without_labels()
         system = system if kept is not None else system.without_groups()
     plan = Plan(promise, layout, settings, system, kept, by_label, 0.0, 0.0, 0.0, 0.0, public_rows, max_sample_weight)
-    return _priced(plan) if promise.is_private else plan
+    plan = replace(plan, scales=scalable and layout.numbers > 0 and settings.moments_share > 0)
+    return plan if plan.is_exact else _priced(plan)
 
 
 def _system(notions: Sequence[Notion], cells: Cells | None, layout: RowLayout) -> ConstraintSystem | None:
@@ -279,8 +334,6 @@ def _priced(plan: Plan) -> Plan:
     """The multipliers: fixed shares for counts and report, the rest for the rounds."""
     s, promise = plan.settings, plan.promise
     constrained = plan.system is not None
-    if promise.protects == "sensitive_features" and not constrained:
-        return plan  # nothing that is asked reads what is protected
     from ..privacy.routes import gaussian_mu
 
     mu = gaussian_mu(promise.epsilon, promise.delta)
@@ -294,6 +347,8 @@ def _priced(plan: Plan) -> Plan:
             )
         )
     plan = replace(plan, counts_multiplier=1.0 / (mu * math.sqrt(s.counts_share)))
+    if plan.scales and not plan.sees_features:
+        plan = replace(plan, moments_multiplier=1.0 / (mu * math.sqrt(s.moments_share)))
     share = s.histogram_share if constrained else 0.0
     if constrained:
         plan = replace(plan, report_multiplier=1.0 / (mu * math.sqrt(s.report_share)))
@@ -309,5 +364,5 @@ def _priced(plan: Plan) -> Plan:
 
     if s.sampling_rate is not None:
         return at(calibrate(promise, events).multiplier)
-    asked = [ask.multiplier for ask in plan.first(None)] + [plan.report_multiplier] * constrained
+    asked = [ask.multiplier for ask in plan.first(None) if ask.multiplier] + [plan.report_multiplier] * constrained
     return at(full_batch(promise, s.rounds, [Gaussian(multiplier) for multiplier in asked]))

@@ -28,7 +28,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..curator import Ask, GradientSum, Linear
+from ..errors import InputError, complaint
 from ..fairness import ConstraintSystem
+from ..fairness.systems import FixedCounts
 from ..privacy.promise import Promise
 from .descent import Answers, Floats, Reason, Search
 from .duals import Pressure, ProjectedAscent
@@ -50,12 +52,15 @@ class State:
     counts: Floats  # rows by (model, cell, label), released
     rows: Floats  # what averages divide by, a number a model
     rate: Floats
+    reach: Floats  # the largest step size that noise leaves room for, (models, 1, 1)
+    fixed: FixedCounts | None = None  # the constraints at these counts
     round: int = 0
     age: Floats | None = None  # without privacy: rounds since each model's momentum began anew
     stopped: Floats | None = None  # without privacy: the round after which each model moved no more; 0 while it does
     probe: Floats | None = None  # power iteration: the direction, while it runs
     pull: Floats | None = None  # and the gradient at zero
     warming: bool = False
+    standard: tuple[Floats, Floats] | None = None  # centre and scale of each number, while it is searched
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +102,17 @@ class RateConstrained(Search[State, list[Outcome]]):
     ascent: ProjectedAscent = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.many and not self.planned.is_shared:
+            remedy = "Fit one after another: each scales its numbers by noisy moments of its own."
+            raise InputError(complaint(expected="one model", of="RateConstrained", got=len(self.bounds), remedy=remedy))
         s = self.settings
         ascent = ProjectedAscent(
-            s.rounds if self.promise.is_private else s.dual_horizon, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory
+            s.dual_horizon if self.planned.is_exact else s.rounds, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory
         )
         object.__setattr__(self, "ascent", ascent)
         object.__setattr__(self, "plan", self.planned.events(self.models if self.many else None))
         object.__setattr__(self, "batch", self.planned.batch)
-        object.__setattr__(self, "rounds", s.rounds if self.promise.is_private else s.most_rounds)
+        object.__setattr__(self, "rounds", s.most_rounds if self.planned.is_exact else s.rounds)
 
     # -- what it is made of ------------------------------------------------------------------------------------------------
 
@@ -139,12 +147,21 @@ class RateConstrained(Search[State, list[Outcome]]):
 
     def init(self, answers: Answers) -> State:
         counts, rows = self.planned.read_counts(answers, self.models)
+        standard = self.planned.standard(answers, rows)
         walk, pressure = Walk.begin(self._shape), Pressure.begin(self.models, self.bounds.shape[1])
-        state = State(walk, pressure, counts, rows, self.planned.rate(rows))
+        rate = self.planned.rate(rows)
+        fixed = None if self.system is None else self.system.at(counts, self.planned.floor)
+        state = State(walk, pressure, counts, rows, rate, rate[:, np.newaxis, np.newaxis], fixed, standard=standard)
         if self.planned.sees_features:
-            warming = self.promise.is_private and self.system is not None
+            warming = not self.planned.is_exact
             state = replace(state, probe=_start(self._shape[2], self.models), warming=warming)
         return state
+
+    def scaling(self, state: State) -> tuple[Floats, Floats] | None:
+        if state.standard is None:
+            return None
+        centre, scale = state.standard
+        return 1.0 / scale, -centre / scale
 
     def asks(self, state: State) -> list[Ask]:
         if state.probe is not None:
@@ -154,8 +171,8 @@ class RateConstrained(Search[State, list[Outcome]]):
         if state.warming:
             return [Ask(GradientSum(model, None), 0.0)]
         costs = None
-        if self.system is not None:
-            costs = self.system.cell_costs(state.pressure.duals, state.counts, self.planned.floor)
+        if state.fixed is not None:
+            costs = state.fixed.cell_costs(state.pressure.duals)
             costs = costs * state.rows[:, np.newaxis, np.newaxis, np.newaxis]
             costs = costs if self.many else costs[0]
         out = [Ask(GradientSum(model, self.planned.clip, self.planned.cells, costs), self.planned.gradient_multiplier)]
@@ -170,11 +187,11 @@ class RateConstrained(Search[State, list[Outcome]]):
         if state.warming:
             return self._warm(state, self._each(answers[0]) / rows)
         gradient = self._each(answers[0]) / (self.planned.sampling_rate * rows)
-        rate = np.minimum(state.rate, self.planned.rate(state.rows))[:, np.newaxis, np.newaxis]
+        rate = np.minimum(state.rate[:, np.newaxis, np.newaxis], state.reach)
         pressure = state.pressure
         if self.system is not None and t >= s.dual_start * self.ascent.rounds:
             pressure = self.ascent.step(pressure, self._values(answers[1], state) - self.bounds)
-        if self.promise.is_private:
+        if not self.planned.is_exact:
             walk = state.walk.step(gradient, rate, s.momentum, count=t >= (1.0 - s.averaged) * s.rounds)
             return replace(state, walk=walk, pressure=pressure, round=t + 1)
         walk, age = self._accelerate(state, gradient, count=t >= s.most_rounds // 2)
@@ -195,7 +212,7 @@ class RateConstrained(Search[State, list[Outcome]]):
             return Reason.CONVERGED
         if state.probe is not None or state.warming or state.round < self.rounds:
             return None
-        return Reason.ROUNDS if self.promise.is_private else Reason.LIMIT
+        return Reason.LIMIT if self.planned.is_exact else Reason.ROUNDS
 
     def last(self, state: State) -> list[Ask]:
         if self.system is None:
@@ -203,7 +220,7 @@ class RateConstrained(Search[State, list[Outcome]]):
         return [Ask(self.planned.histogram(self._linear(self._found(state))), self.planned.report_multiplier)]
 
     def finish(self, state: State, reason: Reason, answers: Answers) -> list[Outcome]:
-        weights = self._found(state)
+        weights = _in_coded_units(self._found(state), state.standard)
         names: tuple[str, ...] = ()
         values = np.zeros((self.models, 0))
         spread = np.zeros((self.models, 0))
@@ -244,9 +261,9 @@ class RateConstrained(Search[State, list[Outcome]]):
 
     def _values(self, answer: Floats, state: State, sampling_rate: float | None = None) -> Floats:
         """Each constraint's value from a histogram of decisions."""
-        assert self.system is not None
+        assert state.fixed is not None
         histogram = self.planned.by_class(self._each(answer) / (sampling_rate or self.planned.sampling_rate), state.counts)
-        return self.system.exact_values(histogram, state.counts, self.planned.floor)
+        return state.fixed.values(histogram)
 
     def _accelerate(self, state: State, gradient: Floats, *, count: bool) -> tuple[Walk, Floats]:
         """A step along an exact gradient: Nesterov's growing momentum, begun anew where it points uphill."""
@@ -279,6 +296,18 @@ class RateConstrained(Search[State, list[Outcome]]):
             return replace(state, probe=probe, round=state.round + 1)
         curvature = (0.25 if self.planned.outputs == 1 else 0.5) * 1.1 * np.maximum(size, 1e-300)
         return replace(state, probe=None, pull=None, round=0, rate=1.0 / curvature)
+
+
+def _in_coded_units(weights: Floats, standard: tuple[Floats, Floats] | None) -> Floats:
+    """The same models for numbers before they were scaled: w (x - c) / s = (w / s) x - w c / s."""
+    if standard is None:
+        return weights
+    centre, scale = standard
+    numbers = slice(1, 1 + len(centre))
+    out = weights.copy()
+    out[..., numbers] = weights[..., numbers] / scale
+    out[..., 0] -= (out[..., numbers] * centre).sum(axis=-1)
+    return out
 
 
 def _start(width: int, models: int) -> Floats:
