@@ -351,6 +351,26 @@ def test_many_models_at_once_give_the_bits_of_one_alone():
             assert (shared[at] == system.surrogate_values(soft[at], counts[(0,) * len(lead)], 5.0)).all()
 
 
+@pytest.mark.parametrize("groups", [2, 40], ids=["dense", "sparse"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_fixed_counts_give_the_same_values_and_costs_and_a_model_its_own_bits(classes, groups):
+    """Small and large systems alike, with an event smaller than the floor."""
+    rng = np.random.default_rng(classes)
+    system = resolve([EqualizedOdds(0.1), ErrorRateParity(0.1)], Cells((tuple(range(groups)),)), range(classes))
+    counts = rng.uniform(0.0, 50.0, size=(7, *system.shape[:2]))
+    counts[:, 0] = -3.0
+    histogram = counts[..., np.newaxis] * rng.normal(size=(7, *system.shape))
+    duals = rng.exponential(size=(7, len(system)))
+    fixed = system.at(counts, 2.5)
+    assert (fixed.pull is None) == (groups == 40)
+    np.testing.assert_allclose(fixed.values(histogram), system.exact_values(histogram, counts, 2.5), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(fixed.cell_costs(duals), system.cell_costs(duals, counts, 2.5), rtol=1e-12, atol=1e-12)
+    for m in range(7):
+        alone = system.at(counts[m : m + 1], 2.5)
+        assert np.array_equal(fixed.values(histogram)[m], alone.values(histogram[m : m + 1])[0])
+        assert np.array_equal(fixed.cell_costs(duals)[m], alone.cell_costs(duals[m : m + 1])[0])
+
+
 def test_combined_constraints_keep_their_values_costs_and_bounds():
     cells, known = Cells((("f", "m"), ("x", "y"))), (0, 1, 2)
     notions = [DemographicParity(0.1), FalseNegativeRate(0.2, positive=1), ErrorRateParity(0.3, groups="marginal")]
