@@ -23,10 +23,11 @@ from .samplers_exact import GAUSSIAN_STEPS
 
 # _nrt=False: no kernel here makes an array, so none needs numba's counting of references, which costs four locked additions a
 # word, five times the word itself
-_kernel: Any = njit(cache=True, error_model="numpy", _nrt=False)
-_released: Any = njit(cache=True, error_model="numpy", _nrt=False, nogil=True)  # of the interpreter's lock
+_OPTIONS: Any = {"cache": True, "error_model": "numpy", "_nrt": False}
+_kernel: Any = njit(**_OPTIONS)
+_released: Any = njit(**_OPTIONS, nogil=True)  # of the interpreter's lock
 # inlined by numba itself, because LLVM vectorises a loop only when its body is flat before it looks
-_inlined: Any = njit(cache=True, error_model="numpy", _nrt=False, inline="always")
+_inlined: Any = njit(**_OPTIONS, inline="always")
 _u32 = np.uint32
 _u64 = np.uint64
 
