@@ -108,7 +108,7 @@ def public_rows_of(given: Any, training: Training, promise: Promise) -> int | No
 
 
 def numbers_are_scalable(training: Training, promise: Promise) -> bool:
-    """Whether numbers may be scaled by their moments, as an answer of the curator: bounded by a schema, or public; and dense."""
+    """Whether numbers may be scaled by their released moments: they are dense, and bounded by a schema or public."""
     if any(block.is_sparse for block in training.rows.blocks()):
         return False
     public = promise.protects == "sensitive_features" or not promise.is_private

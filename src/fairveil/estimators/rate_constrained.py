@@ -142,13 +142,16 @@ class RateConstrainedClassifier(LinearClassifier):
         rows = training.rows
         public_rows = promises.public_rows_of(self.public_rows, training, promise)
         promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
-        cap = rows.max_sample_weight if rows.weighted else None
-        known = {
-            "public_rows": public_rows,
-            "max_sample_weight": cap,
-            "scalable": promises.numbers_are_scalable(training, promise),
-        }
-        plan = plans.make(promise, rows.layout, cells, notions, settings, **known)
+        plan = plans.make(
+            promise,
+            rows.layout,
+            cells,
+            notions,
+            settings,
+            public_rows=public_rows,
+            max_sample_weight=rows.max_sample_weight if rows.weighted else None,
+            scalable=promises.numbers_are_scalable(training, promise),
+        )
         bounds: Floats = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
         return Intent(promise, training, cells, RateConstrained(plan, bounds), public_rows, self.public_rows is not None)
 
