@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("fairveil", "fairveil.privacy", "fairveil.curator", "fairveil.data", "fairveil.audit", "fairveil.estimators")
+PACKAGES = (
+    "fairveil",
+    "fairveil.privacy",
+    "fairveil.curator",
+    "fairveil.data",
+    "fairveil.audit",
+    "fairveil.estimators",
+    "fairveil.study",
+)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

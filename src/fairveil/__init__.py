@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from . import models as models
     from . import privacy as privacy
     from . import report as report
+    from . import study as study
     from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
     from .estimators import fair_scorer as fair_scorer
     from .estimators import load as load
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from .fairness import group_table as group_table
     from .privacy.promise import Promise as Promise
     from .privacy.statement import PrivacyStatement as PrivacyStatement
+    from .study import Frontier as Frontier
+    from .study import frontier as frontier
 
 __version__ = "0.1.0"
 
@@ -61,8 +64,11 @@ PLACES = {
     "models": ".models",
     "privacy": ".privacy",
     "report": ".report",
+    "study": ".study",
     "PrivacyStatement": ".privacy.statement",
     "Promise": ".privacy.promise",
+    "Frontier": ".study",
+    "frontier": ".study",
 }
 """Where each public name lives. The block for type checkers above says the same; a test compares them."""
 
@@ -74,6 +80,7 @@ __all__ = [
     "ErrorRateParity",
     "FalseNegativeRate",
     "FalsePositiveRateParity",
+    "Frontier",
     "PrivacyStatement",
     "Promise",
     "RateConstrainedClassifier",
@@ -87,12 +94,14 @@ __all__ = [
     "fair_scorer",
     "fairness",
     "figures",
+    "frontier",
     "group_table",
     "load",
     "models",
     "privacy",
     "report",
     "save",
+    "study",
 ]
 
 if not TYPE_CHECKING:

@@ -1,0 +1,107 @@
+"""Rows that were held out of training, as histograms of a model's decisions. Exact, and covered by no promise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..data.tables import column_of
+from ..errors import InputError, complaint
+from ..estimators import inputs
+from ..estimators.columns import read_labels
+from ..estimators.inputs import Training, Ways
+from ..facts import Cells, RowBlock, RowSource
+from ..fairness.inputs import read_columns, read_groups, same_length
+from ..models import LinearModel
+from .families import Floats
+
+REMEDY = "Pass test=(X, y, sensitive_features), in the form of the training rows."
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
+class HeldOut:
+    """Coded rows with their labels and cells. `cells` is None where nothing tells groups apart."""
+
+    cells: Cells | None
+    classes: tuple[Any, ...]
+    _blocks: tuple[RowBlock, ...]
+    _labels: npt.NDArray[np.intp]
+    _cell_ids: npt.NDArray[np.intp]
+
+    @staticmethod
+    def read(test: Any, training: Training, ways: Ways) -> HeldOut:
+        """Rows in the form of the training rows, coded as those were; unknown labels and groups are errors that name them."""
+        X, y, groups = _parts(test)
+        layout = training.rows.layout
+        cells = training.rows.cells("product") if layout.sensitive else None
+        blocks = tuple(training.coding.blocks(X))
+        if isinstance(X, RowSource) or ways.schema is not None:
+            found = inputs.read(X, y, groups, None, replace(ways, standardise=False)).rows
+            if (found.layout.classes, found.layout.sensitive) != (layout.classes, layout.sensitive):
+                got = (found.layout.classes, found.layout.sensitive)
+                expected = f"the training rows' classes and groups {(layout.classes, layout.sensitive)}"
+                raise InputError(complaint(expected=expected, of="test", got=got, remedy=REMEDY))
+            labels = np.concatenate([block.labels for block in found.blocks()]).astype(np.intp)
+            codes = np.concatenate([block.sensitive for block in found.blocks()], axis=1)
+        else:
+            labels = _codes(read_labels(y), training.classes)
+            codes = _group_codes(groups, X, cells, len(labels))
+        rows = sum(block.rows for block in blocks)
+        same_length({"X": rows, "y": len(labels), "sensitive_features": codes.shape[1] if len(codes) else rows})
+        if not rows:
+            raise InputError(complaint(expected="at least one row", of="test", got="none", remedy=REMEDY))
+        ids = np.zeros(rows, np.intp) if cells is None else cells.ids(codes)[0].astype(np.intp)
+        return HeldOut(cells, training.classes, blocks, labels, ids)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were held out."""
+        return len(self._labels)
+
+    def histogram(self, model: LinearModel) -> Floats:
+        """Rows by (cell, label, decision)."""
+        decisions = np.concatenate([model.predict_codes(block) for block in self._blocks])
+        labels = len(self.classes)
+        cells = 1 if self.cells is None else self.cells.count
+        at = (self._cell_ids * labels + self._labels) * labels + decisions
+        return np.bincount(at, minlength=cells * labels * labels).reshape(cells, labels, labels).astype(np.float64)
+
+
+def error_of(histogram: Floats) -> float:
+    """The share of wrong decisions."""
+    return 1.0 - float(np.trace(histogram.sum(axis=0)) / histogram.sum())
+
+
+def _parts(test: Any) -> tuple[Any, Any, Any]:
+    if isinstance(test, RowSource):
+        return test, None, None
+    if isinstance(test, (tuple, list)) and len(test) == 3:
+        return test[0], test[1], test[2]
+    raise InputError(complaint(expected="three things", of="test", got=type(test).__name__, remedy=REMEDY))
+
+
+def _codes(labels: npt.NDArray[Any], classes: Sequence[Any]) -> npt.NDArray[np.intp]:
+    code_of = {value: code for code, value in enumerate(classes)}
+    listed = labels.tolist()
+    unknown = sorted({repr(value) for value in listed if value not in code_of})[:5]
+    if unknown:
+        got = ", ".join(unknown)
+        remedy = "Leave rows of other classes out."
+        raise InputError(complaint(expected=f"one of {list(classes)}", of="test labels", got=got, remedy=remedy))
+    return np.fromiter((code_of[value] for value in listed), np.intp, len(listed))
+
+
+def _group_codes(groups: Any, X: Any, cells: Cells | None, rows: int) -> npt.NDArray[np.uint16]:
+    if cells is None:
+        return np.zeros((0, rows), np.uint16)
+    names = (groups,) if isinstance(groups, str) else groups
+    if isinstance(names, (list, tuple)) and names and set(map(str, names)) == set(cells.names):
+        groups = {name: column_of(X[name], name) for name in cells.names}
+    columns = read_columns(groups, rows)
+    if set(columns) == set(cells.names):
+        columns = {name: columns[name] for name in cells.names}
+    return read_groups(columns, rows, groups=cells)[1]

@@ -1,0 +1,146 @@
+"""A frontier: error against fairness gap at several epsilons, and what looking at all of its models has cost."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, complaint
+from ..estimators import RateConstrainedClassifier
+from ..figures import Floor, FrontierFigure, Measure, Point, Series, svg_frontier
+from ..privacy.statement import PrivacyStatement
+from .runs import Run, point
+
+Key = tuple[float, float, int | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """What `frontier` found. Public: released values, and exact tables of held-out rows, which no promise covers.
+
+    `measure`: what the gap is, in words. `runs`: one a model. `privacy`: the statement of *all* models together; its epsilon is
+    the price of looking at them all, and of choosing one by what was seen. `held_out_rows`: None where nothing was held out.
+    `models`: the fitted estimators by (epsilon, target, seed); none in a frontier that was read from a file.
+    """
+
+    measure: str
+    runs: tuple[Run, ...]
+    privacy: PrivacyStatement
+    held_out_rows: int | None = None
+    published: tuple[Series, ...] = ()
+    models: Mapping[Key, RateConstrainedClassifier] = field(default_factory=dict, repr=False)
+
+    @property
+    def epsilon(self) -> float:
+        """The price of looking at all models, at `privacy.delta`."""
+        return self.privacy.epsilon
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The epsilon of one model each, in the order asked for."""
+        return tuple(dict.fromkeys(run.epsilon for run in self.runs))
+
+    @property
+    def targets(self) -> tuple[float, ...]:
+        """The gaps that were asked for."""
+        return tuple(dict.fromkeys(run.target for run in self.runs))
+
+    def table(self) -> list[dict[str, Any]]:
+        """One mapping of plain values for each epsilon and target: see `runs.point`."""
+        groups: dict[tuple[float, float], list[Run]] = {}
+        for run in self.runs:
+            groups.setdefault((run.epsilon, run.target), []).append(run)
+        return [point(runs) for runs in groups.values()]
+
+    def columns(self) -> dict[str, npt.NDArray[np.float64]]:
+        """The table as one array a column, NaN where nothing is known: what `pandas.DataFrame` and others take."""
+        lines = self.table()
+        return {name: np.array([math.nan if line[name] is None else line[name] for line in lines]) for name in lines[0]}
+
+    def figure(
+        self, *, dataset: str = "held-out rows", floor: Floor | None = None, notes: Sequence[str] = (), layout: str = "auto"
+    ) -> FrontierFigure:
+        """Error against the swept gap on held-out rows, one curve an epsilon, published ones beside."""
+        if self.held_out_rows is None:
+            raise InputError(
+                complaint(
+                    expected="held-out rows",
+                    of="plot",
+                    got=None,
+                    remedy="Errors of training rows are not released: pass frontier(..., test=(X, y, sensitive_features)).",
+                )
+            )
+        lines = [line for line in self.table() if line["error"] is not None and line["held_out_gap"] is not None]
+        left_out = len(self.table()) - len(lines)
+        if left_out:
+            notes = (*notes, f"{left_out} points are left out: their gap is undefined on the held-out rows.")
+        series = [self._series(epsilon, lines) for epsilon in self.epsilons if any(x["epsilon"] == epsilon for x in lines)]
+        if not series:
+            remedy = "A group has no held-out row that a rate is about: hold more rows out."
+            raise InputError(complaint(expected="a gap that is defined", of="plot", got="none", remedy=remedy))
+        unit: Any = "points" if self.measure.endswith("gap") else "percent"
+        return FrontierFigure(
+            self.measure.removesuffix(" gap"),
+            dataset,
+            (*series, *self.published),
+            floor=floor,
+            notes=tuple(notes),
+            gap=Measure(self.measure, unit),
+            layout=layout,  # type: ignore[arg-type]  # the figure checks the word
+        )
+
+    def plot(self, path: str | os.PathLike[str] | None = None, *, width: int = 720, **options: Any) -> str:
+        """The figure as SVG, written to `path` (ending .svg) where one is given; `options` are those of `figure`."""
+        drawn = svg_frontier(self.figure(**options), width=width)
+        if path is not None:
+            if Path(path).suffix.lower() != ".svg":
+                remedy = "Pass plot('frontier.svg')."
+                raise InputError(complaint(expected="a name that ends .svg", of="path", got=str(path), remedy=remedy))
+            Path(path).write_text(drawn + "\n", encoding="utf-8")
+        return drawn
+
+    def to_json(self) -> str:
+        """Every number of the frontier as a JSON document, with the statement; models are saved with `fairveil.save`."""
+        from .result_json import to_json
+
+        return to_json(self)
+
+    @staticmethod
+    def from_json(text: str) -> Frontier:
+        """The inverse of `to_json`, without models. Anything unexpected is an error that says what."""
+        from .result_json import from_json
+
+        return from_json(text)
+
+    def __str__(self) -> str:
+        count = f"{len(self.runs)} models, {len(self.epsilons)} epsilons, {len(self.targets)} targets of the {self.measure}"
+        if math.isinf(self.epsilon):
+            price = "some are not private: looking at them all is covered by no promise"
+        else:
+            price = f"looking at all of them costs epsilon {self.epsilon:.4g} at delta {self.privacy.delta:g}"
+        return f"{count}; {price}."
+
+    def _series(self, epsilon: float, lines: Sequence[Mapping[str, Any]]) -> Series:
+        private = not math.isinf(epsilon)
+        points = tuple(
+            Point(
+                line["error"],
+                line["held_out_gap"],
+                line["error_low"],
+                line["error_high"],
+                line["held_out_gap_low"],
+                line["held_out_gap_high"],
+                target=line["target"],
+                seeds=line["models"],
+            )
+            for line in lines
+            if line["epsilon"] == epsilon
+        )
+        return Series("Fairveil", epsilon, self.privacy.promise.protects if private else "nothing", points)

@@ -1,0 +1,281 @@
+"""Frontiers: models for every epsilon, gap and seed of a grid, trained side by side in few passes over the rows.
+
+    price of looking at them all = epsilon(composition of every model's events; delta)
+
+The grid and its price are known before any data are touched. Whoever sees all models, or picks one by what was seen, has
+been shown all of their answers: the epsilon of one model is that of a model whose place in the grid was fixed beforehand.
+
+Guarantees (tests/study/test_study_frontier.py):
+1. Each model is the one that the estimator's own fit with `random_state=seed` gives: weights, released values and events, bit
+   for bit.
+2. `privacy` prices the events of all models together, at the delta of each; every model's statement says so under tuning.
+3. Held-out rows never reach training, and what is measured on them is listed as not covered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from ..errors import ConstraintNotMet, InputError, complaint
+from ..estimators import RateConstrainedClassifier, inputs, side_by_side
+from ..estimators.inputs import Training, Ways
+from ..estimators.intents import Intent
+from ..estimators.progress import progress as bar
+from ..estimators.side_by_side import Job
+from ..fairness import DemographicParity
+from ..figures import Series
+from ..privacy import epsilon as price
+from ..privacy.events import Event, NonPrivate, NoOp
+from ..privacy.promise import Promise
+from ..privacy.statement import PrivacyStatement, StatedBound
+from .families import Family, Judge
+from .held_out import HeldOut, error_of
+from .result import Frontier, Key
+from .runs import Run
+
+GAPS = (0.2, 0.15, 0.1, 0.05, 0.02)
+EPSILONS = (0.5, 1.0, 3.0)
+SHARED = "models of one seed share their noise: the price of all of them together is that of secure noise alone (seeds=None)"
+
+
+def frontier(
+    X: Any,
+    y: Any = None,
+    sensitive_features: Any = None,
+    *,
+    constraint: Any = DemographicParity,
+    gaps: Iterable[float] = GAPS,
+    epsilons: Iterable[float] = EPSILONS,
+    seeds: int | Iterable[int] | None = 5,
+    test: Any = None,
+    estimator: RateConstrainedClassifier | None = None,
+    published: Iterable[Series] = (),
+    progress: bool = True,
+) -> Frontier:
+    """Fit a model for each of `epsilons` x `gaps` x `seeds`, and measure them on held-out rows.
+
+    `X`, `y`, `sensitive_features`: as for `fit`; read and coded once. `constraint`: a notion's class or name, a function from a
+    bound to a notion or several, or a list of these; notions in a list are asked of every model. `seeds`: how many, or which;
+    None trains one model a point with secure noise. Seeded noise is for studies: statements are stamped, and models of one
+    seed share it. Without privacy (epsilon inf) seeds change nothing, and only the first is used.
+
+    `test`: (X, y, sensitive_features) held out of training; without it nothing is known of errors. `estimator`: the parameters
+    that all models share (`protects`, `delta`, `schema`, ...). `published`: curves of others for the plot. `progress`: a bar,
+    on a terminal, after two seconds.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(2, size=3000)
+    >>> X = rng.normal(size=(3000, 2)) + 0.5 * A[:, None]
+    >>> y = (X.sum(axis=1) + rng.normal(size=3000) > 1).astype(int)
+    >>> found = frontier(X[:2000], y[:2000], A[:2000], gaps=(0.2, 0.05), epsilons=(2.0,), seeds=2,
+    ...     test=(X[2000:], y[2000:], A[2000:]))
+    >>> print(found)
+    4 models, 1 epsilons, 2 targets of the demographic parity gap; looking at all of them costs epsilon 4.318 at delta 1e-06.
+    >>> [line["target"] for line in found.table()], len(found.models)
+    ([0.2, 0.05], 4)
+    """
+    template = _template(estimator)
+    sweep, chosen, family = _numbers("epsilons", epsilons), _seeds(seeds), Family.of(constraint, _numbers("gaps", gaps))
+    curves = tuple(published)
+    reader = _Reader(X, y, sensitive_features)
+    intents = _intents(template, sweep, family, reader)
+    assert reader.training is not None
+    assert reader.ways is not None
+    held_out = None if test is None else HeldOut.read(test, reader.training, reader.ways)
+    jobs: dict[Key, Job] = {}
+    for (epsilon, gap), (one, intent) in intents.items():
+        for seed in chosen if math.isfinite(epsilon) else chosen[:1]:
+            jobs[epsilon, gap, seed] = Job(_with(one, random_state=seed), intent)
+    whole = _promise_of_all(list(jobs.values()))
+    not_covered = () if held_out is None else (_held_out_words(held_out),)
+    with bar("Frontier") if progress else nullcontext() as tick:
+        side_by_side.fit_all(list(jobs.values()), tuning=_tuning(jobs, whole), not_covered=not_covered, tick=tick)
+    judges = {gap: family.judge(gap, reader.cells, reader.training.classes) for gap in family.bounds}
+    runs = tuple(_run(key, job, family, judges[key[1]], held_out) for key, job in jobs.items())
+    _warn(runs)
+    return Frontier(
+        family.name,
+        runs,
+        _statement(list(jobs.values()), whole),
+        None if held_out is None else held_out.rows,
+        curves,
+        {key: job.estimator for key, job in jobs.items()},
+    )
+
+
+class _Reader:
+    """Codes the rows once. Ways differ in the cap on weights alone, which only rows with weights notice."""
+
+    def __init__(self, X: Any, y: Any, sensitive_features: Any) -> None:
+        self._given = X, y, sensitive_features
+        self.training: Training | None = None
+        self.ways: Ways | None = None
+
+    def __call__(self, ways: Ways) -> Training:
+        if self.training is None or (ways != self.ways and self.training.rows.weighted):
+            self.training, self.ways = inputs.read(*self._given, None, ways), ways
+        return self.training
+
+    @property
+    def cells(self) -> Any:
+        """Product cells, which all notions can be resolved against; None without sensitive columns."""
+        assert self.training is not None
+        return self.training.rows.cells("product") if self.training.rows.layout.sensitive else None
+
+
+# Before data are touched
+
+
+def _template(estimator: Any) -> RateConstrainedClassifier:
+    if estimator is None:
+        return RateConstrainedClassifier()
+    if type(estimator) is not RateConstrainedClassifier:
+        remedy = "Pass RateConstrainedClassifier(protects='sensitive_features'), say, or leave it out."
+        got = type(estimator).__name__
+        raise InputError(complaint(expected="a RateConstrainedClassifier", of="estimator", got=got, remedy=remedy))
+    if estimator.constraints is not None:
+        remedy = "Pass frontier(..., constraint=[DemographicParity, FalseNegativeRate(0.3)]), say."
+        raise InputError(complaint(expected="None", of="estimator.constraints", got=estimator.constraints, remedy=remedy))
+    return estimator
+
+
+def _with(estimator: RateConstrainedClassifier, **parameters: Any) -> RateConstrainedClassifier:
+    """The same estimator, not fitted, with other parameters; what they share is not copied."""
+    return RateConstrainedClassifier(**{**estimator.get_params(deep=False), **parameters})
+
+
+def _numbers(name: str, values: Any) -> tuple[float, ...]:
+    listed = tuple(values) if isinstance(values, Iterable) else (values,)
+    if name == "epsilons":
+        out = tuple(_checks.positive(allow_inf=True, epsilons=value) for value in listed)
+    else:
+        out = tuple(_checks.non_negative(gaps=value) for value in listed)
+    if not out or len(set(out)) != len(out):
+        remedy = f"Pass {name}=(0.5, 1.0), say."
+        raise InputError(complaint(expected="distinct numbers, at least one", of=name, got=list(listed), remedy=remedy))
+    return out
+
+
+def _seeds(seeds: Any) -> tuple[int | None, ...]:
+    if seeds is None:
+        return (None,)
+    if not isinstance(seeds, Iterable):
+        return tuple(range(_checks.whole(at_least=1, seeds=seeds)))
+    listed = tuple(_checks.whole(seeds=seed) for seed in seeds)
+    if not listed or len(set(listed)) != len(listed):
+        remedy = "Pass seeds=5, or seeds=(1, 2, 3)."
+        raise InputError(complaint(expected="distinct seeds, at least one", of="seeds", got=list(listed), remedy=remedy))
+    return listed
+
+
+def _intents(
+    template: RateConstrainedClassifier, epsilons: Sequence[float], family: Family, reader: _Reader
+) -> dict[tuple[float, float], tuple[RateConstrainedClassifier, Intent]]:
+    """An estimator and its plan for every point of the grid; seeds share it."""
+    out: dict[tuple[float, float], tuple[RateConstrainedClassifier, Intent]] = {}
+    for epsilon in epsilons:
+        for gap in family.bounds:
+            one = _with(template, epsilon=epsilon, constraints=family.asked_of(gap), random_state=None)
+            with warnings.catch_warnings():
+                if out:
+                    warnings.simplefilter("ignore")  # what there is to say of delta was said at the first
+                out[epsilon, gap] = one, side_by_side.intend(one, reader)
+    return out
+
+
+def _promise_of_all(jobs: Sequence[Job]) -> Promise:
+    """What all models together keep; not private where one of them is not."""
+    promise = jobs[0].intent.promise
+    spent = math.inf
+    if all(job.intent.promise.is_private for job in jobs):
+        spent = price(_events(jobs), promise.delta, promise.neighbours) * (1.0 + 1e-9)
+    largest = max(job.intent.promise.epsilon for job in jobs)
+    return Promise(max(spent, largest), promise.delta, promise.protects, promise.neighbours)
+
+
+def _events(jobs: Sequence[Job]) -> list[Event]:
+    plans = [job.intent.search.plan for job in jobs]
+    return [NonPrivate() if plan is None else plan for plan in plans if not isinstance(plan, NoOp)]
+
+
+def _tuning(jobs: dict[Key, Job], whole: Promise) -> str:
+    epsilons, gaps, seeds = (len({key[place] for key in jobs}) for place in range(3))
+    grid = f"one of {len(jobs)} models of a frontier ({epsilons} epsilons, {gaps} gaps, {seeds} seeds)"
+    cost = f"epsilon {whole.epsilon:.6g} at delta {whole.delta:g}" if whole.is_private else "what no promise covers"
+    return f"{grid}; whoever saw them all, or chose this one by what was seen, was shown {cost}"
+
+
+def _held_out_words(held_out: HeldOut) -> str:
+    return f"exact errors and gaps of {held_out.rows} held-out rows, shown beside the models: no promise covers those rows"
+
+
+# After the fits
+
+
+def _statement(jobs: Sequence[Job], whole: Promise) -> PrivacyStatement:
+    """The statement of all models together."""
+    stated = [job.estimator.privacy_ for job in jobs]
+    bounds: dict[str, StatedBound] = {}
+    for bound in (bound for statement in stated for bound in statement.bounds):
+        if bound.question not in bounds or bound.sensitivity > bounds[bound.question].sensitivity:
+            bounds[bound.question] = bound
+    events = _events(jobs)
+    secure = all(statement.noise == "secure" for statement in stated)
+    not_covered = dict.fromkeys(sentence for statement in stated for sentence in statement.not_covered)
+    return PrivacyStatement.of(
+        whole,
+        events,
+        plan=events if whole.is_private else None,
+        facts=stated[0].facts,
+        bounds=bounds.values(),
+        not_covered=[*not_covered, *([] if secure else [SHARED])],
+        tuning=f"the price of all {len(jobs)} models of a frontier together: any of them may be chosen by what was seen",
+        noise="secure" if secure else "seeded",
+    )
+
+
+def _run(key: Key, job: Job, family: Family, judge: Judge, held_out: HeldOut | None) -> Run:
+    estimator, (epsilon, gap, seed) = job.estimator, key
+    outcome, report = estimator.outcome_, estimator.constraint_report_
+    swept = family.places(gap, job.intent.cells, job.intent.training.classes, vacuous=False)
+    values, noise = outcome.values[swept], outcome.spread[swept]
+    run = Run(
+        epsilon,
+        gap,
+        seed,
+        _defined(float(np.max(values))) if len(values) else None,
+        float(noise.max()) if len(noise) else None,
+        report.met,
+        report.reason,
+        report.rounds,
+    )
+    if held_out is None:
+        return run
+    histogram = held_out.histogram(estimator.model_)
+    measured = judge.system.exact_values(histogram, histogram.sum(axis=-1))
+    return dataclasses.replace(
+        run, error=error_of(histogram), gap=_defined(judge.gap(measured)), excess=_defined(judge.excess(measured))
+    )
+
+
+def _defined(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _warn(runs: Sequence[Run]) -> None:
+    broken = sum(not run.met for run in runs)
+    if broken:
+        text = (
+            f"{broken} of {len(runs)} models certainly do not meet a constraint: see not_met in table(), and the "
+            "constraint_report_ of each. Ask for larger gaps, larger epsilons or more rounds there."
+        )
+        warnings.warn(text, ConstraintNotMet, stacklevel=3)
