@@ -2,7 +2,8 @@
 
 Fits may share a pass where they differ in the bounds of their constraints and in their noise alone: then they ask the same
 questions at the same prices, and every model gets noise of its own from the streams of its own seed. Fits on Poisson batches,
-each of which draws rows of its own, and fits without privacy, each of which stops when it has converged, run one by one.
+each of which draws rows of its own, fits that scale numbers by noisy moments of their own, and fits without privacy, each of
+which stops when it has converged, run one by one.
 
 Guarantees (tests/study/test_study_frontier.py):
 1. Weights, released values and events of a model are those of its fit alone.
@@ -142,7 +143,8 @@ def _panels(jobs: Sequence[Job]) -> Iterator[list[Job]]:
 
 def _share(one: Intent, other: Intent) -> bool:
     """Whether two fits may share every pass: the same rows, questions and prices, all rows asked, bounds apart."""
-    if not one.promise.is_private or isinstance(one.search.planned.batch, Poisson):
+    planned = one.search.planned
+    if not one.promise.is_private or isinstance(planned.batch, Poisson) or not planned.is_shared:
         return False
     if one is other:
         return True
