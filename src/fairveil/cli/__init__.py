@@ -13,6 +13,7 @@ from .audit import audit
 from .data import app as data
 from .demo import demo
 from .fit import fit
+from .frontier import frontier
 from .predict import predict
 from .verify import verify
 
@@ -49,6 +50,7 @@ def _frame(
 app.command()(fit)
 app.command()(predict)
 app.command()(audit)
+app.command()(frontier)
 app.command()(verify)
 app.command()(demo)
 app.add_typer(data)

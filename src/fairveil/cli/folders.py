@@ -10,24 +10,24 @@ from ..errors import InputError, complaint
 from ..models.folders import write_folder
 
 
-def require_free(path: Path, *, force: bool, mark: str) -> None:
+def require_free(path: Path, *, force: bool, mark: str, of: str = "--out") -> None:
     """An error where the folder may not be written: before hours of work, and before any budget is spent. With `force` only
     a folder that has the file `mark`, which an earlier run of the same command wrote, may be replaced."""
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         remedy = "Name a folder that is not there yet."
-        raise InputError(complaint(expected="a folder to write", of="--out", got=str(path), remedy=remedy))
+        raise InputError(complaint(expected="a folder to write", of=of, got=str(path), remedy=remedy))
     parent = next(folder for folder in (path, *path.parents) if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         remedy = "Name a place where you may write."
-        raise InputError(complaint(expected="a folder that may be written", of="--out", got=str(parent), remedy=remedy))
+        raise InputError(complaint(expected="a folder that may be written", of=of, got=str(parent), remedy=remedy))
     if not path.exists() or not any(path.iterdir()):
         return
     if not force:
         remedy = "Name another, or replace it with --force."
-        raise InputError(complaint(expected="a folder that is not there yet", of="--out", got=str(path), remedy=remedy))
+        raise InputError(complaint(expected="a folder that is not there yet", of=of, got=str(path), remedy=remedy))
     if not (path / mark).is_file():
         remedy = "Name another: only what this command wrote is replaced."
-        raise InputError(complaint(expected=f"a folder with {mark}", of="--force", got=str(path), remedy=remedy))
+        raise InputError(complaint(expected=f"a folder with {mark}", of=of, got=str(path), remedy=remedy))
 
 
 def move_into_place(made: Path, path: Path, mark: str) -> None:

@@ -1,0 +1,157 @@
+"""`fairveil frontier`: what fairness and privacy cost on a table: a sweep, its plot, its numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import options
+
+if TYPE_CHECKING:
+    from ..study import Frontier
+
+MARK = "frontier.json"
+SHARE = 0.25
+
+
+def frontier(
+    table: options.TableArgument,
+    out: options.Out,
+    schema: options.SchemaFile = None,
+    target: options.Target = None,
+    sensitive: options.Sensitive = None,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--constraint",
+            help="The one that is swept, without a bound; again, with a bound, for what is asked of all.",
+            show_default="demographic_parity",
+        ),
+    ] = None,
+    gaps: Annotated[str, typer.Option(help="Bounds to ask for.")] = "0.2,0.15,0.1,0.05,0.02",
+    epsilons: Annotated[str, typer.Option(help="Promises to make; inf is not private.")] = "0.5,1,3",
+    seeds: Annotated[
+        int | None, typer.Option(help="So many models a point, with bands; stamped insecure. Without it: one, secure noise.")
+    ] = None,
+    delta: options.Delta = 1e-6,
+    protects: options.Protects = "records",
+    neighbours: options.Neighbours = None,
+    public_rows: options.PublicRows = None,
+    query: options.Query = None,
+    test: options.TestTable = None,
+    test_query: options.TestQuery = None,
+    holdout: Annotated[
+        float | None,
+        typer.Option(help="Set so large a part of TABLE aside and measure on it: not covered.", show_default="0.25, or --test"),
+    ] = None,
+    ignore: options.Ignore = None,
+    unsafe: options.Unsafe = False,
+    force: options.Force = False,
+) -> None:
+    """Fit a model for every epsilon and gap; write numbers, plot and report to a folder, whole or not at all.
+
+    The statement prices looking at all models together. Exit status: 0 written, 2 refused: then nothing was written.
+    """
+    from ..estimators import RateConstrainedClassifier
+    from ..study import frontier as study
+    from .folders import require_free
+    from .samples import Roles
+
+    require_free(out, force=force, mark=MARK)
+    place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout or 0.0)
+    share = holdout if holdout is not None else 0.0 if other is not None else SHARE
+    swept, steps, promises = _swept(constraint), numbers("--gaps", gaps), numbers("--epsilons", epsilons)
+    roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
+    rows = public_rows if public_rows is not None else roles.public_rows
+    template = RateConstrainedClassifier(
+        delta=delta,
+        protects=options.protection(protects),
+        neighbours=neighbours,
+        public_rows=None if rows is None else max(1, round(rows * (1 - share))),
+        unsafe_data_dependent_bounds=unsafe,
+    )
+    sample = roles.read(place)
+    if other is not None:
+        held = roles.read(other, like=sample)
+    else:
+        sample, held = sample.split(share, None if seeds is None else 0)
+    with options.warnings_as_notes() as notes:
+        found = study(
+            *sample.fit_arguments,
+            constraint=swept,
+            gaps=steps,
+            epsilons=promises,
+            seeds=seeds,
+            test=held.fit_arguments,
+            estimator=template,
+        )
+    _write(found, place.shown, notes, out)
+
+
+def numbers(of: str, text: str) -> tuple[float, ...]:
+    """Numbers between commas.
+
+    >>> numbers("--gaps", "0.1, 0.05")
+    (0.1, 0.05)
+    """
+    from ..errors import InputError, complaint
+
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        remedy = f"Write {of} 0.1,0.05, say."
+        raise InputError(complaint(expected="numbers between commas", of=of, got=text, remedy=remedy)) from None
+
+
+def _swept(constraint: list[str] | None) -> Any:
+    """One name to sweep, and notions with their bounds."""
+    from ..fairness.notions import parse
+
+    given = [
+        text.strip().replace("-", "_") if ":" not in text else parse(text) for text in constraint or ["demographic_parity"]
+    ]
+    return given[0] if len(given) == 1 else given
+
+
+def _write(found: Frontier, source: str, notes: list[str], out: Path) -> None:
+    import tempfile
+
+    from ..figures import svg_frontier
+    from ..report import Report, write
+    from .folders import move_into_place
+
+    models = "one model a point" if found.privacy.noise == "secure" else "mean over the seeds of a point"
+    figure = found.figure(dataset=f"{found.held_out_rows:,} held-out rows", notes=(f"Each point: {models}.",))
+    report = Report(
+        f"What fairness and privacy cost: {found.measure}",
+        subject="".join(
+            letter if letter.isprintable() else "?" for letter in f"Models of {source}, one for every promise and bound."
+        ),
+        statement=found.privacy,
+        statement_file="statement.json",
+        frontiers=(figure,),
+        notes=(str(found), *notes),
+    )
+    with tempfile.TemporaryDirectory(prefix="fairveil-") as folder:
+        made = Path(folder) / "frontier"
+        made.mkdir()
+        (made / MARK).write_text(found.to_json(), encoding="utf-8")
+        (made / "frontier.svg").write_text(svg_frontier(figure) + "\n", encoding="utf-8")
+        found.privacy.write(made / "statement.json")
+        write(made / "report.html", report)
+        move_into_place(made, out, MARK)
+    typer.echo(str(found))
+    typer.echo(_table(found))
+    typer.echo(f"Written: {out} (frontier.json, frontier.svg, report.html, statement.json of all models together)")
+
+
+def _table(found: Frontier) -> str:
+    """One line a point, for the terminal; the file has every digit."""
+    lines: list[tuple[str, ...]] = [("epsilon", "asked for", "held-out gap", "error")]
+    for line in found.table():
+        shown = [line[name] for name in ("target", "held_out_gap", "error")]
+        lines.append((f"{line['epsilon']:g}", *("-" if value is None else f"{value:.4f}" for value in shown)))
+    widths = [max(len(line[at]) for line in lines) for at in range(4)]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)

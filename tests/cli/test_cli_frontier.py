@@ -1,0 +1,82 @@
+"""`fairveil frontier`: the sweep's numbers, plot and statement, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from people_who_do_not_exist import Command
+
+import fairveil as fv
+from fairveil.cli.samples import Roles
+from fairveil.cli.tables import Place
+from fairveil.facts import Schema
+
+SMALL = ("--gaps", "0.2,0.05", "--epsilons", "1,3")
+FILES = {"frontier.json", "frontier.svg", "report.html", "report.json", "statement.json"}
+
+
+def test_a_sweep_is_the_librarys(fairveil: Command, table: Path, others: Path, schema: Path, tmp_path: Path) -> None:
+    done = fairveil("frontier", table, "--schema", schema, "--test", others, *SMALL, "--seeds", 2, "--out", "f")
+    assert done.code == 0, done.err
+    assert {file.name for file in (tmp_path / "f").iterdir()} == FILES
+    roles = Roles.of(Schema.load(schema), None, None, None)
+    mine, held = (roles.read(Place(str(path))) for path in (table, others))
+    expected = fv.frontier(
+        *mine.fit_arguments,
+        gaps=(0.2, 0.05),
+        epsilons=(1, 3),
+        seeds=2,
+        test=held.fit_arguments,
+        estimator=fv.RateConstrainedClassifier(public_rows=4000),
+    )
+    written = (tmp_path / "f/frontier.json").read_text("utf-8")
+    assert json.loads(written)["runs"] == json.loads(expected.to_json())["runs"]
+    statement = fv.PrivacyStatement.from_json((tmp_path / "f/statement.json").read_text("utf-8"))
+    assert statement.epsilon == pytest.approx(expected.epsilon)
+    assert statement.epsilon > 3
+    assert statement.stamps == ("seeded-noise",)
+    assert fairveil("verify", "f/statement.json").code == 0
+    twin = json.loads((tmp_path / "f/report.json").read_text("utf-8"))
+    assert [len(series["points"]) for series in twin["frontiers"][0]["series"]] == [2, 2]
+    assert str(expected) in done.out
+    assert (tmp_path / "f/frontier.svg").read_text("utf-8").startswith("<svg")
+
+
+def test_without_a_test_table_a_quarter_is_held_out(fairveil: Command, table: Path, tmp_path: Path) -> None:
+    roles = ("--target", "hired", "--sensitive", "sex", "--unsafe-data-dependent-bounds")
+    wish = ("--constraint", "equalized-odds", "--constraint", "false_negative_rate:0.9")
+    done = fairveil("frontier", table, *roles, *wish, "--gaps", "0.1", "--epsilons", "inf,2", "--out", "f")
+    assert done.code == 0, done.err
+    content = json.loads((tmp_path / "f/report.json").read_text("utf-8"))
+    assert "equalized odds gap" in done.out
+    assert "covered by no promise" in done.out
+    (sentence,) = [one for one in content["statement"]["not_covered"] if "held-out rows" in one]
+    held = int("".join(letter for letter in sentence.partition(" held-out")[0] if letter.isdigit()))
+    # 6 standard deviations of 4,000 coins: false alarms below 1e-8.
+    assert abs(held - 1000) < 6 * 750**0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--gaps", "a"), "--gaps: expected numbers between commas"),
+        (("--epsilons", "0"), "epsilons: expected"),
+        (("--gaps", "0.1,0.1"), "gaps: expected distinct numbers"),
+        (("--constraint", "karma"), "karma"),
+        (("--constraint", "demographic_parity:0.1"), "change with the bound"),
+        (("--holdout", "0"), "expected rows in both parts"),
+        (("--seeds", "0"), "seeds: expected"),
+        (("--holdout", "0.3", "--test", "others.csv"), "no --holdout beside --test"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_leaves_nothing(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    before = set(tmp_path.iterdir())
+    done = fairveil("frontier", table, "--schema", schema, *arguments, "--out", "f")
+    assert done.code == 2
+    assert says in done.err
+    assert done.err.count("\n") == 1
+    assert set(tmp_path.iterdir()) == before
