@@ -25,6 +25,7 @@ ROOMS = (
     "fairveil.data.synthetic",
     "fairveil.audit",
     "fairveil.report",
+    "fairveil.study",
     "fairveil.errors",
 )
 PAGE = Path(__file__).with_name("api.md")
