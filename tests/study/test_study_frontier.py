@@ -207,10 +207,12 @@ def test_tables_with_names_and_a_schema() -> None:
     )
     features = ["a", "b", "c", "sex"]
     for estimator in (quick(), quick(schema=schema)):
-        grid: dict[str, Any] = {"gaps": (0.5,), "epsilons": (4.0,), "seeds": 1}
+        grid: dict[str, Any] = {"gaps": (0.5,), "epsilons": (4.0,), "seeds": 2}
         held_out = (test[features], test["out"], "sex")
         found = fv.frontier(train[features], train["out"], "sex", estimator=estimator, test=held_out, **grid)
-        ((run,), (model,)) = found.runs, found.models.values()
+        (run, _), (model, _) = found.runs, found.models.values()
+        solo = alone(estimator, [fv.DemographicParity(0.5)], (4.0, 0.5, 0), train[features], train["out"], "sex")
+        same(model, solo)
         prediction = model.predict(test[features])
         assert run.error == pytest.approx(np.mean(prediction != test["out"]))
         assert run.gap == pytest.approx(fv.demographic_parity_gap(test["out"], prediction, test["sex"]))
