@@ -10,6 +10,7 @@ from people_who_do_not_exist import Command, Done, applicants, write_csv
 
 from fairveil import cli
 from fairveil.facts import Category, Number, Schema
+from fairveil.facts.columns import Column
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def others(tmp_path: Path) -> Path:
 @pytest.fixture
 def schema(tmp_path: Path) -> Path:
     """What is public about them."""
-    columns = {
+    columns: dict[str, Column] = {
         "age": Number(16, 80),
         "score": Number(0, 100),
         "city": Category(("a", "b")),

@@ -142,7 +142,8 @@ def test_the_page_has_the_numbers(fairveil: Command, others: Path, tmp_path: Pat
 
 
 def test_small_groups_and_undefined_rates_are_said(fairveil: Command, tmp_path: Path) -> None:
-    rows: list[list[object]] = [["yes", "yes", "a"]] * 40 + [["no", "no", "a"]] * 40 + [["no", "yes", "b"]] * 3
+    counted = ((40, "yes", "yes", "a"), (40, "no", "no", "a"), (3, "no", "yes", "b"))
+    rows: list[list[object]] = [list(row) for count, *row in counted for _ in range(count)]
     table = write_csv(tmp_path / "t.csv", rows, ["y", "p", "g"])
     command = ("audit", table, "--target", "y", "--prediction", "p", "--sensitive", "g")
     done = fairveil(*command)

@@ -76,7 +76,7 @@ def fit(
     with options.warnings_as_notes() as notes:
         clf.fit(X, y, sensitive_features=groups)
     _describe(clf, holdout, held is not None, tuning, earlier_releases)
-    _write(clf, report_of(clf, notions, roles, held, place.shown, notes), out)
+    _write(clf, report_of(clf, notions, roles, held, place.shown, notes), out, force)
 
 
 def report_of(
@@ -152,7 +152,7 @@ def _coefficients(clf: RateConstrainedClassifier) -> tuple[Any, ...]:
     return tuple(Coefficient(_line(name), weight) for name, weight in weights)
 
 
-def _write(clf: RateConstrainedClassifier, report: Report, out: Path) -> None:
+def _write(clf: RateConstrainedClassifier, report: Report, out: Path, force: bool) -> None:
     import tempfile
 
     from ..estimators import save
@@ -163,7 +163,7 @@ def _write(clf: RateConstrainedClassifier, report: Report, out: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="fairveil-") as folder:
         made = save(clf, Path(folder) / "model")
         write(made / "report.html", report)
-        move_into_place(made, out, MARK)
+        move_into_place(made, out, MARK if force else None)
     typer.echo(verdict(report))
     typer.echo(f"Written: {out} (model, statement.json, report.html). Check it: fairveil verify {out / 'statement.json'}")
 

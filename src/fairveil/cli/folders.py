@@ -30,8 +30,8 @@ def require_free(path: Path, *, force: bool, mark: str, of: str = "--out") -> No
         raise InputError(complaint(expected=f"a folder with {mark}", of=of, got=str(path), remedy=remedy))
 
 
-def move_into_place(made: Path, path: Path, mark: str) -> None:
-    """The files of a folder as a new one (or in the place of one that has `mark`), whole or not at all."""
+def move_into_place(made: Path, path: Path, mark: str | None) -> None:
+    """The files of a folder as a new one (or in the place of one that has the file `mark`), whole or not at all."""
     write_folder(path, {file.name: file.read_bytes() for file in sorted(made.iterdir())}, replaces=mark)
 
 

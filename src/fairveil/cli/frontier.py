@@ -87,7 +87,7 @@ def frontier(
             test=held.fit_arguments,
             estimator=template,
         )
-    _write(found, place.shown, notes, out)
+    _write(found, place.shown, notes, out, force)
 
 
 def numbers(of: str, text: str) -> tuple[float, ...]:
@@ -115,7 +115,7 @@ def _swept(constraint: list[str] | None) -> Any:
     return given[0] if len(given) == 1 else given
 
 
-def _write(found: Frontier, source: str, notes: list[str], out: Path) -> None:
+def _write(found: Frontier, source: str, notes: list[str], out: Path, force: bool) -> None:
     import tempfile
 
     from ..figures import svg_frontier
@@ -141,7 +141,7 @@ def _write(found: Frontier, source: str, notes: list[str], out: Path) -> None:
         (made / "frontier.svg").write_text(svg_frontier(figure) + "\n", encoding="utf-8")
         found.privacy.write(made / "statement.json")
         write(made / "report.html", report)
-        move_into_place(made, out, MARK)
+        move_into_place(made, out, MARK if force else None)
     typer.echo(str(found))
     typer.echo(_table(found))
     typer.echo(f"Written: {out} (frontier.json, frontier.svg, report.html, statement.json of all models together)")
