@@ -26,7 +26,7 @@ from fairveil.curator import (
     threads,
 )
 from fairveil.curator import descents as descents_module
-from fairveil.curator.noising import draw, draws
+from fairveil.curator.noising import Need, draw, draws
 from fairveil.curator.pricing import Ask
 from fairveil.curator.totals import totals
 from fairveil.errors import InputError, PrivacyError
@@ -64,9 +64,9 @@ def test_guarantee_1_of_noising_side_by_side_is_one_by_one(rows_of):
         (Ask(GradientSum(Linear(np.zeros(WIDTH)), 1.0), 3.0), 2.0**50, (1, WIDTH)),
     ]
     one, other = NoiseSource.seeded(1), NoiseSource.seeded(1)
-    together = draws([(*what, one.stream("noise", i)) for i, what in enumerate(wanted)])
+    together = draws([Need(i, 0, *what, 0, (i,)) for i, what in enumerate(wanted)], [one], 7)
     for i, (what, found) in enumerate(zip(wanted, together, strict=True)):
-        np.testing.assert_array_equal(found, draw(*what, other.stream("noise", i)))
+        np.testing.assert_array_equal(found, draw(*what, other.stream("noise", 7, i)))
         assert found.shape == what[2]
 
 
@@ -89,6 +89,36 @@ def test_each_model_of_a_panel_gets_what_it_gets_alone(rows_of, models, batch):
 
 
 # -- what is worked out once ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("models", [None, 4])
+def test_an_ask_made_again_is_the_ask_made_anew(rows_of, models):
+    """The same event, key and answer to the bit; what would change the key is refused."""
+    rows = rows_of(n=200)
+    shape = (WIDTH,) if models is None else (models, 1, WIDTH)
+    first = [Ask(*ask) for ask in asks_of(rows, np.zeros(shape))]
+    weights = np.random.default_rng(1).normal(size=shape)
+    anew = [Ask(*ask) for ask in asks_of(rows, weights, shift=0.5)]
+    model = Linear(weights)
+    gradient, histogram = first[0].question, first[1].question
+    again = [
+        first[0].about(gradient.at(model, anew[0].question.cell_costs)),
+        first[1].about(histogram.at(model)),
+    ]
+    one, other = (Curator(rows, WIDE, noise=NoiseSource.seeded(0)) for _ in range(2))
+    for found, wanted in zip(one.answer(again), other.answer(anew), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert [ask.key for ask in again] == [ask.key for ask in anew]
+    assert one.log.events == other.log.events
+    for wrong in (Linear(np.zeros(WIDTH - 1)), Linear(np.zeros(shape), 2.0)):
+        with pytest.raises(InputError, match="new question"):
+            histogram.at(wrong)
+    with pytest.raises(InputError, match="new GradientSum"):
+        gradient.at(model)
+    with pytest.raises(InputError, match="finite costs"):
+        gradient.at(model, np.full_like(gradient.cell_costs, np.nan))
+    with pytest.raises(InputError, match="made by `at`"):
+        first[1].about(PredictionHistogram(model, rows.cells()))
 
 
 @pytest.mark.parametrize("kind", [{}, {"weights": True}, {"sparse": True}, {"dtype": np.float32}, {"classes": 3}])

@@ -40,7 +40,7 @@ def test_a_stream_drawn_from_is_refused() -> None:
         rounded_gaussians([second, first], [1.0, 1.0], [3, 3])
     with pytest.raises(InputError, match="already drawn from"):
         rounded_gaussians([second, second], [1.0, 1.0], [3, 3])
-    with pytest.raises(InputError, match="1 scales"):
+    with pytest.raises(InputError, match="2 sizes"):
         rounded_gaussians([second], [1.0], [3, 3])
     with pytest.raises(InputError, match=r"at most 2\^50"):
         rounded_gaussians([second], [2.0**51], [3])

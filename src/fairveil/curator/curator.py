@@ -52,11 +52,17 @@ _NOTHING: Floats = np.zeros(0)
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the keys of a joint answer decide: its event, its asks' grids and noise (None: found at each step), its words."""
+    """What the keys of a joint answer decide: its event, its asks' grids and noise (None: found at each step), its words.
+
+    `noise`: where all of it is Gaussian and known, laid out; then `passes` and `units` are known too.
+    """
 
     event: Event
     known: tuple[Known | None, ...]
     passes: Passes | None
+    noise: noising.Laid | None
+    units: tuple[float | Floats, ...]
+    many: tuple[bool, ...]
     names: tuple[str, ...]
     words: str
 
@@ -154,19 +160,16 @@ class Curator:
         if not self.promise.is_private:
             wanted, batch = [replace(ask, question=_unclipped(ask.question)) for ask in wanted], FULL
         ready = self._prepared(wanted, batch)
-        jobs: list[Job] = []
-        for i, (ask, known) in enumerate(zip(wanted, ready.known, strict=True)):
-            jobs += self._jobs(i, ask) if known is None else [(i, ask, *known)]
+        jobs = [] if ready.noise is not None else self._all_jobs(wanted, ready.known)
         with self._budget.release(ready.event) as number:
             chosen = self._chosen(batch, number) if isinstance(batch, Poisson) else self._rows.blocks()
-            passes = ready.passes or Passes([(ask.question, scales) for _, ask, scales, _ in jobs], self._rows)
-            sums = passes.run([ask.question for _, ask, _, _ in jobs], chosen, self._threads)
-            self._add_noise(jobs, sums, batch, number)
-            answers: list[Floats] = [_NOTHING] * len(wanted)
-            for (i, _, scales, _), total in zip(jobs, sums, strict=True):
-                values: Floats = np.multiply(total, units_of(scales, total.ndim), dtype=np.float64)
-                answers[i] = values if answers[i] is _NOTHING else answers[i] + values
-            out = [a if _many(ask.question) else a[0] for a, ask in zip(answers, wanted, strict=True)]
+            if ready.noise is not None and ready.passes is not None:
+                sums = ready.passes.run([ask.question for ask in wanted], chosen, self._threads)
+                ready.noise.add(sums, self._sources, number)
+                answers: list[Floats] = [np.asarray(total * unit) for total, unit in zip(sums, ready.units, strict=True)]
+            else:
+                answers = self._found(jobs, len(wanted), ready.passes, batch, chosen, number)
+            out = [a if many else a[0] for a, many in zip(answers, ready.many, strict=True)]
             self._release(Entry(number, ready.event, ready.names, ready.words, purpose))
         return out
 
@@ -309,6 +312,27 @@ class Curator:
         moved = max(scale.bound.sensitivity(self.promise.neighbours) for scale in scales)
         self._bounds[ask.question.name] = StatedBound(ask.question.name, f"L{ask.order}", moved, reason)
 
+    def _all_jobs(self, asks: Sequence[Ask], known: Sequence[Known | None]) -> list[Job]:
+        jobs: list[Job] = []
+        for i, (ask, found) in enumerate(zip(asks, known, strict=True)):
+            jobs += self._jobs(i, ask) if found is None else [(i, ask, *found)]
+        return jobs
+
+    def _found(
+        self, jobs: list[Job], asks: int, passes: Passes | None, batch: Batch, chosen: Iterator[Block | Drawn], number: int
+    ) -> list[Floats]:
+        """The answers of jobs whose grids or noise were found for this answer alone."""
+        passes = passes or Passes([(ask.question, scales) for _, ask, scales, _ in jobs], self._rows)
+        sums = passes.run([ask.question for _, ask, _, _ in jobs], chosen, self._threads)
+        needs = self._needs(jobs, passes.shapes, batch)
+        for need, noise in zip(needs, noising.draws(needs, self._sources, number), strict=True):
+            sums[need.job][need.model] += noise
+        answers: list[Floats] = [_NOTHING] * asks
+        for (i, _, scales, _), total in zip(jobs, sums, strict=True):
+            values: Floats = np.multiply(total, units_of(scales, total.ndim), dtype=np.float64)
+            answers[i] = values if answers[i] is _NOTHING else answers[i] + values
+        return answers
+
     def _jobs(self, i: int, ask: Ask) -> list[Job]:
         """What is to be totalled for an ask. With public rows a gradient's loss part is exact, and only its costs get noise."""
         question = ask.question
@@ -339,7 +363,13 @@ class Curator:
             known = tuple(self._known_job(ask, batch) for ask in asks)
             jobs = [(ask.question, job[0]) for ask, job in zip(asks, known, strict=True) if job is not None]
             passes = Passes(jobs, self._rows) if len(jobs) == len(asks) else None
-            ready = Prepared(event, known, passes, tuple(ask.question.name for ask in asks), _words(batch))
+            laid, units = None, tuple[float | Floats, ...]()
+            if passes is not None:
+                needs = self._needs(self._all_jobs(asks, known), passes.shapes, batch)
+                laid = noising.Laid.of(needs)
+                units = tuple(units_of(scales, len(shape)) for (_, scales), shape in zip(jobs, passes.shapes, strict=True))
+            many, names = tuple(_many(ask.question) for ask in asks), tuple(ask.question.name for ask in asks)
+            ready = Prepared(event, known, passes, laid, units, many, names, _words(batch))
             self._ready[key] = ready
         return ready
 
@@ -393,23 +423,19 @@ class Curator:
         stream = self._sources[0].stream("sampling", number)
         return self._rows.drawn(stream.poisson_batch(self._rows.exact_count, batch.rate))
 
-    def _add_noise(self, jobs: list[Job], sums: list[Ints], batch: Batch, number: int) -> None:
-        """sums += noise, as integers: every model's from a stream of its own, named by the release and the question."""
-        many = len(self._sources) > 1
-        wanted: list[noising.Wanted] = []
-        to: list[tuple[int, int]] = []
-        for j, ((i, ask, scales, known), total) in enumerate(zip(jobs, sums, strict=True)):
+    def _needs(self, jobs: list[Job], shapes: Sequence[tuple[int, ...]], batch: Batch) -> list[noising.Need]:
+        """The noise of a joint answer: every model's from a stream of its own, named by the release and the question."""
+        side_by_side = len(self._sources) > 1
+        out: list[noising.Need] = []
+        for j, ((i, ask, scales, known), (models, *shape)) in enumerate(zip(jobs, shapes, strict=True)):
             sizes = self._sizes(ask, scales, batch) if known is None else known
-            shape = total.shape[1:]
-            for m in range(0 if sizes is None else len(total)):
+            for m in range(0 if sizes is None else models):
                 assert sizes is not None
                 size = sizes[m] if len(sizes) > 1 else sizes[0]
                 if type(size) is not float or size > 0.0:
-                    path = (number, i) if many or len(total) == 1 else (number, i, m)
-                    wanted.append((ask, size, shape, self._sources[m if many else 0].stream("noise", *path)))
-                    to.append((j, m))
-        for (j, m), noise in zip(to, noising.draws(wanted), strict=True):
-            sums[j][m] += noise
+                    path = (i,) if side_by_side or models == 1 else (i, m)
+                    out.append(noising.Need(j, m, ask, size, tuple(shape), m if side_by_side else 0, path))
+        return out
 
     def _release(self, entry: Entry) -> None:
         if not isinstance(entry.event, NoOp):

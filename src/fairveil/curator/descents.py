@@ -117,8 +117,8 @@ class Descent:
             G = np.zeros((self.models, self.outputs, self.width), np.int64)
             H = np.zeros((self.models, self.buckets, self.outputs), np.int64)
             for m in range(self.models):
-                c = _NOTHING if costs is None else costs[m]
-                end = (c, self.cost_labels, self.clip, self.g_unit[m], G[m], self.kind, self.hist_labels, self.h_unit[m], H[m])
+                c, g, h = _NOTHING if costs is None else costs[m], float(self.g_unit[m]), float(self.h_unit[m])
+                end = (c, self.cost_labels, self.clip, g, G[m], self.kind, self.hist_labels, h, H[m])
                 if chosen is not None:
                     kernels.descend_chosen(*head, chosen, weights[m], *self.loss, *end)
                 else:

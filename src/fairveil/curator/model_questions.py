@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,24 @@ Floats = npt.NDArray[np.float64]
 GRADIENT_LOSSES = ("log", "squared", "none")
 DECISIONS = ("hard", "soft")
 LOSSES = ("log", "squared", "zero-one")
+
+
+def same_form(one: Linear, other: Linear) -> Linear:
+    """The other model, which must differ from the one in its weights alone."""
+    if other.array.shape != one.array.shape or other.many != one.many or other.sharpness != one.sharpness:
+        remedy = "Make a new question."
+        raise InputError(complaint(expected=f"weights of shape {one.array.shape}", of="model", got=str(other), remedy=remedy))
+    return other
+
+
+def _finite(costs: Any) -> Floats:
+    """A copy of costs, which nobody can change, checked."""
+    copied = np.array(costs, np.float64)
+    copied.setflags(write=False)
+    if not np.isfinite(copied).all():
+        remedy = "Floor the counts that divide them."
+        raise InputError(complaint(expected="finite costs", of="cell_costs", got="NaN or inf", remedy=remedy))
+    return copied
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +57,10 @@ class PredictionHistogram(Question):
     def __post_init__(self) -> None:
         if self.decisions not in DECISIONS:
             _checks.one_of(DECISIONS, decisions=self.decisions)
+
+    def at(self, model: Linear) -> PredictionHistogram:
+        """The same question about other weights."""
+        return self.again(model=same_form(self.model, model))
 
     @property
     def why(self) -> str:
@@ -99,15 +121,16 @@ class GradientSum(Question):
             _checks.positive(clip=self.clip)
         _checks.non_negative(loss_weight=self.loss_weight)
         if self.cell_costs is not None:
-            costs = np.array(self.cell_costs, np.float64)  # a copy: what is asked does not change
-            costs.setflags(write=False)
-            object.__setattr__(self, "cell_costs", costs)
-        if self.cell_costs is not None and not np.isfinite(self.cell_costs).all():
-            raise InputError(
-                complaint(
-                    expected="finite costs", of="cell_costs", got="NaN or inf", remedy="Floor the counts that divide them."
-                )
-            )
+            object.__setattr__(self, "cell_costs", _finite(self.cell_costs))
+
+    def at(self, model: Linear, cell_costs: Any = None) -> GradientSum:
+        """The same question about other weights and other costs of the same shape: a round of a run."""
+        costs = None if cell_costs is None else _finite(cell_costs)
+        old, new = (None if array is None else array.shape for array in (self.cell_costs, costs))
+        if new != old:
+            remedy = "Make a new GradientSum."
+            raise InputError(complaint(expected=f"shape {old}", of="cell_costs", got=new, remedy=remedy))
+        return self.again(model=same_form(self.model, model), cell_costs=costs, _costs=[])
 
     @property
     def why(self) -> str:

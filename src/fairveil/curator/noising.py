@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
-from ..privacy.samplers import Stream, rounded_gaussians
+from ..privacy.noise import NoiseSource
+from ..privacy.samplers import Gaussians, Stream
 from .pricing import Ask
 from .row_questions import GramMatrices
 
@@ -21,27 +24,74 @@ Ints = npt.NDArray[np.int64]
 
 
 _NOTHING: Ints = np.empty(0, np.int64)
-Wanted = tuple[Ask, float | Floats, tuple[int, ...], Stream]  # what, of which scale, of which shape, from where
 
 
-def draws(wanted: Sequence[Wanted]) -> list[Ints]:
-    """`draw` of each, plain Gaussians in one pass."""
-    out: list[Ints] = []
-    plain: list[tuple[int, float, tuple[int, ...], Stream]] = []
-    for i, (ask, size, shape, stream) in enumerate(wanted):
-        if type(size) is float and size > 0.0 and ask.noise == "gaussian" and not isinstance(ask.question, GramMatrices):
-            plain.append((i, size, shape, stream))
-            out.append(_NOTHING)
-        else:
-            out.append(draw(ask, size, shape, stream))
-    if plain:
-        places, sizes, shapes, streams = zip(*plain, strict=True)
-        counts = [math.prod(shape) for shape in shapes]
-        drawn, at = rounded_gaussians(streams, sizes, counts), 0
-        for i, shape, count in zip(places, shapes, counts, strict=True):
-            out[i] = drawn[at : at + count].reshape(shape)
-            at += count
-    return out
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Noise that one model's answer to one ask needs: of which scale and shape, and from which stream."""
+
+    job: int
+    model: int
+    ask: Ask
+    size: float | Floats
+    shape: tuple[int, ...]
+    source: int
+    path: tuple[int, ...]  # of the stream, after the number of the release
+
+    @property
+    def plain(self) -> bool:
+        """Gaussian, of one scale above 0."""
+        gaussian = self.ask.noise == "gaussian" and not isinstance(self.ask.question, GramMatrices)
+        return gaussian and type(self.size) is float and self.size > 0.0
+
+    def stream(self, sources: Sequence[NoiseSource], number: int) -> Stream:
+        """The stream of its own."""
+        return sources[self.source].stream("noise", number, *self.path)
+
+
+class Laid:
+    """The noise of an answer that is asked for again and again, laid out once: plain Gaussians, in one pass."""
+
+    __slots__ = ("_gaussians", "_needs", "_places")
+
+    def __init__(self, needs: Sequence[Need]) -> None:
+        counts = [math.prod(need.shape) for need in needs]
+        self._needs = tuple(needs)
+        self._gaussians = Gaussians([float(need.size) for need in needs], counts)
+        self._places = [
+            (need.job, need.model, at - n, at) for need, n, at in zip(needs, counts, accumulate(counts), strict=True)
+        ]
+
+    @staticmethod
+    def of(needs: Sequence[Need]) -> Laid | None:
+        """None where some of it is of another kind."""
+        return Laid(needs) if all(need.plain for need in needs) else None
+
+    def draws(self, sources: Sequence[NoiseSource], number: int) -> list[Ints]:
+        """The noise of each need, flat."""
+        drawn = self._gaussians.draw([need.stream(sources, number) for need in self._needs])
+        return [drawn[start:stop] for _, _, start, stop in self._places]
+
+    def add(self, sums: Sequence[Ints], sources: Sequence[NoiseSource], number: int) -> None:
+        """sums += noise, as integers."""
+        if not self._needs:
+            return
+        drawn = self._gaussians.draw([need.stream(sources, number) for need in self._needs])
+        for job, model, start, stop in self._places:
+            total = sums[job][model]
+            total += drawn[start:stop].reshape(total.shape)
+
+
+def draws(needs: Sequence[Need], sources: Sequence[NoiseSource], number: int) -> list[Ints]:
+    """The noise of each, plain Gaussians in one pass."""
+    plain = [need for need in needs if need.plain]
+    side_by_side = iter(Laid(plain).draws(sources, number))
+    return [
+        next(side_by_side).reshape(need.shape)
+        if need.plain
+        else draw(need.ask, need.size, need.shape, need.stream(sources, number))
+        for need in needs
+    ]
 
 
 def draw(ask: Ask, size: float | Floats, shape: tuple[int, ...], stream: Stream) -> Ints:

@@ -76,6 +76,16 @@ class Ask:
                 )
             )
 
+    def about(self, question: Question) -> Ask:
+        """The same price for a question of the same key (`GradientSum.at`, `PredictionHistogram.at`): a round of a run."""
+        if question.key is not self.question.key:
+            raise InputError(
+                complaint(expected="a question made by `at`", of="question", got=question.name, remedy="Make a new Ask.")
+            )
+        other = object.__new__(Ask)
+        other.__dict__.update(self.__dict__, question=question, key=self.key)
+        return other
+
     @property
     def is_exact(self) -> bool:
         """Multiplier 0: no noise is asked for."""

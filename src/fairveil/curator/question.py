@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -158,6 +158,12 @@ class Question:
     def key(self) -> tuple[Hashable, ...]:
         """All that shape, price and bound depend on: every field, arrays by their shape alone."""
         return (type(self), *[_form(getattr(self, name)) for name in _public_fields(cast(Hashable, type(self)))])
+
+    def again(self, **values: Any) -> Self:
+        """The same question with other values for fields that its key does not depend on; the caller has checked that."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, key=self.key, **values)
+        return other
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         """The shape of one model's answer."""

@@ -22,7 +22,7 @@ from .model_questions import GradientSum, GroupLosses, PredictionHistogram
 from .question import OwnJob, Question, Scale, cell_count
 from .row_questions import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import Rows
-from .threads import in_pieces
+from .threads import WORTH_A_THREAD, in_pieces
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -42,7 +42,7 @@ class Passes:
         for question, _ in asks:
             check_labels(question, rows)
         self._rows = rows
-        self._shapes = [(question.models, *question.shape(rows.layout)) for question, _ in asks]
+        self.shapes = [(question.models, *question.shape(rows.layout)) for question, _ in asks]
         self._scales = [scales for _, scales in asks]
         self._passes = _passes(asks)
         self._descents = {at: Descent.of([asks[i] for i in at], rows) for at in self._passes if _descends(asks[at[0]][0])}
@@ -63,14 +63,15 @@ class Passes:
         for block in blocks:
             for at, job in jobs:
                 read: Any = block.gathered if isinstance(block, Drawn) and at not in self._descents else block
-                for parts in in_pieces(partial(job, read), block.rows, threads):
+                alone = threads is None and block.rows < 2 * WORTH_A_THREAD
+                for parts in [job(read, 0, block.rows)] if alone else in_pieces(partial(job, read), block.rows, threads):
                     for i, part in zip(at, parts, strict=True):
-                        whole, part = outs[i], part.reshape(self._shapes[i])
+                        whole, part = outs[i], part.reshape(self.shapes[i])
                         if whole is None:
                             outs[i] = part
                         else:
                             whole += part
-        return [np.zeros(shape, np.int64) if out is None else out for out, shape in zip(outs, self._shapes, strict=True)]
+        return [np.zeros(shape, np.int64) if out is None else out for out, shape in zip(outs, self.shapes, strict=True)]
 
 
 def check_labels(question: Question, rows: Rows) -> None:

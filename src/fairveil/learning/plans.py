@@ -111,13 +111,13 @@ class Plan:
         classes = len(self.layout.classes or ())
         return 1 if classes <= 2 else classes
 
-    @property
+    @cached_property
     def batch(self) -> Batch:
         """All rows, or Poisson batches."""
         rate = self.settings.sampling_rate
         return FULL if rate is None or self.is_exact else Poisson(rate)
 
-    @property
+    @cached_property
     def sampling_rate(self) -> float:
         """What a sum over a batch is divided by, to estimate the sum over all rows."""
         return self.batch.rate if isinstance(self.batch, Poisson) else 1.0

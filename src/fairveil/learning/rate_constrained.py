@@ -24,10 +24,11 @@ Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rat
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from ..curator import Ask, GradientSum, Linear
+from ..curator import Ask, GradientSum, Linear, PredictionHistogram
 from ..errors import InputError, complaint
 from ..fairness import ConstraintSystem
 from ..fairness.systems import FixedCounts
@@ -175,10 +176,7 @@ class RateConstrained(Search[State, list[Outcome]]):
             costs = state.fixed.cell_costs(state.pressure.duals)
             costs = costs * state.rows[:, np.newaxis, np.newaxis, np.newaxis]
             costs = costs if self.many else costs[0]
-        out = [Ask(GradientSum(model, self.planned.clip, self.planned.cells, costs), self.planned.gradient_multiplier)]
-        if self.system is not None:
-            out.append(Ask(self.planned.histogram(model), self.planned.histogram_multiplier))
-        return out
+        return [self._again(ask, model, costs) for ask in self._round]
 
     def step(self, state: State, answers: Answers) -> State:
         if state.probe is not None:
@@ -254,6 +252,19 @@ class RateConstrained(Search[State, list[Outcome]]):
 
     def _linear(self, weights: Floats) -> Linear:
         return Linear(weights if self.many else weights[0], 1.0 / self.settings.temperature)
+
+    @cached_property
+    def _round(self) -> list[Ask]:
+        """A round's asks at zero: every round asks the same of other weights and costs."""
+        return self.planned.round_asks(self._linear(np.zeros(self._shape)), self.models if self.many else None)
+
+    def _again(self, ask: Ask, model: Linear, costs: Floats | None) -> Ask:
+        """An ask of the first round about another round's model."""
+        question = ask.question
+        if isinstance(question, GradientSum):
+            return ask.about(question.at(model, costs))
+        assert isinstance(question, PredictionHistogram)
+        return ask.about(question.at(model))
 
     def _each(self, answer: Floats) -> Floats:
         """An answer with the leading model axis that one model's answer has not."""

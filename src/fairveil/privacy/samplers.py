@@ -7,6 +7,7 @@ compiled pass; what it leaves undecided (one draw in 2^14 at the largest scale, 
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 import operator
 import os
@@ -211,27 +212,45 @@ def rounded_gaussians(streams: Sequence[Stream], scales: Sequence[float], sizes:
     >>> rounded_gaussians([one, other], [10.0, 1e6], [4, 2])
     array([    -12,      -2,     -10,     -15, -219748, -268257])
     """
-    used = any(stream._state is not None for stream in streams) or len(set(map(id, streams))) < len(streams)
-    if used or not len(streams) == len(scales) == len(sizes):
-        got = f"{len(streams)} streams, {len(scales)} scales, {len(sizes)} sizes" + (", a stream already drawn from" * used)
-        remedy = "Pass one scale and one size a stream, and draw from each of them once."
-        raise InputError(complaint(expected="new streams with a scale and a size each", of="streams", got=got, remedy=remedy))
-    starts, keys = [0], []
-    for stream, scale, size in zip(streams, scales, sizes, strict=True):
-        _scale(scale=scale)
-        starts.append(starts[-1] + _checks.whole(size=size))
-        stream._check()
-        keys.append(stream._key)
-    out, reached = np.empty(starts[-1], dtype=np.int64), np.empty(len(streams), dtype=np.int64)
-    kernels, values = _kernels(), np.array(scales, dtype=np.float64)
-    blur = np.uint64(max((stream._blur for stream in streams), default=0))
-    states, buffers = kernels.new_states(b"".join(keys), _MAIN)
-    kernels.rounded_gaussians(states, buffers, values.view(np.uint64), np.array(starts), out, reached, blur)
-    for s, (stream, at) in enumerate(zip(streams, reached.tolist(), strict=True)):
-        stream._state, stream._buffer = states[s], buffers[s]
-        if at < sizes[s]:
-            stream._go_on(values[s : s + 1], out[starts[s] : starts[s + 1]], at)
-    return out
+    return Gaussians(scales, sizes).draw(streams)
+
+
+class Gaussians:
+    """`rounded_gaussians` of these scales and sizes, checked and laid out once for many draws."""
+
+    __slots__ = ("_bits", "_scales", "_starts", "sizes")
+
+    def __init__(self, scales: Sequence[float], sizes: Sequence[int]) -> None:
+        self._scales = np.array([_scale(scale=scale) for scale in scales], dtype=np.float64)
+        self._bits = self._scales.view(np.uint64)
+        self.sizes = tuple(_checks.whole(size=size) for size in sizes)
+        self._starts = np.array([0, *itertools.accumulate(self.sizes)])
+        if len(scales) != len(sizes):
+            remedy = "Pass one scale and one size a stream."
+            got = f"{len(scales)} scales, {len(sizes)} sizes"
+            raise InputError(complaint(expected="a size a scale", of="sizes", got=got, remedy=remedy))
+
+    def draw(self, streams: Sequence[Stream]) -> NDArray[np.int64]:
+        """One run of draws after the other; each stream must be a new one."""
+        used, keys = False, []
+        for stream in streams:
+            stream._check()
+            used = used or stream._state is not None
+            keys.append(stream._key)
+        if used or len(set(map(id, streams))) < len(streams) or len(streams) != len(self.sizes):
+            got = f"{len(streams)} streams for {len(self.sizes)} scales" + (", one already drawn from" if used else "")
+            remedy = "Pass a stream a scale, each once, and none already drawn from."
+            raise InputError(complaint(expected="a new stream a scale", of="streams", got=got, remedy=remedy))
+        out, reached = np.empty(sum(self.sizes), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
+        kernels = _kernels()
+        blur = np.uint64(max((stream._blur for stream in streams), default=0))
+        states, buffers = kernels.new_states(b"".join(keys), _MAIN)
+        kernels.rounded_gaussians(states, buffers, self._bits, self._starts, out, reached, blur)
+        for s, at in enumerate(reached.tolist()):
+            streams[s]._state, streams[s]._buffer = states[s], buffers[s]
+            if at < self.sizes[s]:
+                streams[s]._go_on(self._scales[s : s + 1], out[self._starts[s] : self._starts[s + 1]], at)
+        return out
 
 
 def _scale(**named: object) -> float:
