@@ -363,8 +363,29 @@ def test_one_warning_for_all_models_that_fail_and_one_for_delta() -> None:
     assert [line["not_met"] for line in found.table()] == [2, 2]
     template = quick(delta=0.01, public_rows=700)
     with pytest.warns(WeakDelta) as caught:
-        fv.frontier(*people(), gaps=(0.9, 0.8), epsilons=(2.0, 3.0), seeds=1, estimator=template)
+        fv.frontier(*people(), gaps=(0.9, 0.8), epsilons=(INF, 2.0, 3.0), seeds=1, estimator=template)
     assert len(caught) == 1
+
+
+@pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
+def test_without_groups_a_rate_of_the_population_is_swept() -> None:
+    (X, y, _), (X2, y2, _) = people(), people(1, 300)
+    grid: dict[str, Any] = {"constraint": fv.FalseNegativeRate, "gaps": (0.5,), "epsilons": (4.0,), "seeds": 2}
+    found = fv.frontier(X, y, estimator=quick(), test=(X2, y2, None), **grid)
+    for run, model in zip(found.runs, found.models.values(), strict=True):
+        assert run.gap == pytest.approx(np.mean(model.predict(X2)[y2 == 1] == 0))
+    figure = found.figure()
+    assert (figure.notion, figure.gap.unit) == ("false negative rate", "percent")
+
+
+def test_where_nothing_protected_is_read_looking_is_free() -> None:
+    """Only the sensitive column is protected, and nothing is asked of it."""
+    template = quick(protects="sensitive_features")
+    found = fv.frontier(*people(), gaps=(1.0,), epsilons=(1.0,), seeds=2, estimator=template, test=people(1, 100))
+    assert found.epsilon == 0.0
+    assert found.privacy.check() == []
+    (run, _) = found.runs
+    assert (run.training, run.noise, run.met) == (None, None, True)
 
 
 def test_families_know_what_is_swept() -> None:

@@ -7,7 +7,7 @@ which stops when it has converged, run one by one.
 
 Guarantees (tests/study/test_study_frontier.py):
 1. Weights, released values and events of a model are those of its fit alone.
-2. The panel's plan is priced as the composition of all its models, before any data are touched.
+2. The panel's plan is priced as the composition of all its models, before the first question is asked.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     price of looking at them all = epsilon(composition of every model's events; delta)
 
-The grid and its price are known before any data are touched. Whoever sees all models, or picks one by what was seen, has
+The grid and its price are known before the first question is asked. Whoever sees all models, or picks one by what was seen, has
 been shown all of their answers: the epsilon of one model is that of a model whose place in the grid was fixed beforehand.
 
 Guarantees (tests/study/test_study_frontier.py):
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from ..errors import ConstraintNotMet, InputError, complaint
+from ..errors import ConstraintNotMet, InputError, WeakDelta, complaint
 from ..estimators import RateConstrainedClassifier, inputs, side_by_side
 from ..estimators.inputs import Training, Ways
 from ..estimators.intents import Intent
@@ -186,8 +186,8 @@ def _intents(
         for gap in family.bounds:
             one = _with(template, epsilon=epsilon, constraints=family.asked_of(gap), random_state=None)
             with warnings.catch_warnings():
-                if out:
-                    warnings.simplefilter("ignore")  # what there is to say of delta was said at the first
+                if any(intent.promise.is_private for _, intent in out.values()):
+                    warnings.simplefilter("ignore", WeakDelta)  # it was said once
                 out[epsilon, gap] = one, side_by_side.intend(one, reader)
     return out
 
