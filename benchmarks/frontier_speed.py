@@ -6,7 +6,8 @@ model on the held-out rows.
 
 The arithmetic floor is the fused pass over the rows, clipped gradient and decisions of one model, in a panel of 75, and nothing
 around it: x 120 rounds x 300 models. Jobs take turns in one process, so that the machine's moods hit all of them; processor
-seconds (of all threads) stand beside, for machines that have something else to do.
+seconds (of all threads) stand beside, for machines that have something else to do: where a job had far fewer cores than there
+are, judge by those.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ def main() -> None:
         "models": models,
         "seconds": middle,
         "processor seconds": worked,
+        "cores had": {name: worked[name] / middle[name] for name in middle},
         "frontier / solo fit (aim 120)": middle["frontier"] / middle["solo fit"],
         "arithmetic floor, seconds": least,
         "arithmetic floor / solo fit": least / middle["solo fit"],
