@@ -46,12 +46,13 @@ def chunk(scales: Sequence[Scale]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Descent:
-    """A gradient sum, a histogram, or both in one pass: all but the weights and the costs."""
+    """A gradient sum, a histogram, or both in one pass: all but the weights, the costs and the weights of the loss."""
 
     models: int
     outputs: int
     cells: Cells | None
-    loss: tuple[Any, ...]  # its code, weight and the sharpness
+    loss: int  # its code
+    sharpness: float
     clip: float
     cost_labels: int
     hist_labels: int
@@ -76,11 +77,8 @@ class Descent:
             model.models,
             model.outputs,
             histogram.cells if histogram is not None else question.cells,
-            (
-                LOSS_CODES[gradient.loss] if gradient is not None else 0,
-                gradient.loss_weight if gradient is not None else 0.0,
-                model.sharpness,
-            ),
+            LOSS_CODES[gradient.loss] if gradient is not None else 0,
+            model.sharpness,
             math.inf if gradient is None or gradient.clip is None else gradient.clip,
             1 if gradient is None else gradient.cost_labels,
             labels,
@@ -98,14 +96,15 @@ class Descent:
         gradient = next((q for q in questions if isinstance(q, GradientSum)), None)
         costs = gradient.costs(rows.layout) if gradient is not None and gradient.cell_costs is not None else None
         weights: Floats = questions[0].model.array  # type: ignore[attr-defined]  # both kinds have one
+        ease = gradient.loss_weights if gradient is not None else np.zeros(self.models)
         pass_over = self._panel if self.outputs == 1 and self.models >= PANEL_FROM else self._one_by_one
-        return pass_over(weights, costs, rows)
+        return pass_over(weights, ease, costs, rows)
 
     def _head(self, block: Block, rows: Rows) -> tuple[Any, ...]:
         fixed = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
         return (*fixed, block.cells(self.cells), block.weights)
 
-    def _one_by_one(self, weights: Floats, costs: Floats | None, rows: Rows) -> DescentJob:
+    def _one_by_one(self, weights: Floats, ease: Floats, costs: Floats | None, rows: Rows) -> DescentJob:
         from . import kernels
 
         def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
@@ -119,15 +118,16 @@ class Descent:
             for m in range(self.models):
                 c, g, h = _NOTHING if costs is None else costs[m], float(self.g_unit[m]), float(self.h_unit[m])
                 end = (c, self.cost_labels, self.clip, g, G[m], self.kind, self.hist_labels, h, H[m])
+                loss = (self.loss, float(ease[m]), self.sharpness)
                 if chosen is not None:
-                    kernels.descend_chosen(*head, chosen, weights[m], *self.loss, *end)
+                    kernels.descend_chosen(*head, chosen, weights[m], *loss, *end)
                 else:
-                    kernels.descend(*head, weights[m], a, b, *self.loss, *end)
+                    kernels.descend(*head, weights[m], a, b, *loss, *end)
             return tuple(G if is_gradient else H for is_gradient in self.order)
 
         return job
 
-    def _panel(self, weights: Floats, costs: Floats | None, rows: Rows) -> DescentJob:
+    def _panel(self, weights: Floats, ease: Floats, costs: Floats | None, rows: Rows) -> DescentJob:
         from . import kernels_panel
 
         M = self.models
@@ -135,17 +135,17 @@ class Descent:
         panels: list[tuple[Any, ...]] = []
         for lo, hi in itertools.pairwise(cuts):
             c = _NOTHING if costs is None else _filled(costs[lo:hi, :, 0].T, 0.0)
-            panels.append(
-                (lo, hi, _filled(weights[lo:hi, 0].T, 0.0), c, *(_filled(u[lo:hi], 1.0) for u in (self.g_unit, self.h_unit)))
-            )
+            numbers = (_filled(u[lo:hi], 1.0) for u in (ease, self.g_unit, self.h_unit))
+            panels.append((lo, hi, _filled(weights[lo:hi, 0].T, 0.0), c, *numbers))
 
         def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
             head = self._head(block.gathered if isinstance(block, Drawn) else block, rows)
             G, H = np.empty((M, 1, self.width), np.int64), np.empty((M, self.buckets, 1), np.int64)
-            for lo, hi, part, c, g_unit, h_unit in panels:
+            for lo, hi, part, c, pull, g_unit, h_unit in panels:
                 g, h = np.zeros((self.width, part.shape[1]), np.int64), np.zeros((self.buckets, part.shape[1]), np.int64)
                 end = (c, self.cost_labels, self.clip, g_unit, g, self.kind, self.hist_labels, h_unit, h)
-                kernels_panel.descend_panel(*head, part, a, b, *self.loss, *end, self.rows_exact)
+                loss = (self.loss, pull, self.sharpness)
+                kernels_panel.descend_panel(*head, part, a, b, *loss, *end, self.rows_exact)
                 G[lo:hi, 0], H[lo:hi, :, 0] = g[:, : hi - lo].T, h[:, : hi - lo].T
             return tuple(G if is_gradient else H for is_gradient in self.order)
 

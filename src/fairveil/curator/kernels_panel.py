@@ -139,19 +139,19 @@ def flush(sums: Any, out: Any) -> None:
 
 
 @jit
-def row_residuals(loss: int, weight: float, label: Any, p: Any, z: Any, u: Any) -> None:
-    """u[m] = weight x d loss / d score."""
+def row_residuals(loss: int, weight: Any, label: Any, p: Any, z: Any, u: Any) -> None:
+    """u[m] = weight[m] x d loss / d score."""
     M = z.shape[0]
     if loss == NO_LOSS:
         for m in range(M):
             u[m] = 0.0
     elif loss == SQUARED_LOSS:
         for m in range(M):
-            u[m] = weight * (z[m] - np.float64(label))
+            u[m] = weight[m] * (z[m] - np.float64(label))
     else:
         y = 1.0 if label == 1 else 0.0
         for m in range(M):
-            u[m] = weight * (p[m] - y)
+            u[m] = weight[m] * (p[m] - y)
 
 
 @jit
@@ -195,7 +195,7 @@ def descend_panel(
     start: int,
     stop: int,
     loss: int,
-    loss_weight: float,
+    loss_weight: Any,
     sharpness: float,
     costs: Any,
     cost_labels: int,

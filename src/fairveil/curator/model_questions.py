@@ -92,11 +92,23 @@ class PredictionHistogram(Question):
         return gridded(bound, self.per_row * self.model.outputs)
 
 
+def _weights_of_models(weights: Any, models: int) -> Floats:
+    array = np.array(weights, np.float64)
+    if array.shape != (models,) or not (array >= 0).all() or not (array < np.inf).all():
+        remedy = "Give one weight of the loss for each model."
+        raise InputError(
+            complaint(expected=f"{models} numbers of at least 0", of="loss_weight", got=array.shape, remedy=remedy)
+        )
+    array.setflags(write=False)
+    return array
+
+
 @dataclass(frozen=True, eq=False)
 class GradientSum(Question):
     """The sum over rows of gradients of loss and prediction costs, each shortened to norm `clip`.
 
-    A row's objective is loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x score)_k. Shape
+    A row's objective is loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x score)_k. `loss_weight`: a
+    number, or an array (models,) of numbers, which like weights and costs may change from round to round. Shape
     (outputs, 1 + width). A linear model's gradient in one row is residual x row, so its norm is |residual| |row| and no
     gradient of a row is ever built. `cell_costs`: (cells, labels or 1, classes), with a leading model axis where the model has
     one; what a Lagrangian of prediction rates costs one row in that cell with that label. `clip` bounds the norm of one row's
@@ -111,7 +123,7 @@ class GradientSum(Question):
     cells: Cells | None = None
     cell_costs: Floats | None = None
     loss: str = "log"
-    loss_weight: float = 1.0
+    loss_weight: Any = 1.0
     _costs: list[Floats] = field(default_factory=list, init=False, repr=False)  # what `costs` made, to make it once
 
     def __post_init__(self) -> None:
@@ -119,18 +131,32 @@ class GradientSum(Question):
             _checks.one_of(GRADIENT_LOSSES, loss=self.loss)
         if self.clip is not None:
             _checks.positive(clip=self.clip)
-        _checks.non_negative(loss_weight=self.loss_weight)
+        if isinstance(self.loss_weight, np.ndarray):
+            object.__setattr__(self, "loss_weight", _weights_of_models(self.loss_weight, self.models))
+        else:
+            _checks.non_negative(loss_weight=self.loss_weight)
         if self.cell_costs is not None:
             object.__setattr__(self, "cell_costs", _finite(self.cell_costs))
 
-    def at(self, model: Linear, cell_costs: Any = None) -> GradientSum:
-        """The same question about other weights and other costs of the same shape: a round of a run."""
+    def at(self, model: Linear, cell_costs: Any = None, loss_weight: Any = None) -> GradientSum:
+        """The same question about other weights, costs and weights of the loss, of the same shapes: a round of a run."""
         costs = None if cell_costs is None else _finite(cell_costs)
         old, new = (None if array is None else array.shape for array in (self.cell_costs, costs))
         if new != old:
             remedy = "Make a new GradientSum."
             raise InputError(complaint(expected=f"shape {old}", of="cell_costs", got=new, remedy=remedy))
-        return self.again(model=same_form(self.model, model), cell_costs=costs, _costs=[])
+        if loss_weight is None:
+            return self.again(model=same_form(self.model, model), cell_costs=costs, _costs=[])
+        if not isinstance(self.loss_weight, np.ndarray):
+            remedy = "Make the first GradientSum with an array."
+            raise InputError(complaint(expected="a number, as before", of="loss_weight", got="an array", remedy=remedy))
+        weights = _weights_of_models(loss_weight, self.models)
+        return self.again(model=same_form(self.model, model), cell_costs=costs, loss_weight=weights, _costs=[])
+
+    @property
+    def loss_weights(self) -> Floats:
+        """The weight of the loss, a number a model."""
+        return np.broadcast_to(np.asarray(self.loss_weight, np.float64), (self.models,))
 
     @property
     def why(self) -> str:

@@ -171,8 +171,8 @@ def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Fl
     for block in rows.blocks():
         head: tuple[Any, ...] = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
         for m in range(question.models):
-            loss = (LOSS_CODES[question.loss], question.loss_weight, model.sharpness)
-            end = (costs[m], labels, columns, _reach(costs[m], labels, columns), _rounding(question, costs[m]))
+            loss = (LOSS_CODES[question.loss], float(question.loss_weights[m]), model.sharpness)
+            end = (costs[m], labels, columns, _reach(costs[m], labels, columns), _rounding(question, costs[m], loss[1]))
 
             def job(a: int, b: int, m: int = m, fixed: Any = (*head, block.weights), end: Any = (loss, end)) -> Floats:
                 out = np.empty(3)
@@ -192,9 +192,9 @@ def _of_any_row(question: GradientSum, rows: Rows) -> tuple[Floats, Floats]:
     """
     if rows.largest_row is None:
         rows.largest_row = _largest_row(rows)
-    model, residual = question.model, 0.0 if question.loss == "none" else question.loss_weight
+    model, residual = question.model, 0.0 if question.loss == "none" else 1.0
     residual *= 1.0 if model.outputs == 1 else math.sqrt(2.0)
-    norms = np.full(question.models, residual)
+    norms = residual * question.loss_weights
     if question.cell_costs is not None:
         costs = question.costs(rows.layout)
         ranges = np.abs(costs[..., 0]) / 2 if model.outputs == 1 else np.ptp(costs, axis=-1)
@@ -226,9 +226,8 @@ def _reach(costs: Floats, labels: int, columns: npt.NDArray[np.int64]) -> Floats
     return out
 
 
-def _rounding(question: GradientSum, costs: Floats) -> float:
-    """What rounding adds, in units of |row|."""
-    terms = question.loss_weight
+def _rounding(question: GradientSum, costs: Floats, terms: float) -> float:
+    """What rounding adds, in units of |row|, where the loss weighs `terms`."""
     if question.cell_costs is not None:
         per_row = 1 if question.cells is None else question.cells.per_row
         terms += question.model.sharpness * question.model.outputs * float(np.abs(costs).max(initial=0.0)) * per_row

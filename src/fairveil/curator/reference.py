@@ -67,10 +67,10 @@ def residuals(question: GradientSum, block: Block, m: int) -> Floats:
     scores = dense(block) @ model.array[m].T
     u: Floats = np.zeros_like(scores)
     if question.loss == "squared":
-        u = question.loss_weight * (scores - block.labels[:, np.newaxis])
+        u = question.loss_weights[m] * (scores - block.labels[:, np.newaxis])
     elif question.loss == "log":
         wanted = np.arange(scores.shape[1]) if scores.shape[1] > 1 else np.ones(1)
-        u = question.loss_weight * (probabilities(scores, 1.0) - (block.labels[:, np.newaxis] == wanted))
+        u = question.loss_weights[m] * (probabilities(scores, 1.0) - (block.labels[:, np.newaxis] == wanted))
     if question.cell_costs is not None:
         u = u + cost_residuals(question, block, m, _own_costs(question, block, m))
     return u

@@ -48,9 +48,10 @@ class Settings:
     `clip`: the largest norm of one row's gradient, loss and costs together, 2 by default; where only sensitive features are
     protected the loss is exact and it bounds the costs alone, 1 by default. `temperature`: of the soft decisions that costs
     act on. `rate_most`, `rate_noise`: the step size is rate_most, and less where noise is large: the noise that a whole run
-    leaves in the score of a row is to be about rate_noise, in logits. `*_share`: of the squared Gaussian
-    budget. `averaged`: the share of rounds, at the end, whose iterates are averaged. `sampling_rate`: of Poisson batches; None
-    asks all rows. Without privacy: `tolerance` on the gradient, `most_rounds`, `dual_horizon`.
+    leaves in the score of a row is to be about rate_noise, in logits. `*_share`: of the squared Gaussian budget. `averaged`: the
+    share of rounds, at the end, whose iterates are averaged. `sampling_rate`: of Poisson batches; None asks all rows. `dual_*`:
+    see `ProjectedAscent`; the duals begin after dual_start of the rounds, and the Lagrangian is divided by 1 + dual_ease x their
+    sum. Without privacy: `tolerance` on the gradient, `most_rounds`, `dual_horizon`.
     """
 
     rounds: int = 120
@@ -70,6 +71,7 @@ class Settings:
     dual_grip: float = 1.2
     dual_memory: float = 0.9
     dual_start: float = 0.1
+    dual_ease: float = 0.5
     tolerance: float = 1e-5
     most_rounds: int = 2000
     dual_horizon: int = 200
@@ -186,7 +188,8 @@ class Plan:
         if self.system is not None:
             cells, labels, classes = self.system.shape
             costs = np.zeros((cells, labels, classes) if models is None else (models, cells, labels, classes))
-        out = [Ask(GradientSum(model, self.clip, self.cells, costs), self.gradient_multiplier)]
+        ease = np.ones(models or 1) if self.system is not None else 1.0
+        out = [Ask(GradientSum(model, self.clip, self.cells, costs, loss_weight=ease), self.gradient_multiplier)]
         if self.system is not None:
             out.append(Ask(self.histogram(model), self.histogram_multiplier))
         return out

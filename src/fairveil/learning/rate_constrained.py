@@ -18,6 +18,8 @@ Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rat
 - Full batches unless a sampling rate is given; the paper draws Poisson batches.
 - Averages divide by a released or public number of rows, never by the batch; under replace-one all scales are doubled.
 - The dual step follows hard decisions (its sec. E.4 compares them with soft ones), and is that of `duals.ProjectedAscent`.
+- The Lagrangian is divided by 1 + dual_ease x the sum of the duals: the more they press, the less the loss pulls, and the clip does
+  not shorten what constraints add (the paper's sec. E.6 finds that it does).
 - The handed-out model is the average of the late iterates, not the best on exact training statistics.
 """
 
@@ -172,11 +174,13 @@ class RateConstrained(Search[State, list[Outcome]]):
         if state.warming:
             return [Ask(GradientSum(model, None), 0.0)]
         costs = None
+        ease = None
         if state.fixed is not None:
+            ease = 1.0 / (1.0 + self.settings.dual_ease * np.add.reduce(state.pressure.duals, axis=1))
             costs = state.fixed.cell_costs(state.pressure.duals)
-            costs = costs * state.rows[:, np.newaxis, np.newaxis, np.newaxis]
+            costs = costs * (state.rows * ease)[:, np.newaxis, np.newaxis, np.newaxis]
             costs = costs if self.many else costs[0]
-        return [self._again(ask, model, costs) for ask in self._round]
+        return [self._again(ask, model, costs, ease) for ask in self._round]
 
     def step(self, state: State, answers: Answers) -> State:
         if state.probe is not None:
@@ -258,11 +262,11 @@ class RateConstrained(Search[State, list[Outcome]]):
         """A round's asks at zero: every round asks the same of other weights and costs."""
         return self.planned.round_asks(self._linear(np.zeros(self._shape)), self.models if self.many else None)
 
-    def _again(self, ask: Ask, model: Linear, costs: Floats | None) -> Ask:
+    def _again(self, ask: Ask, model: Linear, costs: Floats | None, ease: Floats | None) -> Ask:
         """An ask of the first round about another round's model."""
         question = ask.question
         if isinstance(question, GradientSum):
-            return ask.about(question.at(model, costs))
+            return ask.about(question.at(model, costs, ease))
         assert isinstance(question, PredictionHistogram)
         return ask.about(question.at(model))
 
