@@ -48,10 +48,10 @@ class Settings:
     `clip`: the largest norm of one row's gradient, loss and costs together, 2 by default; where only sensitive features are
     protected the loss is exact and it bounds the costs alone, 1 by default. `temperature`: of the soft decisions that costs
     act on. `rate_most`, `rate_noise`: the step size is rate_most, and less where noise is large: the noise that a whole run
-    leaves in the score of a row is to be about rate_noise, in logits. `*_share`: of the squared Gaussian budget. `averaged`: the
-    share of rounds, at the end, whose iterates are averaged. `sampling_rate`: of Poisson batches; None asks all rows. `dual_*`:
-    see `ProjectedAscent`; the duals begin after dual_start of the rounds, and the Lagrangian is divided by 1 + dual_ease x their
-    sum. Without privacy: `tolerance` on the gradient, `most_rounds`, `dual_horizon`.
+    leaves in the score of a row is to be about rate_noise, in logits. `*_share`: of the squared Gaussian budget.
+    `averaged`: the share of rounds, at the end, whose iterates are averaged. `sampling_rate`: of Poisson batches; None asks
+    all rows. `dual_*`: see `ProjectedAscent`; the duals begin after dual_start of the rounds, and the Lagrangian is divided
+    by 1 + dual_ease x their sum. Without privacy: `tolerance` on the gradient, `most_rounds`, `dual_horizon`.
     """
 
     rounds: int = 120

@@ -18,8 +18,8 @@ Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rat
 - Full batches unless a sampling rate is given; the paper draws Poisson batches.
 - Averages divide by a released or public number of rows, never by the batch; under replace-one all scales are doubled.
 - The dual step follows hard decisions (its sec. E.4 compares them with soft ones), and is that of `duals.ProjectedAscent`.
-- The Lagrangian is divided by 1 + dual_ease x the sum of the duals: the more they press, the less the loss pulls, and the clip does
-  not shorten what constraints add (the paper's sec. E.6 finds that it does).
+- The Lagrangian is divided by 1 + dual_ease x the sum of the duals: the more they press, the less the loss pulls, and the
+  clip does not shorten what constraints add (the paper's sec. E.6 finds that it does).
 - The handed-out model is the average of the late iterates, not the best on exact training statistics.
 """
 
