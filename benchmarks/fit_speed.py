@@ -1,0 +1,179 @@
+"""Whole fits through the public estimator, against scikit-learn in the same run, and how they grow. Prints JSON.
+
+1. A default fit (epsilon 1, demographic parity 0.05) on Adult's coded rows against `LogisticRegression()` on their one-hot
+   matrix, as CSR and as a dense array, on all threads of BLAS and on one: whichever is fastest counts. Aim: at most a third.
+2. The same fit given that dense one-hot matrix itself, against `LogisticRegression()` on it. Aim: at most a half.
+3. `--rows N ...`: a fit on N coded rows of Adult's shape (6 numbers in float32, 7 codes) that are held in memory: seconds, and
+   how far the process grew at its peak beyond the rows themselves and with them. Aim: 3 GiB at 10 million, and linear time.
+
+Adult is looked for where `FAIRVEIL_DATA` says, in `../shared/data` and in the cache; without it, synthetic rows of its shape.
+Jobs take turns, and the least time of each counts: what is left out is what other processes took. Step 3 runs each size in a
+process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+ADULT_ROWS = 36_632
+GIB = 2.0**30
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Blocks of rows in memory: a `RowSource`."""
+
+    layout: Any
+    held: tuple[Any, ...]
+
+    def blocks(self) -> Iterator[Any]:
+        """All rows."""
+        return iter(self.held)
+
+
+def adult() -> tuple[Any, str]:
+    """Adult's rows, coded by its schema, or synthetic ones of its shape."""
+    from fairveil import data
+    from fairveil.errors import DataNotFoundError
+
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    for folder in (os.environ.get("FAIRVEIL_DATA"), beside if beside.is_dir() else None, None):
+        try:
+            found = data.get("adult", folder)
+        except DataNotFoundError:
+            continue
+        return found.rows, f"Adult, {found.size:,} rows ({found.where})"
+    return data.synthetic.ManyRows(ADULT_ROWS, seed=0), f"NOT ADULT: {ADULT_ROWS:,} synthetic rows of its shape"
+
+
+def one_hot(rows: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.integer], npt.NDArray[np.integer]]:
+    """The dense one-hot matrix, labels and groups of coded rows."""
+    parts, labels, groups = [], [], []
+    for block in rows.blocks():
+        lines = [np.eye(size)[line] for line, size in zip(block.codes, rows.layout.code_sizes, strict=True)]
+        parts.append(np.hstack([block.numbers.T, *lines]))
+        labels.append(block.labels)
+        groups.append(block.sensitive[0])
+    return np.ascontiguousarray(np.vstack(parts), dtype=np.float64), np.concatenate(labels), np.concatenate(groups)
+
+
+def least(jobs: dict[str, Callable[[], Any]], turns: int) -> dict[str, float]:
+    """The least seconds of each job; jobs take turns, after one run that does not count."""
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for turn in range(turns + 1):
+        for name, job in jobs.items():
+            start = time.perf_counter()
+            job()
+            if turn:
+                times[name].append(time.perf_counter() - start)
+    return {name: min(values) for name, values in times.items()}
+
+
+def classifier() -> Any:
+    """The estimator at its defaults."""
+    import fairveil as fv
+
+    return fv.RateConstrainedClassifier(fv.DemographicParity(0.05), epsilon=1.0)
+
+
+def against_sklearn(turns: int) -> dict[str, Any]:
+    """Parts 1 and 2."""
+    import scipy.sparse
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
+
+    def on_one_thread(X: Any, y: Any) -> None:
+        with threadpool_limits(1):
+            LogisticRegression().fit(X, y)
+
+    rows, source = adult()
+    X, y, groups = one_hot(rows)
+    csr = scipy.sparse.csr_matrix(X)
+    seconds = least(
+        {
+            "fit on coded rows": lambda: classifier().fit(rows),
+            "fit on the dense matrix": lambda: classifier().fit(X, y, sensitive_features=groups),
+            "LogisticRegression, csr": lambda: LogisticRegression().fit(csr, y),
+            "LogisticRegression, dense": lambda: LogisticRegression().fit(X, y),
+            "LogisticRegression, dense, one thread": lambda: on_one_thread(X, y),
+        },
+        turns,
+    )
+    dense = min(seconds["LogisticRegression, dense"], seconds["LogisticRegression, dense, one thread"])
+    peer = min(seconds["LogisticRegression, csr"], dense)
+    return {
+        "rows": source,
+        "columns of the one-hot matrix": X.shape[1],
+        "seconds": seconds,
+        "coded rows / LogisticRegression (aim 1/3)": seconds["fit on coded rows"] / peer,
+        "dense matrix / LogisticRegression on it (aim 1/2)": (seconds["fit on the dense matrix"] / dense),
+    }
+
+
+def peak() -> float:
+    """The most memory that this process ever held, in bytes."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+
+
+def large(count: int) -> dict[str, float]:
+    """Part 3, for one number of rows."""
+    from fairveil.data import synthetic
+
+    classifier().fit(synthetic.ManyRows(1_000, seed=1))  # imports and compiled code are not counted
+    before = peak()
+    source = synthetic.ManyRows(count, seed=0, precision="float32", block_rows=1 << 18)
+    rows = Held(source.layout, tuple(source.blocks()))
+    held = peak()
+    start = time.perf_counter()
+    classifier().fit(rows)
+    seconds = time.perf_counter() - start
+    after = peak()
+    return {
+        "rows": count,
+        "seconds": seconds,
+        "nanoseconds a row": 1e9 * seconds / count,
+        "peak growth with the rows, GiB (aim 3 at 10 million)": (after - before) / GIB,
+        "peak growth of the fit alone, GiB": (after - held) / GIB,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=15, help="how often each job is run (default 15)")
+    parser.add_argument("--rows", type=int, nargs="*", default=[], metavar="N", help="sizes for part 3, 1000000 10000000 say")
+    parser.add_argument("--only-rows", type=int, default=0, metavar="N", help="part 3 for one size in this process, and end")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")  # scikit-learn says that it did not converge, we that delta is large: not the point here
+    if given.only_rows:
+        print(json.dumps(large(given.only_rows)))
+        return
+    out: dict[str, Any] = {"python": sys.version.split()[0], "numpy": np.__version__}
+    out["against scikit-learn"] = against_sklearn(given.turns)
+    out["many rows"] = []
+    for count in given.rows:
+        print(f"fitting {count:,} rows", file=sys.stderr)
+        done = subprocess.run(
+            [sys.executable, __file__, "--only-rows", str(count)], stdout=subprocess.PIPE, text=True, check=True
+        )
+        out["many rows"].append(json.loads(done.stdout))
+    print(json.dumps(out, indent=2))
+
+
+if __name__ == "__main__":
+    main()
