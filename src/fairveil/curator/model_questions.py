@@ -156,7 +156,7 @@ class GradientSum(Question):
     @property
     def loss_weights(self) -> Floats:
         """The weight of the loss, a number a model."""
-        return np.broadcast_to(np.asarray(self.loss_weight, np.float64), (self.models,))
+        return self.loss_weight if isinstance(self.loss_weight, np.ndarray) else np.full(self.models, float(self.loss_weight))
 
     @property
     def why(self) -> str:

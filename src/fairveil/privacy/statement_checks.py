@@ -8,6 +8,7 @@ import platform
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -249,6 +250,7 @@ def _runs(events: Iterable[Event], times: int = 1) -> Iterator[tuple[Event, int]
                 yield event, 1
 
 
+@lru_cache(maxsize=16)
 def _version(distribution: str) -> str:
     try:
         return version(distribution)
