@@ -135,7 +135,7 @@ def large(count: int) -> dict[str, float]:
     """Part 3, for one number of rows."""
     from fairveil.data import synthetic
 
-    classifier().fit(synthetic.ManyRows(1_000, seed=1))  # imports and compiled code are not counted
+    classifier().fit(synthetic.ManyRows(1_000, seed=1, precision="float32"))  # imports and compiled code are not counted
     before = peak()
     source = synthetic.ManyRows(count, seed=0, precision="float32", block_rows=1 << 18)
     rows = Held(source.layout, tuple(source.blocks()))
