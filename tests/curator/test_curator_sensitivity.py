@@ -26,6 +26,7 @@ from fairveil.curator import (
     RowCount,
     RowFunction,
     Rows,
+    ScoreHistogram,
     choice,
     public_scale,
 )
@@ -108,6 +109,7 @@ def questions(rows, classes, mode):
         FeatureSums(cells, 1.5, by_label=True),
         FeatureSums(None, 0.3),
         NumberMoments(1.5),
+        *([ScoreHistogram(model, (-0.5, 0.0, 2.0), cells, by_label=True)] if classes == 2 else []),
         GramMatrices(cells, 1.5, with_target=True),
         GramMatrices(None, 20.0),
         GroupLosses(model, cells),

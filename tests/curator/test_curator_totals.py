@@ -19,6 +19,7 @@ from fairveil.curator import (
     RowCount,
     RowFunction,
     Rows,
+    ScoreHistogram,
     reference,
 )
 from fairveil.curator import (
@@ -55,6 +56,7 @@ def questions(rows, classes=2, mode="product", many=False):
         FeatureSums(cells, 1.5),
         FeatureSums(cells, 1.5, by_label=True),
         NumberMoments(1.5),
+        *([ScoreHistogram(model, (-0.5, 0.0, 2.0), cells, by_label=True)] if classes == 2 else []),
         GramMatrices(cells, 1.5),
         GramMatrices(None, 1.5, with_target=True),
         GroupLosses(model, cells),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .model_questions import GradientSum as GradientSum
     from .model_questions import GroupLosses as GroupLosses
     from .model_questions import PredictionHistogram as PredictionHistogram
+    from .model_questions import ScoreHistogram as ScoreHistogram
     from .pricing import Ask as Ask
     from .pricing import describe as describe
     from .question import Linear as Linear
@@ -56,6 +57,7 @@ PLACES = {
     "RowCount": ".row_questions",
     "RowFunction": ".row_function",
     "Rows": ".rows",
+    "ScoreHistogram": ".model_questions",
     "describe": ".pricing",
 }
 
@@ -83,6 +85,7 @@ __all__ = [
     "RowCount",
     "RowFunction",
     "Rows",
+    "ScoreHistogram",
     "describe",
 ]
 

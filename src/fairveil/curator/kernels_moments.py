@@ -37,6 +37,44 @@ def count(labels: Any, cells: Any, weights: Any, start: int, stop: int, n_labels
 
 
 @jit
+def score_bins(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    coef: Any,
+    start: int,
+    stop: int,
+    edges: Any,
+    n_labels: int,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell x labels, bin] += round(weight x scale), where bin is the number of edges that the score is above."""
+    z, s2 = np.empty((1, TILE)), np.empty(TILE)
+    index = np.empty(TILE, np.int64)
+    for lo in range(start, stop, TILE):
+        m = min(TILE, stop - lo)
+        scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
+        for line in range(cells.shape[0]):
+            cell_index_into(cells, line, labels, n_labels, lo, m, index)
+            for t in range(m):
+                low, high = 0, edges.shape[0]
+                while low < high:
+                    middle = (low + high) // 2
+                    if z[0, t] > edges[middle]:
+                        low = middle + 1
+                    else:
+                        high = middle
+                w = weights[lo + t] if weights.shape[0] > 0 else 1.0
+                out[index[t], low] += np.int64(np.rint(w * scale))
+
+
+@jit
 def number_moments(
     numbers: Any, indptr: Any, indices: Any, weights: Any, start: int, stop: int, clip: float, scale: float, out: Any
 ) -> None:

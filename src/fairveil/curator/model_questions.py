@@ -92,6 +92,56 @@ class PredictionHistogram(Question):
         return gridded(bound, self.per_row * self.model.outputs)
 
 
+@dataclass(frozen=True, eq=False)
+class ScoreHistogram(Question):
+    """How many scores of each cell (and label) fall between given edges: shape (cells[, labels], 1 + edges). Two classes.
+
+    The sums of bins from the right are the numbers of decisions for the second class at every edge as a threshold, from one
+    release: a row is in one bin, so the bound is that of a histogram. A score that is no number counts as below all edges.
+    """
+
+    name: ClassVar[str] = "score histogram"
+    model: Linear
+    edges: tuple[float, ...]
+    cells: Cells | None = None
+    by_label: bool = False
+
+    def __post_init__(self) -> None:
+        edges = np.asarray(self.edges, np.float64)
+        if edges.ndim != 1 or not edges.size or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+            remedy = "Pass (-1.0, 0.0, 1.0), say."
+            raise InputError(complaint(expected="rising finite numbers", of="edges", got=self.edges, remedy=remedy))
+        object.__setattr__(self, "edges", tuple(edges.tolist()))
+
+    @property
+    def why(self) -> str:
+        return "a row's score is in one bin"
+
+    @property
+    def reads(self) -> frozenset[str]:
+        return (super().reads | {"label"}) if self.by_label else super().reads
+
+    @property
+    def models(self) -> int:
+        return self.model.models
+
+    @property
+    def within(self) -> float:
+        return math.sqrt(2)
+
+    def shape(self, layout: RowLayout) -> tuple[int, ...]:
+        self.model.check(layout)
+        if self.model.outputs != 1:
+            remedy = "Several classes have no threshold: ask for a PredictionHistogram."
+            raise InputError(complaint(expected="two classes", of=self.name, got=len(layout.classes or ()), remedy=remedy))
+        labels = (need_classes(layout, self.name),) if self.by_label else ()
+        return (cell_count(self.cells), *labels, 1 + len(self.edges))
+
+    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        bound = sensitivity.of_histogram(cap or 1.0, self.per_row, order)
+        return Scale(bound, 0) if cap is None else gridded(bound, self.per_row)
+
+
 def _weights_of_models(weights: Any, models: int) -> Floats:
     array = np.array(weights, np.float64)
     if array.shape != (models,) or not (array >= 0).all() or not (array < np.inf).all():

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .block import Block
-from .model_questions import GradientSum, GroupLosses, PredictionHistogram
+from .model_questions import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
 from .question import Question
 from .row_questions import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 
@@ -135,6 +135,10 @@ def total(question: Question, block: Block, m: int = 0) -> Floats:
         return _scatter(question, block, w, question.by_label)
     if isinstance(question, PredictionHistogram):
         return _scatter(question, block, w[:, np.newaxis] * predictions(question, block, m), question.by_label)
+    if isinstance(question, ScoreHistogram):
+        scores = dense(block) @ question.model.array[m, 0]
+        bins = np.eye(1 + len(question.edges))[(scores[:, np.newaxis] > np.array(question.edges)).sum(axis=1)]
+        return _scatter(question, block, w[:, np.newaxis] * bins, question.by_label)
     if isinstance(question, GradientSum):
         X = dense(block)
         gradients = residuals(question, block, m)[:, :, np.newaxis] * X[:, np.newaxis, :]

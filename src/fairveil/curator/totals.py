@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..errors import InputError, complaint
 from .block import Block, Drawn
 from .descents import LOSS_CODES, PANEL_MODELS, Descent, DescentJob, chunk, units
-from .model_questions import GradientSum, GroupLosses, PredictionHistogram
+from .model_questions import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
 from .question import OwnJob, Question, Scale, cell_count
 from .row_questions import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import Rows
@@ -123,6 +123,8 @@ def _job(question: Question, scales: Sequence[Scale], rows: Rows) -> Job:
         return _count(question, scale, rows)
     if isinstance(question, FeatureSums | GramMatrices):
         return _moments(question, scale, rows)
+    if isinstance(question, ScoreHistogram):
+        return _score_bins(question, scales[0], rows)
     if isinstance(question, NumberMoments):
         return _number_moments(question, scales[0], rows)
     if isinstance(question, GroupLosses):
@@ -168,6 +170,23 @@ def _moments(question: FeatureSums | GramMatrices, scale: Scale, rows: Rows) -> 
         labels = len(layout.classes or ()) if question.by_label else 1
         out = np.zeros((cell_count(question.cells) * labels, shape[-1]), np.int64)
         kernels_moments.feature_sums(*head, labels, clip, unit, out)
+        return (out,)
+
+    return job
+
+
+def _score_bins(question: ScoreHistogram, scale: Scale, rows: Rows) -> Job:
+    from . import kernels_moments
+
+    labels = len(rows.layout.classes or ()) if question.by_label else 1
+    edges, unit = np.array(question.edges), math.ldexp(1.0, scale.exponent)
+
+    def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
+        head: tuple[Any, ...] = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
+        head = (*head, block.cells(question.cells), block.weights)
+        out = np.zeros((question.models, cell_count(question.cells) * labels, 1 + len(edges)), np.int64)
+        for m in range(question.models):
+            kernels_moments.score_bins(*head, question.model.array[m], a, b, edges, labels, unit, out[m])
         return (out,)
 
     return job
