@@ -1,0 +1,73 @@
+"""The plot of a figure: ours, published curves, fairlearn, the floor."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+
+from fairveil.figures import GAP, Floor, FrontierFigure, Measure, Point, Series, svg_frontier
+
+from . import published
+from .comparing import Path, mean_and_spread
+from .figures import NAMES, Wanted
+from .summary import Run, epsilons_of
+
+
+def draw(runs: list[Run], wanted: Wanted, protects: Any, unsafe: bool, peer: dict[str, Any] | None, folder: FilePath) -> str:
+    """An SVG, one pair of axes for each epsilon."""
+    splits = len({run["seed"] for run in runs})
+    series = [_ours(Path.of(runs, epsilon, wanted.gap), epsilon, protects) for epsilon in epsilons_of(runs)]
+    for curve in published.curves(folder, wanted.dataset, wanted.gap):
+        if math.isfinite(curve.epsilon) and curve.epsilon in epsilons_of(runs):
+            spots = tuple(Point(error, gap) for error, gap in curve.points)
+            source = "numbers published with the code of DP-FERMI"
+            series.append(Series(curve.method, curve.epsilon, "sensitive_features", spots, published=True, source=source))
+    if peer is not None:
+        errors, gaps = np.mean(peer["errors"], axis=0), np.mean(peer["gaps"], axis=0)
+        spots = tuple(Point(float(e), float(g)) for e, g in zip(errors, gaps, strict=True))
+        label = "fairlearn ExponentiatedGradient"
+        series.append(Series(label, math.inf, "nothing", spots, published=True, source="run on the same splits"))
+    floor = None
+    if wanted.gap != "misses":
+        path = Path.of(runs, math.inf if math.inf in epsilons_of(runs) else epsilons_of(runs)[-1], wanted.gap)
+        spread = np.linspace(float(path.errors.mean(axis=0).min()), path.constant, 12)
+        floor = Floor(tuple((float(error), path.floor_at(float(error))) for error in spread))
+    scaling = (
+        "Unsafe: numbers are scaled by the training rows' own means and deviations, as in published runs; that is not covered."
+        if unsafe
+        else "Numbers are scaled by declared bounds alone."
+    )
+    figure = FrontierFigure(
+        wanted.words,
+        f"{NAMES[wanted.dataset]}, held-out quarter",
+        tuple(series),
+        floor,
+        (scaling, f"Ours: mean over {splits} splits, defaults, delta = 1 / training rows squared."),
+        "95% interval of the mean over splits",
+        gap=Measure("false negative rate") if wanted.gap == "misses" else GAP,
+        layout="by-epsilon",
+    )
+    return svg_frontier(figure, width=960)
+
+
+def _ours(path: Path, epsilon: float, protects: Any) -> Series:
+    spots = []
+    for k, asked in enumerate(path.asked):
+        error, gap = mean_and_spread(path.errors[:, k]), mean_and_spread(path.gaps[:, k])
+        spots.append(
+            Point(
+                error["mean"],
+                gap["mean"],
+                error["mean"] - error["half_95"],
+                error["mean"] + error["half_95"],
+                gap["mean"] - gap["half_95"],
+                gap["mean"] + gap["half_95"],
+                asked,
+                len(path.seeds),
+            )
+        )
+    whose: Any = "nothing" if math.isinf(epsilon) else protects
+    return Series("Fairveil", epsilon, whose, tuple(spots))

@@ -1,0 +1,109 @@
+"""A figure's numbers as Markdown, for docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+PROTECTED = {"records": "whole records, add-remove", "sensitive_features": "the sensitive column alone, replace-one"}
+
+
+def section(result: dict[str, Any]) -> str:
+    """The points, what was asked and got, and how many published points lie above."""
+    scaling = "declared bounds" if result["scaling"] == "honest" else "the training rows' own means and deviations (unsafe)"
+    head = (
+        f"### {result['figure']}, {PROTECTED[result['protects']]}, scaled by {scaling}\n\n"
+        f"{result['splits']} splits, {result['test_rows']:,} test rows, delta = {result['delta']}. "
+        "Held-out error in percent (its spread over splits) @ mean held-out gap in points."
+    )
+    parts = [head, _points(result)]
+    if result["published"]["points"]:
+        parts += [_published(result)]
+    for name, words in (("same_splits", "on the same splits"), ("stored", "stored, one other split")):
+        lines = [line for line in result["fairlearn"][name] if line["epsilon"] in (0.1, 1.0)]
+        if lines:
+            parts.append(f"fairlearn's ExponentiatedGradient, not private, {words}:\n\n" + _fairlearn(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _points(result: dict[str, Any]) -> str:
+    lines = result["points"]
+    asked = list(dict.fromkeys(line["asked"] for line in lines))
+    rows = []
+    for epsilon in dict.fromkeys(line["epsilon"] for line in lines):
+        cells = {line["asked"]: line for line in lines if line["epsilon"] == epsilon}
+        rows.append(["not private" if math.isinf(epsilon) else f"{epsilon:g}", *(_cell(cells[bound]) for bound in asked)])
+    return _table(["epsilon", *("no constraint" if bound is None else f"asked {100 * bound:g}" for bound in asked)], rows)
+
+
+def _cell(line: dict[str, Any]) -> str:
+    error, gap = line["error"], line["gap"]
+    return f"{100 * error['mean']:.1f} ({100 * error['spread']:.1f}) @ {100 * gap['mean']:.1f}"
+
+
+def _published(result: dict[str, Any]) -> str:
+    constant = result["published"]["constant_error"]
+    theirs = constant["theirs, about"]
+    words = f"A constant answer errs by {100 * constant['ours']:.1f}% on these test rows"
+    words += "." if theirs is None else f", by about {100 * theirs:.1f}% on theirs."
+    rows = []
+    for name, tally in result["published"]["tally"].items():
+        rows.append(
+            [
+                name,
+                str(tally.get("below", 0)),
+                str(tally.get("below, within the band", 0)),
+                str(tally.get("not below: our curve ends at a larger gap", 0)),
+                str(tally.get("not below: our widest point has less gap and more error", 0)),
+                str(tally.get("not below", 0)),
+                str(tally.get("not compared: under the floor", 0)),
+            ]
+        )
+    names = [
+        "epsilon",
+        "below",
+        "within the band",
+        "we end at a larger gap",
+        "less gap, more error",
+        "not below",
+        "under the floor",
+    ]
+    return words + " Published points, ours against theirs at equal gap:\n\n" + _table(names, rows)
+
+
+def _fairlearn(lines: list[dict[str, Any]]) -> str:
+    rows = [
+        [
+            f"{line['epsilon']:g}",
+            f"{line['bound']:g}",
+            f"{100 * line['gap']:.1f}",
+            f"{100 * line['error']:.2f}",
+            f"{100 * line['ours']:.2f}",
+            f"{100 * line['difference']:+.2f} [{100 * line['low']:+.2f}, {100 * line['high']:+.2f}]",
+            line["verdict"],
+        ]
+        for line in lines
+    ]
+    return _table(["our epsilon", "its bound", "gap", "its error", "our error", "difference, 95 %", "verdict"], rows)
+
+
+def asked_and_got(result: dict[str, Any]) -> str:
+    """What was asked for, the mean gap in training, and the mean held-out gap with the 95 % band of the mean; in points."""
+    rows = [
+        [
+            f"{line['epsilon']:g}",
+            f"{100 * line['asked']:g}",
+            f"{100 * line['training_gap']['mean']:.2f}",
+            f"{100 * line['gap']['mean']:.2f} +- {100 * line['gap']['half_95']:.2f}",
+            f"{100 * (line['gap']['mean'] - line['asked']):+.2f}",
+            f"{100 * line['certainly_broken']:.0f}%",
+        ]
+        for line in result["points"]
+        if line["asked"] is not None and math.isfinite(line["epsilon"])
+    ]
+    return _table(["epsilon", "asked", "training", "held out", "held out - asked", "fits that say it is not met"], rows) + "\n"
+
+
+def _table(names: list[str], rows: list[list[str]]) -> str:
+    lines = [names, ["---"] * len(names), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
