@@ -37,13 +37,15 @@ class ProjectedAscent:
     """Projected ascent with a proportional part, in units of the run's own excesses.
 
         r^2      <- mean over rounds of max_j e_j^2, over constraints that are broken or pressed
-        integral <- project(integral + speed / rounds * e / r)          on [0, bound]
+        f        =  1 falling to `fade` over 0.9 of the rounds, and staying there
+        integral <- project(integral + f * speed / rounds * e / r)      on [0, bound]
         smooth   <- memory * smooth + (1 - memory) * e
-        duals    =  project(integral + grip * smooth / r)
+        duals    =  project(integral + f * grip * smooth / r)
 
     The integral alone is the projected gradient ascent of RaCO-DP (its eq. 11). `Differs:` its step is divided by the typical
     excess r, so that one default serves gaps of 0.2 and of 0.01, and a proportional part damps the swing that ascent and
-    momentum start together (a proportional-integral controller). Its noise is averaged over the memory.
+    momentum start together (a proportional-integral controller). Its noise is averaged over the memory. Both fade, so that what
+    swings comes to rest while the late iterates are averaged.
     """
 
     rounds: int
@@ -51,6 +53,7 @@ class ProjectedAscent:
     speed: float = 3.0
     grip: float = 0.4
     memory: float = 0.9
+    fade: float = 0.2
 
     def step(self, state: Pressure, excess: Floats) -> Pressure:
         """One round, given noisy excesses (models, constraints); undefined ones count as zero."""
@@ -58,7 +61,8 @@ class ProjectedAscent:
         pressing = (e > 0) | (state.duals > 0)
         squares = state.squares + np.maximum.reduce(e * e * pressing, axis=-1, initial=0.0)
         rounds = state.rounds + 1
-        unit = ((squares > 0) / np.maximum(np.sqrt(squares / rounds), LEAST))[:, np.newaxis]
+        fading = 1.0 - (1.0 - self.fade) * min(1.0, rounds / (0.9 * self.rounds))
+        unit = (fading * (squares > 0) / np.maximum(np.sqrt(squares / rounds), LEAST))[:, np.newaxis]
         integral = self._projected(state.integral + self.speed / self.rounds * unit * e)
         smooth = self.memory * state.smooth + (1.0 - self.memory) * e
         duals = self._projected(integral + self.grip * unit * smooth)

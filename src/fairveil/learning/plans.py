@@ -24,7 +24,9 @@ from ..curator import (
     NumberMoments,
     Poisson,
     PredictionHistogram,
+    Question,
     RowCount,
+    ScoreHistogram,
     describe,
 )
 from ..errors import InputError, complaint
@@ -37,6 +39,9 @@ from ..privacy.promise import Promise
 from .descent import Answers, Batch, Floats
 
 LONG_ROW = 4.0
+_STEPS = tuple(0.02 * 1.35**k for k in range(25))
+EDGES = (*(-step for step in reversed(_STEPS)), 0.0, *_STEPS)
+"""Thresholds that the model handed out may have: zero, and from 0.02 to 27 logits on either side of it."""
 NO_GROUPS = Cells((("everyone",),))
 """What constraints are resolved against where rows have no sensitive column: the population."""
 
@@ -65,11 +70,13 @@ class Settings:
     histogram_share: float = 0.3
     counts_share: float = 0.02
     report_share: float = 0.02
+    thresholds_share: float = 0.03
     moments_share: float = 0.03
     dual_bound: float = 10.0
-    dual_speed: float = 5.0
-    dual_grip: float = 1.2
+    dual_speed: float = 8.0
+    dual_grip: float = 1.6
     dual_memory: float = 0.9
+    dual_fade: float = 0.2
     dual_start: float = 0.1
     dual_ease: float = 0.5
     tolerance: float = 1e-5
@@ -106,6 +113,7 @@ class Plan:
     max_sample_weight: float | None
     scales: bool = False
     moments_multiplier: float = 0.0
+    thresholds_multiplier: float = 0.0
 
     @property
     def outputs(self) -> int:
@@ -178,9 +186,26 @@ class Plan:
 
         parts = [event(first)] if (first := self.first(models)) else []
         parts.append(Repeated(event(self.round_asks(model, models), self.batch), self.settings.rounds))
-        if self.system is not None:
-            parts.append(event([Ask(self.histogram(model), self.report_multiplier)]))
+        if last := self.last(model):
+            parts.append(event(last))
         return compose(parts)
+
+    @property
+    def has_thresholds(self) -> bool:
+        """Whether the threshold of the model handed out may be moved: two classes, and constraints."""
+        return self.system is not None and self.outputs == 1 and self.settings.thresholds_share > 0
+
+    def last(self, model: Linear) -> list[Ask]:
+        """The decisions of the model that is handed out, and how its scores fall between other thresholds."""
+        if self.system is None:
+            return []
+        out = [Ask(self.histogram(model), self.report_multiplier)]
+        if self.has_thresholds:
+            out.append(Ask(self._scores(model), self.thresholds_multiplier))
+        return out
+
+    def _scores(self, model: Linear) -> ScoreHistogram:
+        return ScoreHistogram(model, EDGES, self.cells, by_label=True)
 
     def round_asks(self, model: Linear, models: int | None) -> list[Ask]:
         """A round's asks at zero costs: for plans, which depend on shapes alone."""
@@ -241,7 +266,7 @@ class Plan:
         question = CellCounts(self.cells, self.by_label) if self.system is not None else RowCount()
         return max(1.0, 2.0 * self.counts_multiplier * self._unit(question))
 
-    def _unit(self, question: CellCounts | RowCount | NumberMoments | PredictionHistogram) -> float:
+    def _unit(self, question: Question) -> float:
         return question.scale(self.layout, self.max_sample_weight).bound.sensitivity(self.promise.neighbours)
 
     def rate(self, rows: Floats) -> Floats:
@@ -262,13 +287,22 @@ class Plan:
         # Where the number of rows was bought and cannot be told from none, a model would be noise alone: it stays at zero.
         return rate if self.public_rows is not None else np.where(rows > self.floor, rate, 0.0)
 
-    def spread(self, counts: Floats) -> Floats:
-        """The standard deviation of each constraint's reported value: noise of decisions, given the released counts."""
+    @cached_property
+    def bin_noise(self) -> float:
+        """The standard deviation of the noise of one bin of scores."""
+        model = Linear(np.zeros((self.outputs, 1 + self.layout.width)))
+        return 0.0 if self.is_exact else self.thresholds_multiplier * self._unit(self._scores(model))
+
+    def spread(self, counts: Floats, bins: int = 0) -> Floats:
+        """The standard deviation of each constraint's reported value: noise of decisions, given the released counts; and of as
+        many bins of scores as the threshold was moved across."""
         assert self.system is not None
         if self.is_exact:
             return np.zeros(len(self.system))
         model = Linear(np.zeros((self.outputs, 1 + self.layout.width)))
         noise = self.report_multiplier * self._unit(self.histogram(model))
+        if bins:
+            noise = math.hypot(noise, math.sqrt(bins * (1.0 if self.by_label else 2.0)) * self.bin_noise)
         shape = (len(self.system), -1, self.system.shape[2])
         rows = np.asarray(self.system.jacobian(counts, self.floor).todense()).reshape(shape)
         if self.outputs == 1:
@@ -355,6 +389,8 @@ def _priced(plan: Plan) -> Plan:
     share = s.histogram_share if constrained else 0.0
     if constrained:
         plan = replace(plan, report_multiplier=1.0 / (mu * math.sqrt(s.report_share)))
+    if plan.has_thresholds:
+        plan = replace(plan, thresholds_multiplier=1.0 / (mu * math.sqrt(s.thresholds_share)))
 
     def at(z: float) -> Plan:
         gradient = z / math.sqrt(1.0 - share) * (1.0 + 1e-12)
@@ -367,5 +403,5 @@ def _priced(plan: Plan) -> Plan:
 
     if s.sampling_rate is not None:
         return at(calibrate(promise, events).multiplier)
-    asked = [ask.multiplier for ask in plan.first(None) if ask.multiplier] + [plan.report_multiplier] * constrained
-    return at(full_batch(promise, s.rounds, [Gaussian(multiplier) for multiplier in asked]))
+    once = [ask.multiplier for ask in plan.first(None)] + [plan.report_multiplier, plan.thresholds_multiplier]
+    return at(full_batch(promise, s.rounds, [Gaussian(multiplier) for multiplier in once if multiplier]))

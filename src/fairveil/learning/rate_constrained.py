@@ -26,7 +26,7 @@ Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rat
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from ..errors import InputError, complaint
 from ..fairness import ConstraintSystem
 from ..fairness.systems import FixedCounts
 from ..privacy.promise import Promise
+from . import plans, threshold
 from .descent import Answers, Floats, Reason, Search
 from .duals import Pressure, ProjectedAscent
 from .plans import Plan, Settings
@@ -109,9 +110,8 @@ class RateConstrained(Search[State, list[Outcome]]):
             remedy = "Fit one after another: each scales its numbers by noisy moments of its own."
             raise InputError(complaint(expected="one model", of="RateConstrained", got=len(self.bounds), remedy=remedy))
         s = self.settings
-        ascent = ProjectedAscent(
-            s.dual_horizon if self.planned.is_exact else s.rounds, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory
-        )
+        horizon = s.dual_horizon if self.planned.is_exact else s.rounds
+        ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory, s.dual_fade)
         object.__setattr__(self, "ascent", ascent)
         object.__setattr__(self, "plan", self.planned.events(self.models if self.many else None))
         object.__setattr__(self, "batch", self.planned.batch)
@@ -217,18 +217,20 @@ class RateConstrained(Search[State, list[Outcome]]):
         return Reason.LIMIT if self.planned.is_exact else Reason.ROUNDS
 
     def last(self, state: State) -> list[Ask]:
-        if self.system is None:
-            return []
-        return [Ask(self.planned.histogram(self._linear(self._found(state))), self.planned.report_multiplier)]
+        return self.planned.last(self._linear(self._found(state)))
 
     def finish(self, state: State, reason: Reason, answers: Answers) -> list[Outcome]:
-        weights = _in_coded_units(self._found(state), state.standard)
+        found = self._found(state)
         names: tuple[str, ...] = ()
         values = np.zeros((self.models, 0))
         spread = np.zeros((self.models, 0))
         if self.system is not None:
-            values, names = self._values(answers[0], state, sampling_rate=1.0), self.system.names
-            spread = np.stack([self.planned.spread(counts) for counts in state.counts])
+            names = self.system.names
+            values, bins = self._values(answers[0], state, sampling_rate=1.0), [0] * self.models
+            if self.planned.has_thresholds:
+                found, values, bins = self._moved(found, [self._each(answer) for answer in answers], state)
+            spread = np.stack([self.planned.spread(counts, n) for counts, n in zip(state.counts, bins, strict=True)])
+        weights = _in_coded_units(found, state.standard)
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
         return [
             Outcome(
@@ -245,6 +247,33 @@ class RateConstrained(Search[State, list[Outcome]]):
             )
             for m in range(self.models)
         ]
+
+    def _moved(self, found: Floats, answers: list[Floats], state: State) -> tuple[Floats, Floats, list[int]]:
+        """Models with their thresholds where the constraints hold, if they do not at zero: weights, values, bins crossed."""
+        assert self.system is not None
+        shape = self.system.shape[:2]
+        per_row = 1 if self.planned.cells is None else self.planned.cells.per_row
+        weights, values, bins = found.copy(), [], []
+        for m, counts in enumerate(state.counts):
+            chosen = threshold.choose(
+                plans.EDGES,
+                answers[0][m].reshape(shape),
+                answers[1][m],
+                partial(self._values_at, counts),
+                self.bounds[m],
+                partial(self.planned.spread, counts),
+                self.planned.bin_noise,
+                float(state.rows[m]) * per_row,
+            )
+            weights[m, 0, 0] -= chosen.at
+            values.append(chosen.values)
+            bins.append(chosen.bins)
+        return weights, np.stack(values), bins
+
+    def _values_at(self, counts: Floats, decisions: Floats) -> Floats:
+        """Constraint values (thresholds, constraints) of decisions for the second class (thresholds, cells, labels)."""
+        assert self.system is not None
+        return self.system.exact_values(np.stack([counts - decisions, decisions], axis=-1), counts, self.planned.floor)
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
