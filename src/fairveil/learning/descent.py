@@ -63,6 +63,10 @@ class Search(ABC, Generic[S, R]):
         """Scale and shift for the rows' numbers, made of what was released first; None leaves them as they are."""
         return None
 
+    def batch_for(self, state: S) -> Batch:
+        """The rows that the next round asks: `batch`, unless what is asked is free and better known of all rows."""
+        return self.batch
+
     @abstractmethod
     def asks(self, state: S) -> list[Ask]:
         """The joint question of a round."""
@@ -93,7 +97,7 @@ def descend(curator: Curator, search: Search[S, R], progress: Progress | None = 
             curator.rescale(*scaling)
         done = 0
         while (reason := search.stop(state)) is None:
-            state = search.step(state, curator.answer(search.asks(state), search.batch, purpose="a round"))
+            state = search.step(state, curator.answer(search.asks(state), search.batch_for(state), purpose="a round"))
             done += 1
             if progress is not None:
                 progress(done, search.rounds)

@@ -293,9 +293,9 @@ class Plan:
         model = Linear(np.zeros((self.outputs, 1 + self.layout.width)))
         return 0.0 if self.is_exact else self.thresholds_multiplier * self._unit(self._scores(model))
 
-    def spread(self, counts: Floats, bins: int = 0) -> Floats:
-        """The standard deviation of each constraint's reported value: noise of decisions, given the released counts; and of as
-        many bins of scores as the threshold was moved across."""
+    def spread(self, counts: Floats, decisions: Floats, bins: int = 0) -> Floats:
+        """The standard deviation of each constraint's reported value: of the noise of decisions (cells, labels, outputs), of as
+        many bins of scores as the threshold was moved across, and of the counts that divide, to first order."""
         assert self.system is not None
         if self.is_exact:
             return np.zeros(len(self.system))
@@ -307,7 +307,23 @@ class Plan:
         rows = np.asarray(self.system.jacobian(counts, self.floor).todense()).reshape(shape)
         if self.outputs == 1:
             rows = rows[..., 1:] - rows[..., :1]
-        return np.asarray(noise * np.sqrt((rows * rows).sum(axis=(1, 2))))
+        of_decisions = noise * np.sqrt((rows * rows).sum(axis=(1, 2)))
+        of_counts = self.counts_multiplier * self._unit(CellCounts(self.cells, self.by_label)) * self._reach(counts, decisions)
+        return np.asarray(np.hypot(of_decisions, of_counts))
+
+    def _reach(self, counts: Floats, decisions: Floats) -> Floats:
+        """|d values / d counts|, by differences, with the decisions as they are."""
+        assert self.system is not None
+        step = 1e-4 * np.maximum(np.abs(counts).max(), 1.0)
+        moves = step * np.eye(counts.size).reshape(counts.size, *counts.shape)
+
+        def values(moved: Floats) -> Floats:
+            histogram = np.broadcast_to(decisions, (len(moved), *decisions.shape))
+            assert self.system is not None
+            return self.system.exact_values(self.by_class(histogram, moved), moved, self.floor)
+
+        slopes = (values(counts + moves) - values(counts - moves)) / (2.0 * step)
+        return np.asarray(np.sqrt((slopes * slopes).sum(axis=0)))
 
 
 def make(

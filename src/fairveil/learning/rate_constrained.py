@@ -29,20 +29,23 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
+from scipy.special import ndtri
 
-from ..curator import Ask, GradientSum, Linear, PredictionHistogram
+from ..curator import FULL, Ask, GradientSum, Linear, PredictionHistogram
 from ..errors import InputError, complaint
 from ..fairness import ConstraintSystem
 from ..fairness.systems import FixedCounts
 from ..privacy.promise import Promise
 from . import plans, threshold
-from .descent import Answers, Floats, Reason, Search
+from .descent import Answers, Batch, Floats, Reason, Search
 from .duals import Pressure, ProjectedAscent
 from .plans import Plan, Settings
 from .primal import Walk
 
 CURVATURE_ROUNDS = 12
 """Passes of power iteration for the largest curvature, where features are public."""
+CHANCE = 0.00135
+"""How likely noise alone may make a constraint that holds look certainly broken: that of three standard deviations."""
 WARM_ROUNDS = 60
 """Exact rounds without constraints before the first noisy one, where features and labels are public: they are free."""
 
@@ -88,9 +91,10 @@ class Outcome:
 
     @property
     def broken(self) -> tuple[int, ...]:
-        """The constraints that are certainly not met: above their bound by 0.01 and by three standard deviations of noise."""
+        """The constraints that are certainly not met: above their bound by 0.01, and by more than noise explains."""
         excess = self.values - self.bounds
-        return tuple(int(j) for j in np.flatnonzero(excess > np.maximum(0.01, 3.0 * self.spread)))
+        deviations = float(ndtri(1.0 - CHANCE / max(1, len(self.values))))  # any of them by chance: CHANCE at most
+        return tuple(int(j) for j in np.flatnonzero(excess > np.maximum(0.01, deviations * self.spread)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +170,9 @@ class RateConstrained(Search[State, list[Outcome]]):
         centre, scale = state.standard
         return 1.0 / scale, -centre / scale
 
+    def batch_for(self, state: State) -> Batch:
+        return FULL if state.probe is not None or state.warming else self.batch
+
     def asks(self, state: State) -> list[Ask]:
         if state.probe is not None:
             zero = np.zeros_like(state.probe)
@@ -226,10 +233,13 @@ class RateConstrained(Search[State, list[Outcome]]):
         spread = np.zeros((self.models, 0))
         if self.system is not None:
             names = self.system.names
-            values, bins = self._values(answers[0], state, sampling_rate=1.0), [0] * self.models
             if self.planned.has_thresholds:
-                found, values, bins = self._moved(found, [self._each(answer) for answer in answers], state)
-            spread = np.stack([self.planned.spread(counts, n) for counts, n in zip(state.counts, bins, strict=True)])
+                found, values, spread = self._moved(found, [self._each(answer) for answer in answers], state)
+            else:
+                values = self._values(answers[0], state, sampling_rate=1.0)
+                histograms = self._each(answers[0]).reshape(self.models, *self.system.shape[:2], -1)
+                pairs = zip(state.counts, histograms, strict=True)
+                spread = np.stack([self.planned.spread(counts, decisions) for counts, decisions in pairs])
         weights = _in_coded_units(found, state.standard)
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
         return [
@@ -248,27 +258,28 @@ class RateConstrained(Search[State, list[Outcome]]):
             for m in range(self.models)
         ]
 
-    def _moved(self, found: Floats, answers: list[Floats], state: State) -> tuple[Floats, Floats, list[int]]:
-        """Models with their thresholds where the constraints hold, if they do not at zero: weights, values, bins crossed."""
+    def _moved(self, found: Floats, answers: list[Floats], state: State) -> tuple[Floats, Floats, Floats]:
+        """Models with their thresholds where the constraints hold, if they do not at zero; their values and those' noise."""
         assert self.system is not None
         shape = self.system.shape[:2]
         per_row = 1 if self.planned.cells is None else self.planned.cells.per_row
-        weights, values, bins = found.copy(), [], []
+        weights, values, spread = found.copy(), [], []
         for m, counts in enumerate(state.counts):
+            decisions = answers[0][m].reshape(shape)
             chosen = threshold.choose(
                 plans.EDGES,
-                answers[0][m].reshape(shape),
+                decisions,
                 answers[1][m],
                 partial(self._values_at, counts),
                 self.bounds[m],
-                partial(self.planned.spread, counts),
+                partial(self.planned.spread, counts, decisions[..., np.newaxis]),
                 self.planned.bin_noise,
                 float(state.rows[m]) * per_row,
             )
             weights[m, 0, 0] -= chosen.at
             values.append(chosen.values)
-            bins.append(chosen.bins)
-        return weights, np.stack(values), bins
+            spread.append(self.planned.spread(counts, chosen.decisions[..., np.newaxis], chosen.bins))
+        return weights, np.stack(values), np.stack(spread)
 
     def _values_at(self, counts: Floats, decisions: Floats) -> Floats:
         """Constraint values (thresholds, constraints) of decisions for the second class (thresholds, cells, labels)."""

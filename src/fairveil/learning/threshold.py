@@ -23,10 +23,11 @@ WORTH = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Threshold:
-    """The threshold, the constraints' values there, and how many bins of scores lie between it and zero."""
+    """The threshold, the constraints' values and the decisions there, and how many bins of scores lie between it and zero."""
 
     at: float
     values: Floats
+    decisions: Floats
     bins: int
 
 
@@ -51,11 +52,12 @@ def choose(
     bins = np.abs(np.arange(len(edges)) - zero)
     below = np.cumsum(scores, axis=-1)[..., :-1]  # at each edge, rows whose score is not above it
     moved = np.moveaxis(below - below[..., zero : zero + 1], -1, 0)  # (edges, cells, 2 labels): no longer decided for
-    values = values_of(decisions - (moved if decisions.shape[1] == 2 else moved.sum(axis=2, keepdims=True)))
+    at_edges = decisions - (moved if decisions.shape[1] == 2 else moved.sum(axis=2, keepdims=True))
+    values = values_of(at_edges)
     excess = np.nan_to_num(values - bounds, nan=0.0)
     if (excess[zero] <= np.maximum(NEGLIGIBLE, 2.0 * spread(0))).all():
-        return Threshold(0.0, values[zero], 0)
+        return Threshold(0.0, values[zero], decisions, 0)
     noise = np.stack([spread(n) for n in range(bins.max() + 1)])[bins]
     errors = moved[:, :, 1].sum(axis=1) - moved[:, :, 0].sum(axis=1) + bin_noise * np.sqrt(bins * moved[0].size)
     best = int(np.argmin(errors / rows + WORTH * np.maximum(excess + noise - noise[zero], 0.0).max(axis=1)))
-    return Threshold(edges[best], values[best], int(bins[best]))
+    return Threshold(edges[best], values[best], at_edges[best], int(bins[best]))
