@@ -330,3 +330,109 @@ def test_rescaled_numbers_are_mapped_inside_and_bounds_hold_in_the_new_units(in_
     for scale in ([0.0, 1.0], [math.nan, 1.0], [1.0]):
         with pytest.raises(InputError, match="rescale"):
             noisy.rescale(scale, [0.0, 0.0])
+
+
+class Passes:
+    """A source whose passes may differ: each pass takes the next block of numbers and labels, the last one from then on."""
+
+    layout = RowLayout(1, (), classes=(0, 1))
+
+    def __init__(self, *passes):
+        self.passes, self.read = passes, 0
+
+    def blocks(self):
+        numbers, labels = self.passes[min(self.read, len(self.passes) - 1)]
+        self.read += 1
+        yield RowBlock(numbers, np.empty((0, len(labels)), np.uint8), labels=np.asarray(labels, np.int32))
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_no_row_makes_rescaling_fail_and_what_leaves_the_range_is_put_at_its_end(kind, in_memory):
+    """After a release an error, or a warning, that depends on one row would tell of it."""
+    most = np.finfo(kind).max
+    numbers = np.array([[1.0, -2.0, most, -most, most / 4]], kind)
+    rows = Rows(Passes((numbers, [0, 1, 0, 1, 0])), in_memory=in_memory)
+    curator = Curator(rows, Promise(1.0, 1e-6))
+    curator.answer([(NumberMoments(2.0), 50.0)])
+    curator.rescale([8.0], [1.0])
+    (block,) = curator._rows.blocks()
+    assert block.numbers.dtype == kind
+    assert block.numbers.tolist() == [[9.0, -15.0, most, -most, most]]
+    curator.rescale([1e300], [-1e308])
+    curator.answer([(NumberMoments(2.0), 50.0)])
+    (block,) = curator._rows.blocks()
+    assert np.isfinite(block.numbers).all()
+    assert (np.abs(block.numbers[0, 2:]) == most).all()
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_sparse_rows_are_not_rescaled_whatever_they_hold(in_memory):
+    """Known from how the table is stored: square ones too, and before anything is computed from a value."""
+    for numbers in (np.diag([1.0, 2.0, 3.0]), np.eye(7, 3), np.zeros((0, 3))):
+        n = len(numbers)
+        source = Source(
+            RowLayout(3, (), classes=(0, 1)),
+            numbers=scipy.sparse.csr_array(numbers),
+            codes=np.empty((0, n), np.uint8),
+            labels=np.zeros(n, np.int32),
+        )
+        rows = Rows(source, in_memory=in_memory)
+        assert rows.sparse
+        curator = Curator(rows, Promise(1.0, 1e-6))
+        with pytest.raises(InputError, match="rows to rescale: expected dense numbers, got 'sparse ones'"):
+            curator.rescale([2.0, 3.0, 4.0], [0.0, 0.0, 0.0])
+        assert curator.scalings == ()
+
+
+def test_rescaling_reads_no_source_again_and_a_changed_one_shows_no_value():
+    good = (np.ones((1, 5)), [0, 1, 0, 1, 0])
+    for other in (
+        (np.ones((1, 5)), [1234567] * 5),
+        (np.ones((1, 8)), [0] * 8),
+        (np.full((1, 5), np.nan), [0] * 5),
+        (scipy.sparse.csr_array(np.ones((5, 1))), [0] * 5),
+    ):
+        source = Passes(good, other)
+        curator = Curator(Rows(source, in_memory=False), Promise(1.0, 1e-6))
+        curator.rescale([2.0], [0.0])
+        assert source.read == 1
+        with pytest.raises(PrivacyError, match="a streamed source: expected the rows of the first pass, got 'other rows'"):
+            curator.answer([(NumberMoments(2.0), 50.0)])
+    source = Passes(good, (np.full((1, 5), 7.0), [0] * 5))
+    kept = Curator(Rows(source), Promise(math.inf, 0.0))
+    kept.rescale([2.0], [1.0])
+    assert source.read == 1
+    assert kept.answer([(NumberMoments(), 0.0)])[0].tolist() == [[15.0], [45.0]]
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_rescalings_follow_one_another_and_are_public(in_memory):
+    rows = Rows(Passes((np.array([[0.25, -0.5]]), [0, 1])), in_memory=in_memory, max_sample_weight=2.0)
+    curator = Curator(rows, Promise(math.inf, 0.0))
+    scale = np.array([4.0])
+    curator.rescale(scale, [1.0])
+    curator.rescale([-0.5 + 1.0], [3.0])
+    scale[:] = 9.0
+    assert [(a.tolist(), b.tolist()) for a, b in curator.scalings] == [([4.0], [1.0]), ([0.5], [3.0])]
+    with pytest.raises(ValueError, match="read-only"):
+        curator.scalings[0][0][0] = 2.0
+    (block,) = curator._rows.blocks()
+    assert block.numbers.tolist() == [[4.0, 2.5]]
+    (before,) = rows.blocks()
+    assert before.numbers.tolist() == [[0.25, -0.5]]
+    for name in ("exact_count", "weighted", "labelled", "max_sample_weight", "largest_weight", "layout", "read_from_data"):
+        assert getattr(curator._rows, name) == getattr(rows, name)
+
+
+def test_maxima_over_public_rows_are_found_anew_after_rescaling():
+    """What one model's exact answers learnt of the largest row must not serve for rescaled ones: integers would overflow."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (200, 2)), rng.integers(0, 2, 200)
+    promise = Promise(1.0, 1e-6, "sensitive_features")
+    curator, model = Curator(Rows.from_arrays(X, y, classes=(0, 1)), promise), Linear(np.zeros(3))
+    curator.answer([(GradientSum(model), 0.0)])
+    curator.rescale([1e9, 1e9], [0.0, 0.0])
+    (found,) = curator.answer([(GradientSum(model), 0.0)])
+    rows = np.column_stack([np.ones(200), X * 1e9])
+    assert np.allclose(found[0], (0.5 - y) @ rows, rtol=1e-9, atol=1e-3)

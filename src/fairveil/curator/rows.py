@@ -6,8 +6,9 @@ again at each pass, must give the same rows each time, and an error then shows n
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,33 +22,6 @@ from .block import Block, Drawn, prepare
 
 Floats = npt.NDArray[np.float64]
 MOST_ROWS = 1 << 33  # sums of contributions below 2^30 grid units stay exact in 64-bit integers; public, fixed
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Rescaled:
-    """A source whose numbers are mapped on the way."""
-
-    source: RowSource
-    scale: Floats
-    shift: Floats
-
-    @property
-    def layout(self) -> RowLayout:
-        return self.source.layout
-
-    @property
-    def encoding(self) -> Any:
-        """The schema's coding, where there is one: classes and groups are stated by it all the same."""
-        return getattr(self.source, "encoding", None)
-
-    @property
-    def read_from_data(self) -> tuple[str, ...]:
-        return tuple(getattr(self.source, "read_from_data", ()))
-
-    def blocks(self) -> Iterator[RowBlock]:
-        for block in self.source.blocks():
-            numbers = (block.numbers * self.scale + self.shift).astype(block.numbers.dtype, copy=False)
-            yield replace(block, numbers=numbers)
 
 
 class Rows:
@@ -64,6 +38,8 @@ class Rows:
         self._offsets = _offsets(self.layout)
         self._kept: list[Block] | None = [] if in_memory else None
         self._starts = [0]
+        self._maps: tuple[tuple[Floats, Floats], ...] = ()  # scale and shift of numbers, in turn, where rows are streamed
+        self.sparse = False  # whether any numbers are stored sparse: how a table is stored is public
         self.largest_row: float | None = None  # the largest weight x |row|, once somebody for whom rows are public asked
         self.largest_weight = 0.0  # for promises of no privacy, where no cap is needed
         weighted: set[bool] = set()
@@ -71,6 +47,7 @@ class Rows:
         for number, raw in enumerate(source.blocks()):
             block = prepare(raw, self.layout, number, self.max_sample_weight)
             self._starts.append(self._starts[-1] + block.rows)
+            self.sparse |= block.is_sparse
             weighted.add(raw.weights is not None)
             self.largest_weight = max(self.largest_weight, float(block.weights.max(initial=0.0)))
             labelled.add(raw.labels is not None)
@@ -147,9 +124,28 @@ class Rows:
         return Cells(columns, mode, names)  # type: ignore[arg-type]  # Cells checks the mode
 
     def rescaled(self, scale: Floats, shift: Floats) -> Rows:
-        """The same rows, each number x as scale x + shift, in the number type that it had. Dense numbers only."""
-        source = _Rescaled(self._source, np.asarray(scale)[:, np.newaxis], np.asarray(shift)[:, np.newaxis])
-        return Rows(source, in_memory=self._kept is not None, max_sample_weight=self.max_sample_weight)
+        """The same rows, each number x as scale x + shift, in the number type that it had. Dense numbers only.
+
+        What leaves the range of that type is put at its end: this may come after a release, and then no row may fail. Rows are
+        not taken in, and so not checked, again: a streamed source is mapped as it is read, after its own masked check.
+        """
+        if self.sparse:
+            raise InputError(
+                complaint(
+                    expected="dense numbers",
+                    of="rows to rescale",
+                    got="sparse ones",
+                    remedy="A shift fills them in: hold dense numbers, or rows that need no rescaling.",
+                )
+            )
+        by = (np.array(scale, np.float64)[:, np.newaxis], np.array(shift, np.float64)[:, np.newaxis])
+        other = copy.copy(self)
+        other.largest_row = None
+        if self._kept is None:
+            other._maps = (*self._maps, by)
+        else:
+            other._kept = [_mapped(block, *by) for block in self._kept]
+        return other
 
     @property
     def has_schema(self) -> bool:
@@ -173,9 +169,13 @@ class Rows:
                 if number == len(self._starts) - 1:
                     return
                 _refuse_change()
+            if block.is_sparse and not self.sparse:
+                _refuse_change()
             same = number < len(self._starts) - 1 and block.rows == self._starts[number + 1] - self._starts[number]
             if not same or (raw.weights is not None) != self.weighted or (raw.labels is not None) != self.labelled:
                 _refuse_change()
+            for scale, shift in self._maps:
+                block = _mapped(block, scale, shift)
             yield block
 
     def batch(self, index: npt.NDArray[np.integer]) -> Iterator[Block]:
@@ -193,6 +193,17 @@ class Rows:
             a, b = cuts[block.number], cuts[block.number + 1]
             if b > a:
                 yield Drawn(block, index[a:b] - self._starts[block.number])
+
+
+def _mapped(block: Block, scale: Floats, shift: Floats) -> Block:
+    """The block with its numbers mapped and kept finite. Never an error or a warning, whatever a row holds."""
+    kind = block.numbers.dtype
+    ends = np.finfo(kind)
+    with np.errstate(all="ignore"):
+        numbers = block.numbers * scale  # finite factors and a finite shift: infinite perhaps, but always a number
+        numbers += shift
+        np.clip(numbers, float(ends.min), float(ends.max), out=numbers)
+        return replace(block, numbers=numbers.astype(kind, copy=False))
 
 
 def _offsets(layout: RowLayout) -> npt.NDArray[np.int64]:
