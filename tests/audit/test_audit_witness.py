@@ -182,3 +182,61 @@ def test_what_cannot_be_attacked_is_refused():
     other = Rows.from_arrays(x, y, [a], classes=[0, 1], groups=[["m", "f"]], sensitive_names=["sex"])
     with pytest.raises(InputError, match="layout"):
         Witness(here, other, LOOSE)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one", "sensitive features", "batch"])
+def test_a_run_that_rescales_scores_as_one_on_rows_that_were_rescaled_before(relation):
+    """Guarantee 2: noiseless answers are of the units that the release was made in, before and after each rescaling."""
+    x, y, a = table()
+    maps = [(np.array([1e3, 0.1]), np.array([-2.0, 5.0])), (np.array([0.5, 4.0]), np.array([1.0, 0.0]))]
+    larger = with_one_more(x, y, a, row=(0.2, -0.1))
+    data = {
+        "add-remove": ((x, y, a), larger),
+        "replace-one": (with_one_more(x, y, a, row=(0.1, 0.3), label=1), larger),
+        "sensitive features": ((x, y, a), (x, y, np.where(np.arange(len(a)) == 4, np.where(a == "f", "m", "f"), a))),
+        "batch": ((x, y, a), larger),
+    }[relation]
+    promise = {
+        "replace-one": Promise(1e3, 1e-5, neighbours="replace-one"),
+        "sensitive features": Promise(1e3, 1e-5, "sensitive_features"),
+    }.get(relation, LOOSE)
+    batch = Poisson(0.5) if relation == "batch" else FULL
+    cells = rows_of(x, y, a).cells()
+    costs = np.array([[[0.0, 1.5]], [[0.0, -1.0]]])
+    model = Linear(np.array([0.3, 0.01, -0.02]))
+    asks = [(GradientSum(model, 0.7, cells, costs), 3.0), (PredictionHistogram(model, cells), 2.0)]
+    here, there = (rows_of(*side) for side in data)
+    tape, curator = Tape(), Curator(there, promise, noise=NoiseSource.seeded(4))
+    tape.answer(curator, asks, batch)
+    for scale, shift in maps:
+        curator.rescale(scale, shift)
+        tape.answer(curator, asks, batch)
+    expected, apart = 0.0, []
+    for release in tape.heard:
+        plain = type(release)(release.asks, release.batch, release.answers)
+        sides = [rows_of(*side) for side in data]
+        for scale, shift in maps[: len(apart)]:
+            sides = [side.rescaled(scale, shift) for side in sides]
+        apart.append(Witness(*sides, promise).score([plain]))
+        expected += apart[-1]
+    witness = Witness(here, there, promise)
+    assert witness.score(tape) == expected
+    assert witness.score([type(r)(r.asks, r.batch, r.answers) for r in tape.heard]) != pytest.approx(expected, rel=1e-3)
+
+
+def test_scores_of_runs_that_rescale_tell_the_data_sets_apart_as_noise_allows():
+    """A canary at the clip only in the new units. 400 scores: mean +-mu^2/2 within 4.5 standard errors (alarm under 1e-5)."""
+    z, scale = 0.7, (np.array([1e3]), np.zeros(1))
+    x, y = np.full((20, 1), 0.001), np.arange(20) % 2
+    plain = np.full(21, "f")
+    here, there = rows_of(x, y, plain[:20]), rows_of(np.vstack([x, [[0.003]]]), np.append(y, 1), plain)
+    found = []
+    for which, rows in enumerate((here, there)):
+        for seed in range(200):
+            tape, curator = Tape(), Curator(rows, LOOSE, noise=NoiseSource.seeded(2 * seed + which))
+            curator.rescale(*scale)
+            tape.answer(curator, [(GradientSum(Linear(np.zeros(2)), 1.0), z)])
+            found.append((2 * which - 1) * Witness(here, there, LOOSE).score(tape))
+    mu = 1.0 / z
+    assert np.mean(found) == pytest.approx(mu**2 / 2, abs=4.5 * mu / math.sqrt(400))
+    assert np.std(found) == pytest.approx(mu, rel=0.2)

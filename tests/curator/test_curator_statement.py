@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fairveil.curator import CellCounts, Curator, Entry, Poisson, RowFunction, Rows
+from fairveil.curator import Ask, CellCounts, Curator, Entry, GradientSum, Linear, Poisson, RowFunction, Rows
 from fairveil.privacy import NoiseSource, PrivacyStatement, Promise, price
 from fairveil.privacy.events import Event, Gaussian, PoissonSampled, Repeated
 from fairveil.privacy.filters import Filter
@@ -97,6 +97,31 @@ def test_seeds_user_code_and_facts_read_from_the_data_are_stated() -> None:
     assert set(statement.stamps) == {"seeded-noise", "user-code-trusted"}
     assert "groups of sensitive_0 was read from the data" in statement.summary()
     assert "classes was read from the data" in statement.summary()
+
+
+def test_the_stated_bound_of_a_question_is_the_largest_of_the_run() -> None:
+    """With public rows the bound is a maximum that each round's costs and weights move: the last is not the largest."""
+    curator = Curator(rows(), Promise(5.0, 1e-6, "sensitive_features"))
+    model, seen = Linear(np.zeros(3)), []
+    for size in (1.0, 8.0, 0.5):
+        costs = size * np.array([[[0.0, 1.0]], [[0.0, -1.0]], [[0.0, 0.0]]])
+        curator.answer([(GradientSum(model, None, curator.cells(), costs), 60.0)])
+        (bound,) = consistent(curator.statement()).bounds
+        seen.append(bound.sensitivity)
+    assert seen[1] == seen[2] == pytest.approx(8 * seen[0])
+    clipped = Curator(rows(), PROMISE)
+    for clip in (1.0, 3.0, 0.1):
+        clipped.answer([(GradientSum(model, clip), 60.0)])
+    (bound,) = consistent(clipped.statement()).bounds
+    assert bound.sensitivity == pytest.approx(3.0)
+    assert bound.reason == "gradients are shortened to norm 3"
+
+
+def test_counts_with_laplace_noise_beside_gaussian_noise_state_both_norms() -> None:
+    curator = Curator(rows(), PROMISE)
+    curator.answer([Ask(counts(curator), 20.0)])
+    curator.answer([Ask(counts(curator), 20.0, "discrete-laplace")])
+    assert [bound.norm for bound in consistent(curator.statement()).bounds] == ["L2", "L1"]
 
 
 def _break_off_at(number: int) -> Callable[[Entry], None]:

@@ -38,11 +38,28 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """One joint release: what was asked, of which rows, and the answers."""
+    """One joint release: what was asked, of which rows, in which units (`Curator.scalings`), and the answers."""
 
     asks: tuple[Ask, ...]
     batch: Batch
     answers: tuple[Floats, ...]
+    scalings: tuple[tuple[Floats, Floats], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """Both data sets, and what they have in common, in the units of a release."""
+
+    rows: Rows
+    neighbour: Rows
+    common: Rows | None
+
+    def rescaled(self, scale: Floats, shift: Floats) -> _Sides:
+        """As the curator's rows were; what is one data set stays one."""
+        rows, neighbour = (side.rescaled(scale, shift) for side in (self.rows, self.neighbour))
+        of = {id(self.rows): rows, id(self.neighbour): neighbour}
+        common = None if self.common is None else of.get(id(self.common)) or self.common.rescaled(scale, shift)
+        return _Sides(rows, neighbour, common)
 
 
 class Tape:
@@ -68,7 +85,8 @@ class Tape:
         ) -> list[Floats]:
             wanted = as_asks(asks)
             answers = answer(curator, wanted, batch, purpose=purpose)
-            self.heard.append(Heard(tuple(wanted), batch, tuple(np.array(values) for values in answers)))
+            kept_answers = tuple(np.array(values) for values in answers)
+            self.heard.append(Heard(tuple(wanted), batch, kept_answers, curator.scalings))
             return answers
 
         return kept
@@ -83,14 +101,12 @@ class Witness:
 
     def __init__(self, rows: Rows, neighbour: Rows, promise: Promise, *, common: Rows | None = None) -> None:
         self.promise = promise
-        self._rows = rows
-        self._neighbour = neighbour
         if rows.layout != neighbour.layout:
             remedy = "Give both the same classes, groups and columns."
             raise InputError(complaint(expected="rows of one layout", of="neighbour", got="another", remedy=remedy))
         if common is None and promise.neighbours == "add-remove":
             common = min(rows, neighbour, key=lambda side: side.exact_count)
-        self._common = common
+        self._sides: dict[tuple[bytes, ...], _Sides] = {(): _Sides(rows, neighbour, common)}
         self._exact: dict[int, Curator] = {}
 
     def score(self, tape: Tape | Iterable[Heard]) -> Any:
@@ -105,7 +121,8 @@ class Witness:
         """log of [(1 - q) p(x; shared) + q p(x; shared + there)] / [(1 - q) p(x; shared) + q p(x; shared + here)], a number a
         model; `shared` is q x the common rows' answer. A full batch is q = 1."""
         q = release.batch.rate if isinstance(release.batch, Poisson) else 1.0
-        if q < 1 and (self._common is None or self.promise.protects != "records"):
+        held = self._held(release.scalings)
+        if q < 1 and (held.common is None or self.promise.protects != "records"):
             remedy = "Pass common=, the rows that both data sets hold; visible batches are not attacked here."
             raise InputError(
                 complaint(expected="a full batch, or known common rows", of="Witness", got=f"rate {q:g}", remedy=remedy)
@@ -115,10 +132,10 @@ class Witness:
             if pricing.is_free(ask.question, self.promise):
                 continue
             models = ask.question.models
-            values = np.asarray(answer).reshape(models, *ask.question.shape(self._rows.layout))
-            sides = [self._noiseless(ask.question, rows) for rows in (self._rows, self._neighbour)]
-            shared = self._shared(ask.question, sides) if q < 1 else sides[0]
-            size = self._noise(ask, release.batch, values.shape[1:])
+            values = np.asarray(answer).reshape(models, *ask.question.shape(held.rows.layout))
+            sides = [self._noiseless(ask.question, rows) for rows in (held.rows, held.neighbour)]
+            shared = self._shared(ask.question, held, sides) if q < 1 else sides[0]
+            size = self._noise(ask, held.rows, release.batch, values.shape[1:])
             absent = absent + _log_density(ask, values - q * shared, size)
             here = here + _log_density(ask, values - q * shared - (sides[0] - shared), size)
             there = there + _log_density(ask, values - q * shared - (sides[1] - shared), size)
@@ -126,13 +143,20 @@ class Witness:
             return there - here
         return np.asarray(_mixed(q, absent, there) - _mixed(q, absent, here))
 
-    def _shared(self, question: Question, sides: list[Floats]) -> Floats:
+    def _held(self, scalings: tuple[tuple[Floats, Floats], ...]) -> _Sides:
+        """Both data sets in the units that the curator's rows had then: the same maps, one after another, to the bit."""
+        key = tuple(values.tobytes() for pair in scalings for values in pair)
+        if key not in self._sides:
+            self._sides[key] = self._held(scalings[:-1]).rescaled(*scalings[-1])
+        return self._sides[key]
+
+    def _shared(self, question: Question, held: _Sides, sides: list[Floats]) -> Floats:
         """What the rows that both hold contribute."""
-        for rows, side in zip((self._rows, self._neighbour), sides, strict=True):
-            if rows is self._common:
+        for rows, side in zip((held.rows, held.neighbour), sides, strict=True):
+            if rows is held.common:
                 return side
-        assert self._common is not None
-        return self._noiseless(question, self._common)
+        assert held.common is not None
+        return self._noiseless(question, held.common)
 
     def _noiseless(self, question: Question, rows: Rows) -> Floats:
         """(models, *shape): the exact sum over these rows, contributions clipped as the curator clips them."""
@@ -147,26 +171,26 @@ class Witness:
                 question = replace(question, cells=None, cell_costs=None)
             (answer,) = exact.answer([(question, 0.0)])
             return np.asarray(answer).reshape(shape) + costs
-        scale = question.scale(rows.layout, self._cap)
+        scale = question.scale(rows.layout, _cap(rows))
         (sums,) = totals([(question, [scale])], rows, rows.blocks())
         return np.asarray(sums * scale.unit)
 
-    def _noise(self, ask: Ask, batch: Batch, shape: tuple[int, ...]) -> Floats:
+    def _noise(self, ask: Ask, rows: Rows, batch: Batch, shape: tuple[int, ...]) -> Floats:
         """(models or 1, ...): the scale of the promised noise, in the units of the question."""
-        sizes = [pricing.noise_scale(ask, scale, self.promise, batch, shape) * scale.unit for scale in self._scales(ask)]
+        sizes = [pricing.noise_scale(ask, scale, self.promise, batch, shape) * scale.unit for scale in self._scales(ask, rows)]
         return np.stack([np.broadcast_to(size, shape) for size in sizes])
 
-    def _scales(self, ask: Ask) -> list[Scale]:
+    def _scales(self, ask: Ask, rows: Rows) -> list[Scale]:
         question = ask.question
         if self.promise.protects == "sensitive_features" and public_scale.needs_rows(question):
             if isinstance(question, GradientSum):  # the loss is public: only the costs of predictions get noise
                 question = replace(question, loss="none")
-            return public_scale.of(question, self._rows, ask.order)
-        return [question.scale(self._rows.layout, self._cap, ask.order)]
+            return public_scale.of(question, rows, ask.order)
+        return [question.scale(rows.layout, _cap(rows), ask.order)]
 
-    @property
-    def _cap(self) -> float | None:
-        return self._rows.max_sample_weight if self._rows.weighted else None
+
+def _cap(rows: Rows) -> float | None:
+    return rows.max_sample_weight if rows.weighted else None
 
 
 def _log_density(ask: Ask, off: Floats, size: Floats) -> Floats:

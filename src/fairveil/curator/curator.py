@@ -100,7 +100,8 @@ class Curator:
         self._sources = _sources(noise)
         self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
         self._facts = public_facts(rows, self._public_rows, facts)
-        self._bounds: dict[str, StatedBound] = {}
+        self._scalings: tuple[tuple[Floats, Floats], ...] = ()
+        self._bounds: dict[tuple[str, int], StatedBound] = {}
         self._ready: dict[tuple[object, ...], Prepared] = {}
         self._known: dict[tuple[object, ...], list[Scale]] = {}
         self._troubles = Troubles()
@@ -143,6 +144,11 @@ class Curator:
     def cells(self, mode: str = "product", names: Sequence[str] | None = None) -> Cells:
         """The cells of the rows' sensitive columns: public values only."""
         return self._rows.cells(mode, names)
+
+    @property
+    def scalings(self) -> tuple[tuple[Floats, Floats], ...]:
+        """Scale and shift of each `rescale` so far, in turn: public or released values, never the rows'."""
+        return self._scalings
 
     def describe(self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL) -> Event:
         """The event that `answer` would log, for plans."""
@@ -222,15 +228,19 @@ class Curator:
     def rescale(self, scale: Any, shift: Any) -> None:
         """From now on every number x of the rows is scale x + shift, for public or released values: inside, and for good.
 
-        Contributions are shortened and bounded as before, in the new units. Models found are of the new units too.
+        Contributions are shortened and bounded as before, in the new units. Models found are of the new units too. What leaves
+        the range of its number type is put at its end, so no row makes this fail; rows with sparse numbers are refused.
         """
-        scale, shift = (np.asarray(values, np.float64) for values in (scale, shift))
+        scale, shift = (np.array(values, np.float64) for values in (scale, shift))
         wanted = (self.layout.numbers,)
         if scale.shape != wanted or shift.shape != wanted or not np.isfinite([scale, shift]).all() or not (scale > 0).all():
             expected = f"{wanted[0]} finite numbers each, scales above 0"
             remedy = "Make them from an answer to NumberMoments."
             raise InputError(complaint(expected=expected, of="rescale", got=(scale.shape, shift.shape), remedy=remedy))
         self._rows = self._rows.rescaled(scale, shift)
+        for values in (scale, shift):
+            values.setflags(write=False)
+        self._scalings = (*self._scalings, (scale, shift))
         self._ready.clear()
         self._known.clear()
 
@@ -308,9 +318,11 @@ class Curator:
         return self._known[key]
 
     def _state(self, ask: Ask, scales: list[Scale], reason: str) -> None:
-        """Write a sensitivity down for the statement."""
+        """Write a sensitivity down for the statement: the largest of the run, where rounds or questions of one name differ."""
         moved = max(scale.bound.sensitivity(self.promise.neighbours) for scale in scales)
-        self._bounds[ask.question.name] = StatedBound(ask.question.name, f"L{ask.order}", moved, reason)
+        key = (ask.question.name, ask.order)
+        if key not in self._bounds or moved > self._bounds[key].sensitivity:
+            self._bounds[key] = StatedBound(ask.question.name, f"L{ask.order}", moved, reason)
 
     def _all_jobs(self, asks: Sequence[Ask], known: Sequence[Known | None]) -> list[Job]:
         jobs: list[Job] = []
