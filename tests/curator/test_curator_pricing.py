@@ -17,9 +17,11 @@ from fairveil.curator import (
     GramMatrices,
     GroupLosses,
     Linear,
+    NumberMoments,
     Poisson,
     PredictionHistogram,
     RowCount,
+    ScoreHistogram,
     describe,
     pricing,
 )
@@ -57,6 +59,27 @@ def test_guarantee_1_described_before_is_logged_after(rows_of, promise, batch):
     curator = Curator(rows, Promise(50.0, 1e-6, promise.protects, promise.neighbours))
     curator.answer(asks, batch)
     assert curator.log.events == (describe(asks, rows.layout, promise, batch),)
+
+
+@pytest.mark.parametrize("promise", [ADD, REPLACE, SENSITIVE], ids=str)
+@pytest.mark.parametrize("batch", [FULL, Poisson(0.25)], ids=str)
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("mode", ["product", "marginal"])
+def test_guarantee_1_for_number_moments_and_score_histograms(rows_of, promise, batch, weights, mode):
+    """As part of a plan, too: what is described can be followed to its end, after a rescaling as before it."""
+    rows = rows_of(weights=weights)
+    whole = Promise(50.0, 1e-6, promise.protects, promise.neighbours)
+    first = [(NumberMoments(1.5), 30.0)]
+    last = [(ScoreHistogram(Linear(WEIGHTS), (-1.0, 0.0, 0.5), rows.cells(mode), by_label=True), 40.0)]
+    cap = rows.max_sample_weight if weights else None
+    plan = [describe(asks, rows.layout, whole, batch, max_sample_weight=cap) for asks in (first, last)]
+    curator = Curator(rows, whole, plan=plan)
+    curator.answer(first, batch)
+    curator.rescale([2.0, 3.0, 0.1], [0.0, 1.0, -1.0])
+    curator.answer(last, batch)
+    curator.finish()
+    assert curator.log.events == tuple(event for event in plan if event != NoOp())
+    assert (plan[0] == NoOp()) == (promise is SENSITIVE)
 
 
 def test_full_batch_events_are_multipliers(rows_of):

@@ -147,7 +147,7 @@ def test_guarantee_1_no_neighbour_moves_a_total_further_than_its_bound(mode, cla
     rows = pool(classes, **kind)
     cap = rows.max_sample_weight if rows.weighted else None
     for question in [RowCount(), *questions(rows, classes, mode)]:
-        for order in (1, 2) if isinstance(question, CellCounts | PredictionHistogram | GroupLosses) else (2,):
+        for order in (1, 2) if isinstance(question, CellCounts | PredictionHistogram | ScoreHistogram | GroupLosses) else (2,):
             scale = question.scale(rows.layout, cap, order)
             alone, replaced = largest_moves(question, scale, rows)
             assert alone * scale.unit <= scale.bound.sensitivity("add-remove"), (question, order)
@@ -174,11 +174,72 @@ def test_the_bounds_are_not_loose():
         (FeatureSums(cells, 1.5), ("add-remove", "replace-one")),
         (GramMatrices(cells, 1.5), ("add-remove", "replace-one")),
         (GroupLosses(model, cells), ("add-remove", "replace-one")),
+        (NumberMoments(1.5), ("add-remove",)),  # replace-one's 2 C is reached as C falls: see below
+        (ScoreHistogram(model, (-0.5, 0.0, 2.0), cells, by_label=True), ("add-remove", "replace-one")),
     ]:
         scale = question.scale(rows.layout, None)
         moves = dict(zip(("add-remove", "replace-one"), largest_moves(question, scale, rows), strict=True))
         for relation in relations:
             assert moves[relation] * scale.unit >= 0.9 * scale.bound.sensitivity(relation), (question, relation)
+
+
+@pytest.mark.parametrize("mode", ["product", "marginal"])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("order", [1, 2])
+def test_score_histograms_move_as_far_as_their_bound_and_no_further(mode, weights, order):
+    """Worked out here: the largest weight, once in each cell that a row is in; replaced, it leaves a bin and enters another."""
+    rows = pool(2, weights=weights)
+    cells = rows.cells(mode)
+    question = ScoreHistogram(Linear(np.array([0.0, 40.0, 0, 0, *[0] * 7])), (-0.5, 0.0, 2.0), cells, by_label=True)
+    scale = question.scale(rows.layout, rows.max_sample_weight if weights else None, order)
+    alone, replaced = (moved * scale.unit for moved in largest_moves(question, scale, rows))
+    weight, lines = (1.5 if weights else 1.0), (1 if mode == "product" else len(SIZES))
+    assert alone == pytest.approx(weight * lines ** (1 / order), rel=1e-6)
+    assert replaced == pytest.approx(weight * (2 * lines) ** (1 / order), rel=1e-6)
+    for moved, relation in ((alone, "add-remove"), (replaced, "replace-one")):
+        assert 0.999 * scale.bound.sensitivity(relation) <= moved <= scale.bound.sensitivity(relation)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("clip", [0.05, 0.5, 20.0])
+def test_changed_features_alone_move_number_moments_and_score_histograms_within_their_bounds(weights, clip):
+    """One person's numbers and codes change, her label, groups and weight stay: the largest such move, over all pairs."""
+    (some,) = pool(2).blocks()
+    some = some.take(np.arange(0, some.rows, len(COMBINATIONS)))
+    x = math.sqrt((math.sqrt(1 + 4 * clip**2) - 1) / 2)  # (x, x^2) has norm C: the furthest from (-x, x^2) of all such pairs
+    X = np.concatenate([some.numbers.T, x * np.eye(3), -x * np.eye(3)])
+    n, codes = len(X), np.resize(some.codes.T, (len(X), 2))
+    rows = Rows.from_arrays(
+        X,
+        np.ones(n, int),
+        [["b"] * n, ["x"] * n],
+        codes=codes,
+        code_sizes=SIZES,
+        classes=[0, 1],
+        groups=GROUPS,
+        sample_weight=np.full(n, 9.0) if weights else None,
+        max_sample_weight=1.5,
+    )
+    weight, cells = (1.5 if weights else 1.0), rows.cells("marginal")
+    bins = ScoreHistogram(Linear(np.array([0.0, 40.0, 0, 0, *[0] * 7])), (-0.5, 0.0, 2.0), cells)
+    for question, by_hand in ((NumberMoments(clip), max(2 * x, math.sqrt(2) * clip)), (bins, 2.0)):
+        scale = question.scale(rows.layout, rows.max_sample_weight if weights else None)
+        moved = largest_moves(question, scale, rows)[1] * scale.unit
+        assert 0.999 * weight * by_hand <= moved <= scale.bound.sensitivity("replace-one")
+
+
+@pytest.mark.parametrize("kind", [{}, {"weights": True}, {"dtype": np.float32}])
+@pytest.mark.parametrize("mode", ["product", "marginal"])
+def test_guarantee_1_holds_for_rescaled_rows_at_the_ends_of_their_range(kind, mode):
+    rows = pool(2, **kind).rescaled(np.array([1e12, 3.0, 1e-3]), np.array([0.0, -1e3, 0.5]))
+    (block,) = rows.blocks()
+    assert np.abs(block.numbers).max() == np.finfo(block.numbers.dtype).max
+    cap = rows.max_sample_weight if rows.weighted else None
+    for question in questions(rows, 2, mode):
+        scale = question.scale(rows.layout, cap)
+        alone, replaced = largest_moves(question, scale, rows)
+        assert alone * scale.unit <= scale.bound.sensitivity("add-remove"), question
+        assert replaced * scale.unit <= scale.bound.sensitivity("replace-one"), question
 
 
 def test_the_well_known_wrong_bounds_would_be_caught():
@@ -224,7 +285,7 @@ def test_guarantee_2_sensitive_features_alone(mode, classes, weights):
 def _without_clip(question):
     from dataclasses import replace
 
-    clips = isinstance(question, GradientSum | FeatureSums | GramMatrices | GroupLosses)
+    clips = isinstance(question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses)
     return replace(question, clip=None) if clips else question
 
 
