@@ -15,6 +15,7 @@ from fairveil import data
 from fairveil.cli.published import CURVES, adult_parity
 from fairveil.errors import DataNotFoundError
 from fairveil.privacy import PrivacyStatement, Promise
+from fairveil.report.words import up
 
 FILES = {"report.html", "report.json", "statement.json", "all_models.json", "frontier.json", "model.json", "arrays.npz"}
 PUBLISHED = Path(__file__).parents[3] / "shared" / "published" / "published_frontiers.json"
@@ -53,7 +54,7 @@ def test_the_page_of_adult_has_the_published_curves_and_what_is_not_covered(fair
     assert any("protect the sensitive column alone" in note for note in twin["frontiers"][0]["notes"])
     assert twin["frontiers"][0]["floor"]
     assert {row["name"] for row in twin["tables"][0]["groups"]} == {"Female", "Male"}
-    assert any("looking at all of them costs epsilon" in sentence for sentence in twin["not_covered"])
+    says_what_all_models_cost(tmp_path / "out")
     page = (tmp_path / "out/report.html").read_text("utf-8")
     assert "<script" not in page
     assert "http" not in page.replace("http://www.w3.org", "")
@@ -77,10 +78,26 @@ def test_without_adult_people_are_made_up_and_that_is_said(fairveil: Command, tm
     assert "do not exist" in twin["subject"]
     assert not any(one["published"] for one in twin["frontiers"][0]["series"])
     assert twin["stamps"]
+    says_what_all_models_cost(tmp_path / "out")
     assert fairveil("verify", "out/statement.json").code == 0
     again = fairveil("demo", "--output", "out", "--seed", 1)
     assert again.code == 0
     assert json.loads((tmp_path / "out/report.json").read_text("utf-8")) == twin
+
+
+def says_what_all_models_cost(folder: Path) -> None:
+    """The page and frontier.json show every model's noisy values: the price of that comes first, the one model's beside it."""
+    twin = json.loads((folder / "report.json").read_text("utf-8"))
+    one, whole = (
+        PrivacyStatement.from_json((folder / f"{name}.json").read_text("utf-8")) for name in ("statement", "all_models")
+    )
+    assert whole.epsilon > one.epsilon
+    cost = f"looking at all models of this page costs epsilon = {up(whole.epsilon)} at delta = 5e-10"
+    assert f"{cost}; the one shown in full alone: epsilon = {up(one.epsilon)};" in twin["verdict"]
+    facts = {fact["name"]: fact["value"] for fact in twin["key_facts"]}
+    assert (facts["Privacy spent"], facts["One model alone"]) == (f"ε = {up(whole.epsilon)}", f"ε = {up(one.epsilon)}")
+    (sentence,) = (words for words in twin["not_covered"] if "models of this page costs" in words)
+    assert sentence.endswith(f"costs epsilon {up(whole.epsilon)} at delta 5e-10 (all_models.json).")
 
 
 def test_a_folder_of_somebody_else_is_left_alone(fairveil: Command, tmp_path: Path) -> None:

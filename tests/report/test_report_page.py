@@ -18,8 +18,10 @@ from fairveil.fairness import GroupTable
 from fairveil.figures import FrontierFigure, GapFigure
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian, NonPrivate
+from fairveil.privacy.statement_words import STAMP_WORDS
 from fairveil.report import Coefficient, GroupSection, Report, render, to_dict
 from fairveil.report.page import counted, shown
+from fairveil.report.words import up
 
 MARKS = "“”().,:;"
 VOID = {"meta", "br", "link", "img", "input", "hr", "line", "rect", "circle", "polygon", "polyline", "path"}
@@ -279,6 +281,52 @@ def test_a_verdict_of_ones_own_is_taken(full: Report) -> None:
 def test_spent_epsilon_is_rounded_up(full: Report, statement: PrivacyStatement) -> None:
     (spent,) = (fact["value"] for fact in to_dict(full)["key_facts"] if fact["name"] == "Privacy spent")
     assert 0 <= float(spent.removeprefix("ε = ")) - statement.epsilon < 1e-4
+
+
+@pytest.fixture(scope="module")
+def together(statement: PrivacyStatement) -> PrivacyStatement:
+    """Of three such models."""
+    plan = [event for _ in range(3) for event in statement.events]
+    return PrivacyStatement.of(Promise(5.0, 1e-9), plan, plan=plan)
+
+
+def test_where_many_models_are_shown_their_price_comes_first(
+    full: Report, statement: PrivacyStatement, together: PrivacyStatement
+) -> None:
+    twin = to_dict(replace(full, all_models=together))
+    all_cost, one_costs = up(together.epsilon), up(statement.epsilon)
+    assert all_cost != one_costs
+    said = f"looking at all models of this page costs epsilon = {all_cost} at delta = 1e-9"
+    assert f"{said}; the one shown in full alone: epsilon = {one_costs}; protected: whole records." in twin["verdict"]
+    assert "promised was spent" not in twin["verdict"]
+    assert [fact["value"] for fact in twin["key_facts"][:2]] == [f"ε = {all_cost}", f"ε = {one_costs}"]
+    assert twin["all_models"] == together.to_dict()
+    assert not any("was not handed to this page" in sentence for sentence in twin["not_covered"])
+    insecure = PrivacyStatement.of(together.promise, together.events, plan=together.events, noise="seeded")
+    seeded = to_dict(replace(full, all_models=insecure))
+    assert STAMP_WORDS["seeded-noise"] in seeded["stamps"]
+    assert STAMP_WORDS["seeded-noise"] in seeded["verdict"]
+
+
+def test_a_price_of_many_models_that_is_not_known_is_said(full: Report) -> None:
+    (sentence,) = (words for words in to_dict(full)["not_covered"] if "was not handed to this page" in words)
+    assert "looking at all of them" in sentence
+    assert not any("handed" in words for words in to_dict(replace(full, frontiers=()))["not_covered"])
+
+
+def test_models_of_which_some_are_not_private_promise_nothing(full: Report) -> None:
+    whole = PrivacyStatement.of(Promise(math.inf, 1e-9), [NonPrivate()])
+    twin = to_dict(replace(full, all_models=whole))
+    assert "some models of this page are not private: nothing is promised to anybody" in twin["verdict"]
+    assert twin["key_facts"][0]["value"] == "none"
+
+
+def test_an_article_fits_its_notion() -> None:
+    verdicts = [
+        to_dict(Report("t", gaps=(GapFigure(n, 0.05, None, 0.04),)))["verdict"] for n in ("equalized odds", "error rate")
+    ]
+    assert verdicts[0].startswith("Asked for was an equalized odds gap of at most")
+    assert verdicts[1].startswith("Asked for was an error rate gap of at most")
 
 
 def test_a_page_with_nothing_but_a_title_stands() -> None:

@@ -95,6 +95,7 @@ def _rows(path: Path | None) -> tuple[CodedSample, str, int]:
 def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, source: str, notes: list[str]) -> Report:
     from ..fairness import DemographicParity
     from ..report import GroupSection, Report
+    from ..report.words import delta_words, up
     from .measured import gap_figure, measure, table_of
     from .published import NOTE
 
@@ -113,8 +114,10 @@ def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, 
         notes=(f"Each point of Fairveil: {one}.", *published),
         layout="by-epsilon",
     )
+    delta = delta_words(found.privacy.delta)
     all_models = (
-        f"This page shows {len(found.runs)} models: looking at all of them costs epsilon {_up(found.epsilon)} at delta "
+        f"The model shown in full costs epsilon {up(clf.privacy_.epsilon)} for whoever has not seen the others only: looking "
+        f"at all {len(found.runs)} models of this page costs epsilon {up(found.epsilon)} at delta {delta} (all_models.json)."
     )
     return Report(
         f"Fair and private models: {name}",
@@ -124,6 +127,7 @@ def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, 
             else f"Linear models of people who do not exist: {source}, a quarter of them held out. Whole records are protected."
         ),
         statement=clf.privacy_,
+        all_models=found.privacy,
         statement_file="statement.json",
         gaps=(gap_figure(clf, notion, value),),
         tables=(GroupSection(table_of(truth, prediction, groups=clf.cells_, classes=classes)),),
@@ -172,8 +176,3 @@ def _write(output: Path, found: Frontier, clf: RateConstrainedClassifier, report
         move_into_place(made, output, MARK)
     typer.echo(verdict(report))
     typer.echo(str(found))
-
-
-def _up(value: float) -> str:
-    """Rounded up: words must not promise more than the number does."""
-    return f"{math.ceil(100 * value) / 100:g}"

@@ -42,9 +42,11 @@ class Coefficient:
 class Report:
     """A page. Everything but the title may be left out; sections that have nothing are left out too.
 
-    `subject`: one or two sentences on data and model. `verdict`: a paragraph in words (None: written from statement, gaps and
-    tables). `statement_file`: where the statement lies beside the page, for `fairveil verify`. `verify`: more commands.
-    `not_covered`: sentences beside the statement's own; exact tables and held-out figures are added by themselves.
+    `subject`: one or two sentences on data and model. `verdict`: a paragraph in words (None: written from statements, gaps and
+    tables). `all_models`: the statement of all models together whose numbers the page shows, where `statement` is that of one
+    of them (or the same one): the page says first what looking at all of them costs. `statement_file`: where `statement` lies
+    beside the page, for `fairveil verify`. `verify`: more commands. `not_covered`: sentences beside the statement's own; exact
+    tables and held-out figures are added by themselves.
     `created`: a date in words; without one none is printed, and the same report gives the same bytes.
     """
 
@@ -52,6 +54,7 @@ class Report:
     subject: str = ""
     verdict: str | None = None
     statement: PrivacyStatement | None = None
+    all_models: PrivacyStatement | None = None
     statement_file: str | None = None
     gaps: tuple[GapFigure, ...] = ()
     tables: tuple[GroupSection, ...] = ()
@@ -70,8 +73,9 @@ class Report:
         for name in ("verdict", "statement_file", "created"):
             if getattr(self, name) is not None:
                 line(**{name: getattr(self, name)})
-        if self.statement is not None:
-            several(PrivacyStatement, "statement", (self.statement,))
+        for name in ("statement", "all_models"):
+            if getattr(self, name) is not None:
+                several(PrivacyStatement, name, (getattr(self, name),))
         kinds = {"gaps": GapFigure, "tables": GroupSection, "frontiers": FrontierFigure, "coefficients": Coefficient}
         for name, kind in kinds.items():
             values = getattr(self, name)

@@ -37,7 +37,7 @@ def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
         "title": report.title,
         "subject": report.subject,
         "created": report.created,
-        "stamps": stamps(statement),
+        "stamps": stamps(statement, report.all_models),
         "verdict": verdict(report),
         "key_facts": [{"name": name, "value": value, "remark": remark} for name, value, remark in key_facts(report)],
         "frontiers": [_frontier(figure) for figure in report.frontiers],
@@ -48,6 +48,7 @@ def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
         "statement_words": []
         if statement is None
         else [{"heading": heading, "words": words} for heading, words in items(statement)],
+        "all_models": None if report.all_models is None else report.all_models.to_dict(),
         "not_covered": not_covered(report),
         "verify": [{"words": words, "command": command} for words, command in how_to_verify(report, twin)],
         "notes": list(report.notes),

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from ..fairness import GroupTable
-from ..figures import GapFigure
+from ..figures import GapFigure, Series
 from ..figures.scales import number, with_unit
 from ..figures.words import percent
 from ..privacy.statement import PrivacyStatement
@@ -24,35 +24,42 @@ def verdict(report: Report) -> str:
     if report.verdict is not None:
         return report.verdict
     parts: list[str] = []
-    if report.statement is not None:
+    if report.all_models is not None:
+        parts.append(_privacy_of_all(report, report.all_models))
+    elif report.statement is not None:
         parts.append(_privacy(report.statement))
     parts += [_gap(figure) for figure in report.gaps]
     for section in report.tables:
         parts += _table(section.table, section.of)
     if report.frontiers:
-        own = sum(not one.published for figure in report.frontiers for one in figure.series)
+        own = len(_own(report))
         published = sum(one.published for figure in report.frontiers for one in figure.series)
         beside = f", beside {_count(published, 'published one')}" if published else ""
         parts.append(f"The frontiers show {_count(own, 'curve')} of this work{beside}.")
     return " ".join(parts) or "This page holds no results."
 
 
-def stamps(statement: PrivacyStatement | None) -> list[str]:
-    """What must not be overlooked, in capitals as the statement has it."""
-    if statement is None:
-        return []
-    broken = statement.promise.is_private and statement.epsilon > statement.promise.epsilon
-    return [*(STAMP_WORDS[stamp] for stamp in statement.stamps), *([MORE_THAN_PROMISED] if broken else [])]
+def stamps(*statements: PrivacyStatement | None) -> list[str]:
+    """What must not be overlooked, in capitals as the statements have it."""
+    found: list[str] = []
+    for statement in statements:
+        if statement is not None:
+            broken = statement.promise.is_private and statement.epsilon > statement.promise.epsilon
+            found += [*(STAMP_WORDS[stamp] for stamp in statement.stamps), *([MORE_THAN_PROMISED] if broken else [])]
+    return list(dict.fromkeys(found))
 
 
 def key_facts(report: Report) -> Iterator[tuple[str, str, str]]:
     """(name, value, remark) of the few facts at the head of the page."""
-    statement = report.statement
-    if statement is not None:
-        spent = f"ε = {up(statement.epsilon)}" if statement.is_private else "none"
-        yield "Privacy spent", spent, f"at δ = {delta_words(statement.delta)}"
-        guarded = GUARDED[statement.promise.protects] if statement.promise.is_private else "nothing"
-        yield "Protected", guarded, f"neighbours: {NEIGHBOURS[statement.promise.neighbours]}"
+    whole = report.all_models or report.statement
+    if whole is not None:
+        looked = "" if report.all_models is None else ", for looking at all models of this page"
+        yield "Privacy spent", _spent(whole), f"at δ = {delta_words(whole.delta)}{looked}"
+        if report.all_models is not None:
+            remark = "the one shown in full" if _one_in_full(report) else "each by itself"
+            yield "One model alone", _alone(report), f"{remark}, had nobody seen the others"
+        guarded = GUARDED[whole.promise.protects] if whole.promise.is_private else "nothing"
+        yield "Protected", guarded, f"neighbours: {NEIGHBOURS[whole.promise.neighbours]}"
     for figure in report.gaps[:1]:
         if figure.held_out is not None:
             remark = (
@@ -77,7 +84,10 @@ def not_covered(report: Report) -> list[str]:
         found.append("The held-out gaps: measured exactly on the rows that were held out.")
     if any(not one.published for figure in report.frontiers for one in figure.series):
         found.append("The frontier figures: errors and gaps were measured exactly; to choose a model by them is a release too.")
-    if report.statement is None:
+    several = sum(len(one.points) for one in _own(report)) > 1
+    if several and report.all_models is None and report.statement is not None:
+        found.append("The other models of the frontiers: what looking at all of them costs was not handed to this page.")
+    if report.statement is None and report.all_models is None:
         found.append("Everything: no privacy statement was handed to this page.")
     return found
 
@@ -114,6 +124,41 @@ def delta_words(delta: float) -> str:
     return f"{delta:g}".replace("e-0", "e-")
 
 
+def _own(report: Report) -> list[Series]:
+    """The curves that are not published ones."""
+    return [one for figure in report.frontiers for one in figure.series if not one.published]
+
+
+def _one_in_full(report: Report) -> bool:
+    return report.statement is not None and report.statement != report.all_models
+
+
+def _alone(report: Report) -> str:
+    """The epsilon of one model by itself: of the one shown in full, else of each curve's."""
+    if _one_in_full(report):
+        assert report.statement is not None
+        return _spent(report.statement)
+    epsilons = dict.fromkeys(f"{series.epsilon:g}" for series in _own(report))
+    return f"ε = {' or '.join(epsilons)}" if epsilons else "not known"
+
+
+def _spent(statement: PrivacyStatement) -> str:
+    return f"ε = {up(statement.epsilon)}" if statement.is_private else "none"
+
+
+def _privacy_of_all(report: Report, whole: PrivacyStatement) -> str:
+    """What looking at the page has cost comes first, what one of its models costs alone stands beside it."""
+    warning = "".join(f"{words}. " for words in stamps(whole, report.statement))
+    if whole.is_private:
+        guarded, at = GUARDED[whole.promise.protects], delta_words(whole.delta)
+        cost = f"looking at all models of this page costs epsilon = {up(whole.epsilon)} at delta = {at}"
+    else:
+        guarded, cost = "nothing", "some models of this page are not private: nothing is promised to anybody"
+    alone = _alone(report).replace("ε", "epsilon")
+    which = "the one shown in full" if _one_in_full(report) else "one of them"
+    return f"{warning}Privacy: {cost}; {which} alone: {alone}; protected: {guarded}."
+
+
 def _privacy(statement: PrivacyStatement) -> str:
     warning = "".join(f"{words}. " for words in stamps(statement))
     if not statement.is_private:
@@ -126,7 +171,8 @@ def _privacy(statement: PrivacyStatement) -> str:
 
 def _gap(figure: GapFigure) -> str:
     unit, notion = figure.measure.unit, figure.notion
-    asked = "" if figure.target is None else f"Asked for was a {notion} gap of at most {with_unit(figure.target, unit)}"
+    gap = f"{_with_article(notion)} gap"
+    asked = "" if figure.target is None else f"Asked for was {gap} of at most {with_unit(figure.target, unit)}"
     if figure.held_out is None:
         seen = (
             "" if figure.training_noisy is None else f"the noisy value in training is {with_unit(figure.training_noisy, unit)}"
@@ -161,6 +207,14 @@ def _table(table: GroupTable, of: str) -> Iterator[str]:
 
 def _count(number: int, noun: str) -> str:
     return f"1 {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _with_article(words: str) -> str:
+    """
+    >>> _with_article("equalized odds"), _with_article("demographic parity")
+    ('an equalized odds', 'a demographic parity')
+    """
+    return f"{'an' if words[:1].lower() in set('aeiou') else 'a'} {words}"
 
 
 def _capital(text: str) -> str:
