@@ -15,6 +15,7 @@ import fairveil as fv
 from fairveil.cli.measured import Measured, measure
 from fairveil.cli.samples import ColumnSample, Roles, Truth
 from fairveil.cli.tables import Place
+from fairveil.curator import Curator
 from fairveil.data import load_csv
 from fairveil.facts import Schema
 
@@ -260,6 +261,117 @@ def test_rows_that_do_not_fit_are_refused_before_any_release(fairveil: Command, 
         done = fairveil("fit", empty, *roles, "--out", "model")
         assert done.code == 2
         assert "expected some rows" in done.err
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One entry for every release: a refusal must come before the first."""
+    asked: list[int] = []
+    answer = Curator.answer
+
+    def counting(self: Curator, *arguments: object, **named: object) -> object:
+        asked.append(1)
+        return answer(self, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Curator, "answer", counting)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "says"),
+    [
+        (2, "z", "column 'city': expected words, classes and groups of the rows to fit, got \"'z' in rows to measure on"),
+        (3, "other", "column 'sex': expected words, classes and groups of the rows to fit"),
+        (4, "perhaps", "column 'hired': expected words, classes and groups of the rows to fit"),
+        (2, "", "column 'city'"),
+        (3, "", "column 'sex': expected a value in every row"),
+        (4, "", "column 'hired': expected a value in every row"),
+        (0, "", "column 'age'"),
+        (1, "much", "column 'score': expected numbers"),
+    ],
+)
+def test_test_rows_that_cannot_be_measured_on_are_refused_before_the_fit_is_paid_for(
+    fairveil: Command, table: Path, tmp_path: Path, answers: list[int], at: int, value: str, says: str
+) -> None:
+    rows = applicants(60, 2)
+    rows[7][at] = value
+    others = write_csv(tmp_path / "others.csv", rows)
+    done = fairveil("fit", table, "--target", "hired", "--sensitive", "sex", *PARITY, "--test", others, "--out", "model")
+    assert (done.code, done.err.count("\n"), (tmp_path / "model").exists()) == (2, 1, False)
+    assert says in done.err
+    assert not answers
+
+
+def test_a_test_table_without_a_feature_is_refused_before_the_fit_is_paid_for(
+    fairveil: Command, table: Path, tmp_path: Path, answers: list[int]
+) -> None:
+    other = write_csv(tmp_path / "others.csv", applicants(60, 2), ["age", "points", "city", "sex", "hired"])
+    done = fairveil("fit", table, "--target", "hired", "--sensitive", "sex", *PARITY, "--test", other, "--out", "model")
+    assert (done.code, done.err.count("\n"), (tmp_path / "model").exists()) == (2, 1, False)
+    assert "--test: expected columns out of" in done.err
+    assert not answers
+
+
+def test_a_word_that_was_only_held_out_is_refused_before_the_fit_is_paid_for(
+    fairveil: Command, tmp_path: Path, answers: list[int]
+) -> None:
+    """Ten words of one row each: with a fixed seed some are held out. A schema that lists them is the way out."""
+    rows = applicants(400, 1)
+    for at in range(10):
+        rows[at][2] = f"rare{at}"
+    path = write_csv(tmp_path / "rare.csv", rows)
+    command = (
+        "fit",
+        path,
+        "--target",
+        "hired",
+        "--sensitive",
+        "sex",
+        *PARITY,
+        "--holdout",
+        "0.4",
+        "--seed",
+        0,
+        "--out",
+        "model",
+    )
+    done = fairveil(*command)
+    assert (done.code, done.err.count("\n"), (tmp_path / "model").exists()) == (2, 1, False)
+    assert "rare" in done.err
+    assert "--schema" in done.err
+    assert not answers
+    assert fairveil(*command, "--ignore", "city").code == 0
+    assert answers
+
+
+@pytest.mark.parametrize("option", ["--tuning", "--earlier-releases"])
+def test_words_for_the_statement_are_checked_before_the_fit_is_paid_for(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path, answers: list[int], option: str
+) -> None:
+    done = fairveil("fit", table, "--schema", schema, "--out", "model", option, "two\nlines")
+    assert (done.code, done.err.count("\n"), (tmp_path / "model").exists()) == (2, 1, False)
+    assert not answers
+
+
+def test_a_label_without_a_value_is_one_line(fairveil: Command, tmp_path: Path) -> None:
+    rows = [[*row[:4], 1 if row[4] == "yes" else 0] for row in applicants(60, 1)]
+    rows[3][4] = ""
+    path = write_csv(tmp_path / "blank.csv", rows)
+    done = fairveil("fit", path, "--target", "hired", "--sensitive", "sex", *PARITY, "--out", "model")
+    assert (done.code, (tmp_path / "model").exists()) == (2, False)
+    assert done.err.startswith("fairveil: column 'hired': expected a value in every row, got '1 of 60 empty'")
+    assert done.err.count("\n") == 1
+
+
+def test_a_rate_that_is_undefined_on_held_out_rows_is_called_so(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
+    nobody = write_csv(tmp_path / "others.csv", [row for row in applicants(200, 2) if row[4] == "no"])
+    wish = ("--constraint", "false_negative_rate:0.9")
+    done = fairveil("fit", table, "--schema", schema, *wish, "--test", nobody, "--seed", 0, "--out", "model")
+    assert done.code == 0, done.err
+    notes = json.loads((tmp_path / "model/report.json").read_text("utf-8"))["notes"]
+    assert any("on held-out rows undefined" in note for note in notes)
 
 
 def test_a_password_is_never_shown(fairveil: Command) -> None:

@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from people_who_do_not_exist import Command
+from people_who_do_not_exist import Command, applicants, write_csv
 
 import fairveil as fv
 from fairveil.cli.samples import Roles
 from fairveil.cli.tables import Place
 from fairveil.facts import Schema
+from fairveil.report.words import up
 
 SMALL = ("--gaps", "0.2,0.05", "--epsilons", "1,3")
 FILES = {"frontier.json", "frontier.svg", "report.html", "report.json", "statement.json"}
@@ -56,6 +57,37 @@ def test_without_a_test_table_a_quarter_is_held_out(fairveil: Command, table: Pa
     held = int("".join(letter for letter in sentence.partition(" held-out")[0] if letter.isdigit()))
     # 6 standard deviations of 4,000 coins: false alarms below 1e-8.
     assert abs(held - 1000) < 6 * 750**0.5
+
+
+def test_without_any_defined_gap_the_numbers_and_the_price_are_written_all_the_same(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
+    """The models are paid for by the time that is seen."""
+    women = write_csv(tmp_path / "women.csv", [row for row in applicants(300, 2) if row[3] == "female"])
+    done = fairveil("frontier", table, "--schema", schema, "--test", women, *SMALL, "--out", "f")
+    assert done.code == 0, done.err
+    assert {file.name for file in (tmp_path / "f").iterdir()} == FILES - {"frontier.svg"}
+    assert "every gap is undefined on the held-out rows" in done.err
+    found = fv.Frontier.from_json((tmp_path / "f/frontier.json").read_text("utf-8"))
+    assert all(run.gap is None and run.error is not None for run in found.runs)
+    assert fairveil("verify", "f/statement.json").code == 0
+    twin = json.loads((tmp_path / "f/report.json").read_text("utf-8"))
+    assert twin["frontiers"] == []
+    assert any("There is no plot" in note for note in twin["notes"])
+
+
+def test_the_page_says_first_what_looking_at_all_models_costs(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
+    assert fairveil("frontier", table, "--schema", schema, *SMALL, "--out", "f").code == 0
+    twin = json.loads((tmp_path / "f/report.json").read_text("utf-8"))
+    epsilon = fv.PrivacyStatement.from_json((tmp_path / "f/statement.json").read_text("utf-8")).epsilon
+    assert epsilon > 3.0
+    assert f"looking at all models of this page costs epsilon = {up(epsilon)} at delta = 1e-6" in twin["verdict"]
+    assert "one of them alone: epsilon = 1 or 3" in twin["verdict"]
+    facts = {fact["name"]: fact["value"] for fact in twin["key_facts"]}
+    assert facts["Privacy spent"] == f"ε = {up(epsilon)}"
+    assert facts["One model alone"] == "ε = 1 or 3"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,6 +54,7 @@ def fit(
     from .samples import Roles
 
     require_free(out, force=force, mark=MARK)
+    options.require_words(tuning=tuning, earlier_releases=earlier_releases)
     notions = notions_of(constraint)
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
@@ -72,6 +74,8 @@ def fit(
     held = None if other is None else roles.read(other, like=sample)
     if holdout:
         sample, held = sample.split(holdout, seed)
+    if held is not None:
+        sample.require_like(held, "--holdout" if holdout else "--test")
     X, y, groups = sample.fit_arguments
     with options.warnings_as_notes() as notes:
         clf.fit(X, y, sensitive_features=groups)
@@ -101,7 +105,9 @@ def report_of(
         training, _ = training_value(clf, notion)
         parts = [f"asked for: {notion}"]
         parts += [] if training is None else [f"largest noisy training value {training:.4f}"]
-        parts += [] if found is None else [f"on held-out rows {found.value:.4f} ({found.low:.4f} to {found.high:.4f})"]
+        if found is not None:
+            seen = f"{found.value:.4f} ({found.low:.4f} to {found.high:.4f})"
+            parts.append(f"on held-out rows {'undefined' if math.isnan(found.value) else seen}")
         said.append(f"{words_of(notion)}: {'; '.join(parts)}.".capitalize())
     tables = []
     if truth is not None:

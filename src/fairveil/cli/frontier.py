@@ -10,10 +10,15 @@ import typer
 from . import options
 
 if TYPE_CHECKING:
+    from ..figures import FrontierFigure
     from ..study import Frontier
 
 MARK = "frontier.json"
 SHARE = 0.25
+NO_FIGURE = (
+    "There is no plot: every gap is undefined on the held-out rows, where a group has no row that a rate is about. Hold out "
+    "more rows, or rows of every group."
+)
 
 
 def frontier(
@@ -122,29 +127,41 @@ def _write(found: Frontier, source: str, notes: list[str], out: Path, force: boo
     from ..report import Report, write
     from .folders import move_into_place
 
-    models = "one model a point" if found.privacy.noise == "secure" else "mean over the seeds of a point"
-    figure = found.figure(dataset=f"{found.held_out_rows:,} held-out rows", notes=(f"Each point: {models}.",))
+    figure = _figure(found)
     report = Report(
         f"What fairness and privacy cost: {found.measure}",
         subject="".join(
             letter if letter.isprintable() else "?" for letter in f"Models of {source}, one for every promise and bound."
         ),
         statement=found.privacy,
+        all_models=found.privacy,
         statement_file="statement.json",
-        frontiers=(figure,),
-        notes=(str(found), *notes),
+        frontiers=() if figure is None else (figure,),
+        notes=(str(found), *(() if figure is not None else (NO_FIGURE,)), *notes),
     )
     with tempfile.TemporaryDirectory(prefix="fairveil-") as folder:
         made = Path(folder) / "frontier"
         made.mkdir()
         (made / MARK).write_text(found.to_json(), encoding="utf-8")
-        (made / "frontier.svg").write_text(svg_frontier(figure) + "\n", encoding="utf-8")
+        if figure is not None:
+            (made / "frontier.svg").write_text(svg_frontier(figure) + "\n", encoding="utf-8")
         found.privacy.write(made / "statement.json")
         write(made / "report.html", report)
         move_into_place(made, out, MARK if force else None)
     typer.echo(str(found))
     typer.echo(_table(found))
-    typer.echo(f"Written: {out} (frontier.json, frontier.svg, report.html, statement.json of all models together)")
+    if figure is None:
+        typer.echo(f"fairveil: note: {NO_FIGURE}", err=True)
+    files = "frontier.json, report.html" if figure is None else "frontier.json, frontier.svg, report.html"
+    typer.echo(f"Written: {out} ({files}, statement.json of all models together)")
+
+
+def _figure(found: Frontier) -> FrontierFigure | None:
+    """The plot; None where no gap is defined on the held-out rows: the models are paid for, so the rest is written."""
+    if all(line["held_out_gap"] is None for line in found.table()):
+        return None
+    models = "one model a point" if found.privacy.noise == "secure" else "mean over the seeds of a point"
+    return found.figure(dataset=f"{found.held_out_rows:,} held-out rows", notes=(f"Each point: {models}.",))
 
 
 def _table(found: Frontier) -> str:

@@ -78,6 +78,15 @@ def schema_of(path: Path | None) -> Schema | None:
     return None if path is None else Schema.load(path)
 
 
+def require_words(**named: str | None) -> None:
+    """What a statement will say, checked before there is one: after the fit an error would come too late."""
+    from ..figures.checked import line
+
+    for name, text in named.items():
+        if text is not None:
+            line(empty=False, **{name: text})
+
+
 def protection(word: str) -> str:
     """`sensitive-features`, as one writes on a command line, is `sensitive_features`."""
     return word.replace("-", "_")

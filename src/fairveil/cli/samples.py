@@ -12,9 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data import EncodedRows
+from ..data.coding import is_missing
 from ..errors import InputError, complaint
+from ..estimators import inputs
+from ..estimators.coding import TableCoding
+from ..estimators.inputs import Ways
 from ..estimators.linear import as_array
 from ..facts import RowBlock, Schema
+from ..study.held_out import HeldOut
 from .tables import Columns, Place, picked
 
 Mask = npt.NDArray[np.bool_]
@@ -53,6 +58,10 @@ class Sample(ABC):
     @abstractmethod
     def part(self, chosen: Mask) -> Sample:
         """Some of the rows."""
+
+    @abstractmethod
+    def require_like(self, held: Sample, of: str) -> None:
+        """An error where a model of these rows could not be measured on `held`: found before the fit is paid for."""
 
     def split(self, holdout: float, seed: int | None) -> tuple[Sample, Sample]:
         """(rows to fit, rows held out): each row is held out with probability `holdout`, by a coin of its own.
@@ -96,6 +105,11 @@ class CodedSample(Sample):
             groups[name] = as_array(values)[codes]
         return Truth(as_array(layout.classes or ())[labels], groups)
 
+    def require_like(self, held: Sample, of: str) -> None:
+        """Nothing is left to check: one schema coded both."""
+        assert isinstance(held, CodedSample)
+        assert held.rows.layout == self.rows.layout
+
     def part(self, chosen: Mask) -> CodedSample:
         blocks, start = [], 0
         for block in self.rows.blocks():
@@ -126,6 +140,27 @@ class ColumnSample(Sample):
 
     def truth(self) -> Truth:
         return Truth(self.columns[self.target], {name: self.columns[name] for name in self.sensitive})
+
+    def require_like(self, held: Sample, of: str) -> None:
+        """Without a schema, words, classes and groups are those of the rows to fit: others cannot be measured on."""
+        assert isinstance(held, ColumnSample)
+        training = inputs.read(*self.fit_arguments, None, Ways())
+        assert isinstance(training.coding, TableCoding)
+        features, layout = training.coding.features, training.rows.layout
+        picked(held.columns, [feature.name for feature in features], "the rows to measure on", of)
+        known: dict[str, tuple[Any, ...]] = {feature.name: feature.values for feature in features if feature.values is not None}
+        known |= {self.target: training.classes, **dict(zip(layout.sensitive_names, layout.sensitive, strict=True))}
+        for name, values in known.items():
+            strange = sorted({str(value) for value in set(held.columns[name].tolist()) - set(values) if not is_missing(value)})
+            if strange:
+                got = f"{', '.join(map(repr, strange[:5]))} in rows to measure on, and in no row to fit"
+                remedy = "List all values in a schema (--schema), leave those rows out, or a feature with --ignore."
+                raise InputError(
+                    complaint(
+                        expected="words, classes and groups of the rows to fit", of=f"column {name!r}", got=got, remedy=remedy
+                    )
+                )
+        HeldOut.read(held.fit_arguments, training, Ways())
 
     def part(self, chosen: Mask) -> ColumnSample:
         return replace(self, columns={name: column[chosen] for name, column in self.columns.items()})
@@ -177,6 +212,8 @@ class Roles:
         kept = {name: column for name, column in columns.items() if name not in self.ignore}
         if not len(kept[self.target]):
             raise InputError(complaint(expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."))
+        for name in (self.target, *self.sensitive):
+            _require_all(kept[name], name)
         return ColumnSample(kept, self.target, self.sensitive)
 
 
@@ -184,6 +221,14 @@ def _with_roles(schema: Schema, target: str, sensitive: tuple[str, ...], ignore:
     """Sensitive columns of the schema that were not named are neither groups nor features."""
     unused = [name for name in schema.sensitive if name not in sensitive and name != target]
     return schema.with_roles(target=target, sensitive=sensitive).without(*dict.fromkeys((*unused, *ignore)))
+
+
+def _require_all(column: npt.NDArray[Any], name: str) -> None:
+    empty = sum(map(is_missing, column.tolist()))
+    if empty:
+        remedy = 'Leave those rows out, or give the cells a word of their own ("unknown", say).'
+        got = f"{empty} of {len(column)} empty"
+        raise InputError(complaint(expected="a value in every row", of=f"column {name!r}", got=got, remedy=remedy))
 
 
 def _with_rows(rows: EncodedRows, place: Place) -> EncodedRows:
