@@ -8,11 +8,13 @@ Shares of the budget, step sizes, clip and rounds have defaults from public fact
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from .. import _checks
 from ..curator import (
@@ -39,6 +41,7 @@ from ..privacy.promise import Promise
 from .descent import Answers, Batch, Floats
 
 LONG_ROW = 4.0
+LEAST_RATE = 1e-9  # of Poisson batches; below it the accountant's logarithms run out of digits
 _STEPS = tuple(0.02 * 1.35**k for k in range(25))
 EDGES = (*(-step for step in reversed(_STEPS)), 0.0, *_STEPS)
 """Thresholds that the model handed out may have: zero, and from 0.02 to 27 logits on either side of it."""
@@ -89,7 +92,10 @@ class Settings:
             _checks.positive(clip=self.clip)
         _checks.positive(temperature=self.temperature)
         if self.sampling_rate is not None:
-            _checks.fraction(sampling_rate=self.sampling_rate, low_open=True, remedy="Leave it None to ask all rows.")
+            rate = _checks.fraction(sampling_rate=self.sampling_rate, low_open=True, remedy="Leave it None to ask all rows.")
+            if rate < LEAST_RATE:
+                remedy = "Batches that are empty teach nothing: leave it None to ask all rows."
+                raise InputError(complaint(expected=f"at least {LEAST_RATE}", of="sampling_rate", got=rate, remedy=remedy))
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,37 +299,42 @@ class Plan:
         model = Linear(np.zeros((self.outputs, 1 + self.layout.width)))
         return 0.0 if self.is_exact else self.thresholds_multiplier * self._unit(self._scores(model))
 
-    def spread(self, counts: Floats, decisions: Floats, bins: int = 0) -> Floats:
-        """The standard deviation of each constraint's reported value: of the noise of decisions (cells, labels, outputs), of as
-        many bins of scores as the threshold was moved across, and of the counts that divide, to first order."""
-        assert self.system is not None
-        if self.is_exact:
-            return np.zeros(len(self.system))
+    def noise_of(self, counts: Floats, decisions: Floats) -> Callable[[int], Floats]:
+        """The standard deviation of each constraint's value from the released decisions (cells, labels, outputs) and counts, to
+        first order, as a function of how many bins of scores the threshold was moved across."""
+        if self.is_exact or self.system is None:
+            return lambda bins: np.zeros(0 if self.system is None else len(self.system))
+        of_counts = self.counts_multiplier * self._unit(CellCounts(self.cells, self.by_label)) * self._slopes(counts, decisions)
+        pulls = self.system.jacobian(counts, self.floor)
+        if self.outputs == 1:  # the first class's decisions are what the second's leave
+            pulls = pulls[:, 1::2] - pulls[:, ::2]
+        sizes = _norms(pulls)
         model = Linear(np.zeros((self.outputs, 1 + self.layout.width)))
         noise = self.report_multiplier * self._unit(self.histogram(model))
-        if bins:
-            noise = math.hypot(noise, math.sqrt(bins * (1.0 if self.by_label else 2.0)) * self.bin_noise)
-        shape = (len(self.system), -1, self.system.shape[2])
-        rows = np.asarray(self.system.jacobian(counts, self.floor).todense()).reshape(shape)
-        if self.outputs == 1:
-            rows = rows[..., 1:] - rows[..., :1]
-        of_decisions = noise * np.sqrt((rows * rows).sum(axis=(1, 2)))
-        of_counts = self.counts_multiplier * self._unit(CellCounts(self.cells, self.by_label)) * self._reach(counts, decisions)
-        return np.asarray(np.hypot(of_decisions, of_counts))
 
-    def _reach(self, counts: Floats, decisions: Floats) -> Floats:
-        """|d values / d counts|, by differences, with the decisions as they are."""
+        def spread(bins: int) -> Floats:
+            of_bins = math.sqrt(bins * (1.0 if self.by_label else 2.0)) * self.bin_noise if bins else 0.0
+            return np.asarray(np.hypot(math.hypot(noise, of_bins) * sizes, of_counts))
+
+        return spread
+
+    def _slopes(self, counts: Floats, decisions: Floats) -> Floats:
+        """|d values / d counts|. A rate is top / size, and a count moves the size, unless the floor holds it; with two classes
+        it moves the first class's decisions too."""
         assert self.system is not None
-        step = 1e-4 * np.maximum(np.abs(counts).max(), 1.0)
-        moves = step * np.eye(counts.size).reshape(counts.size, *counts.shape)
+        system, classes = self.system, self.system.shape[2]
+        histogram = self.by_class(decisions[np.newaxis], counts[np.newaxis])[0]
+        sizes = system.event_sizes(counts, self.floor)[system.event_of]
+        moves_size = np.where(sizes > self.floor, system.rates(histogram, counts, self.floor), 0.0)
+        slopes = -sparse.diags_array(moves_size) @ system.members[system.event_of]
+        if self.outputs == 1:
+            slopes = slopes + system.numerators[:, ::classes]
+        return _norms(system.coefficients @ sparse.diags_array(1.0 / sizes) @ slopes)
 
-        def values(moved: Floats) -> Floats:
-            histogram = np.broadcast_to(decisions, (len(moved), *decisions.shape))
-            assert self.system is not None
-            return self.system.exact_values(self.by_class(histogram, moved), moved, self.floor)
 
-        slopes = (values(counts + moves) - values(counts - moves)) / (2.0 * step)
-        return np.asarray(np.sqrt((slopes * slopes).sum(axis=0)))
+def _norms(lines: Any) -> Floats:
+    """The length of each row of a sparse array."""
+    return np.sqrt(np.asarray(sparse.csr_array(lines).power(2).sum(axis=1), dtype=np.float64).ravel())
 
 
 def make(
@@ -370,8 +381,9 @@ def _system(notions: Sequence[Notion], cells: Cells | None, layout: RowLayout) -
                 remedy="Pass sensitive_features with several groups, or constraints=None.",
             )
         )
-    pull = np.asarray(system.jacobian(np.ones(system.shape[:2])).todense()).reshape(len(system), -1, system.shape[2])
-    for j in np.flatnonzero(np.abs(pull - pull.mean(axis=2, keepdims=True)).max(axis=(1, 2)) < 1e-12):
+    pulls, classes = system.jacobian(np.ones(system.shape[:2])), system.shape[2]
+    apart = sum(_norms(pulls[:, k::classes] - pulls[:, ::classes]) for k in range(1, classes))
+    for j in np.flatnonzero(apart < 1e-12):
         raise InputError(
             complaint(
                 expected="a constraint that decisions can change",

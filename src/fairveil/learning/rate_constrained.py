@@ -239,7 +239,7 @@ class RateConstrained(Search[State, list[Outcome]]):
                 values = self._values(answers[0], state, sampling_rate=1.0)
                 histograms = self._each(answers[0]).reshape(self.models, *self.system.shape[:2], -1)
                 pairs = zip(state.counts, histograms, strict=True)
-                spread = np.stack([self.planned.spread(counts, decisions) for counts, decisions in pairs])
+                spread = np.stack([self.planned.noise_of(counts, decisions)(0) for counts, decisions in pairs])
         weights = _in_coded_units(found, state.standard)
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
         return [
@@ -272,13 +272,13 @@ class RateConstrained(Search[State, list[Outcome]]):
                 answers[1][m],
                 partial(self._values_at, counts),
                 self.bounds[m],
-                partial(self.planned.spread, counts, decisions[..., np.newaxis]),
+                self.planned.noise_of(counts, decisions[..., np.newaxis]),
                 self.planned.bin_noise,
                 float(state.rows[m]) * per_row,
             )
             weights[m, 0, 0] -= chosen.at
             values.append(chosen.values)
-            spread.append(self.planned.spread(counts, chosen.decisions[..., np.newaxis], chosen.bins))
+            spread.append(self.planned.noise_of(counts, chosen.decisions[..., np.newaxis])(chosen.bins))
         return weights, np.stack(values), np.stack(spread)
 
     def _values_at(self, counts: Floats, decisions: Floats) -> Floats:
