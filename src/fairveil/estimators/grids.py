@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,7 +53,7 @@ class Grid:
 def grid_of(X: Any) -> Grid:
     """Look at X. What is no table, no number or no finite number is an error."""
     if sparse.issparse(X):
-        matrix = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+        matrix = _checked(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
         return Grid(_numbered(matrix.shape[1]), matrix.shape[0], False, matrix)
     if isinstance(X, Mapping) or (isinstance(X, np.ndarray) and X.dtype.names is not None):
         return _of_table(table_of(X))
@@ -66,11 +67,11 @@ def grid_of(X: Any) -> Grid:
         remedy = "Fill them in, or use a schema with a code for missing values."
         raise InputError(complaint(expected="a value in every place", of="X", got="masked ones", remedy=remedy))
     if getattr(raw, "dtype", np.dtype(float)).kind in "OUST":
-        objects = check_array(raw, dtype=object, ensure_all_finite=False, input_name="X")
+        objects = _checked(raw, dtype=object, ensure_all_finite=False, input_name="X")
         names = _numbered(objects.shape[1])
         table = table_of({name: objects[:, at] for at, name in enumerate(names)})
         return Grid(names, len(objects), False, table=table)
-    matrix = check_array(raw, dtype=[np.float64, np.float32], input_name="X")
+    matrix = _checked(raw, dtype=[np.float64, np.float32], input_name="X")
     return Grid(_numbered(matrix.shape[1]), len(matrix), False, matrix)
 
 
@@ -116,6 +117,17 @@ def numbers_of(raw: Raw, of: str) -> Values | None:
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
+def refuse_duplicates(table: Any, of: str) -> None:
+    """Columns are told apart by their names. Names that are no texts are replaced by numbered ones, so they do not matter."""
+    of_names = "columns" if hasattr(table, "set_axis") else "column_names"  # pandas or pyarrow; others hold no name twice
+    names = list(getattr(table, of_names, ()))
+    if not all(isinstance(name, str) for name in names):
+        return
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise InputError(complaint(expected="distinct names of columns", of=of, got=twice, remedy="Rename or drop a column."))
+
+
 def _of_table(table: Table, *, named: bool = True) -> Grid:
     names = table.names if named else _numbered(len(table.names))
     if not names or not table.rows:
@@ -143,6 +155,17 @@ def _has_text_names(X: Any) -> bool:
 def _with_text_names(X: Any) -> Any:
     """Only pandas has names that are no texts: they are replaced by x0, x1, ..."""
     return X if _has_text_names(X) else X.set_axis(list(_numbered(X.shape[1])), axis=1)
+
+
+def _checked(raw: Any, **options: Any) -> Any:
+    """An array as scikit-learn checks it, with its words for what is wrong."""
+    try:
+        return check_array(raw, **options)
+    except ValueError as error:
+        got = type(raw).__name__
+        raise InputError(
+            complaint(expected="a 2-d array without missing or infinite numbers", of="X", got=got, remedy=f"{error}")
+        ) from None
 
 
 def _numbered(columns: int) -> tuple[str, ...]:

@@ -23,8 +23,9 @@ from ..models.model import known_classes
 from ..privacy.statement import READ_FROM_DATA, Origin, PublicFact
 from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
 from .columns import coded_groups, given_columns, named_as_declared, names_in, names_of_columns, read_labels
+from .copies import refuse_copies, refuse_named
 from .distinct import distinct, in_words
-from .grids import Grid, grid_of, numbers_of
+from .grids import Grid, grid_of, numbers_of, refuse_duplicates
 from .standard import Standard
 
 
@@ -52,12 +53,16 @@ class Training:
 
 @dataclass(frozen=True)
 class Ways:
-    """How rows are to be read: the arguments of an estimator that say so."""
+    """How rows are to be read: the arguments of an estimator that say so.
+
+    `features_are_public`: sensitive columns alone are protected, so no feature may be one of them.
+    """
 
     schema: Schema | None = None
     sensitive_as_feature: bool = False
     standardise: bool = False
     max_sample_weight: float = 1.0
+    features_are_public: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,8 +95,12 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     if schema is not None and not isinstance(schema, Schema):
         remedy = "Read one with Schema.load(path)."
         raise InputError(complaint(expected="a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy))
+    for of, table in (("X", X), ("sensitive_features", sensitive_features)):
+        refuse_duplicates(table, of)
     if isinstance(X, RowSource):
         found = _from_rows(X, y, sensitive_features, schema)
+        if ways.features_are_public:
+            _refuse_sensitive_features(X)
     elif schema is not None:
         found = _by_schema(X, y, sensitive_features, schema, ways.sensitive_as_feature)
     else:
@@ -107,13 +116,21 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
         coding = replace(coding, standard=Standard.of(blocks, found.layout.numbers))  # type: ignore[type-var]
         assert coding.standard is not None
         blocks = [coding.standard.apply(block) for block in blocks]
-        not_covered = (
-            "unsafe: numbers were scaled by the training rows' own means and standard deviations, as asked by "
-            "unsafe_data_dependent_bounds=True",
-        )
+        if ways.features_are_public:  # then their means and deviations are, too
+            found.facts.append(PublicFact("scale of the numbers", "means and standard deviations of the features", "argument"))
+        else:
+            not_covered = (
+                "unsafe: numbers were scaled by the training rows' own means and standard deviations, as asked by "
+                "unsafe_data_dependent_bounds=True",
+            )
     if sample_weight is not None:
         blocks = list(_with_weights(blocks, sample_weight))
     rows = Rows(Coded(found.layout, tuple(blocks)), max_sample_weight=ways.max_sample_weight)
+    if ways.features_are_public:
+        refuse_copies(found.blocks, found.layout, _names_of_features(found.coding))
+        if rows.weighted:
+            words = "public: must not depend on the sensitive columns"
+            found.facts.append(PublicFact("sample weights", words, "argument"))
     stated = schema.rows if schema is not None else None
     if stated is None and isinstance(found.coding, SchemaCoding):
         stated = found.coding.encoding.schema.rows
@@ -131,7 +148,7 @@ def _as_it_comes(X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool) -> 
     named = names_of_columns(sensitive, grid)
     columns = {name: grid.column(name) for name in named} if named is not None else given_columns(sensitive, grid.rows)
     groups, group_codes = coded_groups(columns, grid.rows)
-    taken = () if sensitive_as_feature else named or ()
+    taken = columns if grid.named and not sensitive_as_feature else {}  # also where they were given as columns: by their names
     features = tuple(_feature(grid, name) for name in grid.names if name not in taken)
     if not features:
         remedy = "Pass features beside the sensitive columns, or sensitive_as_feature=True."
@@ -214,6 +231,12 @@ def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None)
     return _Read(RowsCoding(layout.numbers, tuple(layout.code_sizes)), layout, blocks, facts, (), layout.width)
 
 
+def _refuse_sensitive_features(source: RowSource) -> None:
+    encoding = getattr(source, "encoding", None)
+    schema = getattr(encoding, "schema", None)
+    refuse_named(getattr(encoding, "features", ()), (*source.layout.sensitive_names, *getattr(schema, "sensitive", ())))
+
+
 # Facts and weights
 
 
@@ -222,6 +245,17 @@ def _has_columns(X: Any, names: Sequence[str]) -> bool:
     if isinstance(X, (np.ndarray, list, tuple)) and getattr(getattr(X, "dtype", None), "names", None) is None:
         return False
     return set(names) <= set(table_of(X).names)
+
+
+def _names_of_features(coding: Coding) -> tuple[str, ...]:
+    """The name of each feature, numbers before codes, as in blocks."""
+    if isinstance(coding, SchemaCoding):
+        encoding = coding.encoding
+        return (*(scale.name for scale in encoding.numbers), *encoding.coded)
+    if isinstance(coding, TableCoding):
+        return tuple(feature.name for feature in sorted(coding.features, key=lambda feature: feature.values is not None))
+    layout = coding.layout
+    return (*(f"x{j}" for j in range(layout.numbers)), *(f"code{j}" for j in range(len(layout.code_sizes))))
 
 
 def _feature(grid: Grid, name: str) -> Feature:
@@ -250,7 +284,7 @@ def _facts_of_schema(encoding: Encoding) -> list[PublicFact]:
 
 
 def _with_weights(blocks: list[RowBlock], sample_weight: Any) -> Iterator[RowBlock]:
-    weights = read_weights(sample_weight, sum(block.rows for block in blocks))
+    weights = read_weights(sample_weight, sum(block.rows for block in blocks), of="X")
     assert weights is not None
     if not weights.any():
         remedy = "Sample weights must contain at least one number that is not zero."

@@ -49,7 +49,13 @@ def ways_of(schema: Any, sensitive_as_feature: bool, standardise: bool, max_samp
             )
         )
     cap = _checks.positive(max_sample_weight=max_sample_weight, allow_inf=True)
-    return Ways(schema, bool(sensitive_as_feature), bool(standardise), cap if promise.is_private else math.inf)
+    return Ways(
+        schema,
+        bool(sensitive_as_feature),
+        bool(standardise),
+        cap if promise.is_private else math.inf,
+        promise.protects == "sensitive_features",
+    )
 
 
 def refuse_ledger(ledger: object) -> None:
@@ -108,11 +114,25 @@ def public_rows_of(given: Any, training: Training, promise: Promise) -> int | No
 
 
 def numbers_are_scalable(training: Training, promise: Promise) -> bool:
-    """Whether numbers may be scaled by their released moments: they are dense, and bounded by a schema or public."""
+    """Whether numbers may be scaled by their released moments: they are dense, and bounded by a schema or public.
+
+    Rows that were coded elsewhere are held to the bounds that they claim, here, before any release. That they keep them decides
+    no plan: what is asked, and at what price, must not hang on one row.
+    """
     if any(block.is_sparse for block in training.rows.blocks()):
         return False
     public = promise.protects == "sensitive_features" or not promise.is_private
-    return public or (isinstance(training.coding, SchemaCoding) and training.coding.standard is None)
+    if public:
+        return True
+    if not isinstance(training.coding, SchemaCoding) or training.coding.standard is not None:
+        return False
+    for block in training.rows.blocks():
+        if max(block.numbers.max(initial=0.0), -block.numbers.min(initial=0.0)) > 1.0:
+            remedy = "Code them by that encoding, with data.encode, say, which clips numbers to their bounds."
+            raise InputError(
+                complaint(expected="numbers in [-1, 1], as by their encoding", of="coded rows", got="others", remedy=remedy)
+            )
+    return True
 
 
 def warn_of_delta(promise: Promise, rows: int | None) -> None:

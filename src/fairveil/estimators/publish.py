@@ -13,7 +13,7 @@ from .inputs import Training
 def statement_of(curator: Curator, training: Training) -> PrivacyStatement:
     """What the run cost, under which promise, and every step that is outside of it."""
     statement = curator.statement(not_covered=training.not_covered)
-    if training.coding.standard is None:
+    if training.coding.standard is None or statement.promise.protects == "sensitive_features":
         return statement
     scale = StatedBound(
         "scale of the numbers",

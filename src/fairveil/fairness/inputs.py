@@ -197,12 +197,12 @@ def _probabilities(predicted: Values) -> Floats:
     return array
 
 
-def read_weights(sample_weight: Any, rows: int) -> Floats | None:
-    """Finite weights of at least 0, or None."""
+def read_weights(sample_weight: Any, rows: int, *, of: str = "prediction") -> Floats | None:
+    """Finite weights of at least 0, or None. `of`: what has so many rows."""
     if sample_weight is None:
         return None
     weights = np.asarray(_column(sample_weight, "sample_weight"), dtype=np.float64)
-    same_length({"prediction": rows, "sample_weight": len(weights)})
+    same_length({of: rows, "sample_weight": len(weights)})
     if not np.isfinite(weights).all() or (weights < 0).any():
         remedy = "Pass finite weights of at least 0."
         raise InputError(complaint(expected="weights", of="sample_weight", got="a negative or missing one", remedy=remedy))

@@ -92,7 +92,7 @@ def _neighbours(promise: Promise) -> str:
 def _protected(promise: Promise) -> str:
     if promise.protects == "records":
         return "whole records: features, label and sensitive columns."
-    return "the sensitive columns only: features, labels and the number of rows are treated as public."
+    return "the sensitive columns only: features, labels, sample weights and the number of rows are treated as public."
 
 
 def _trust(statement: PrivacyStatement) -> str:

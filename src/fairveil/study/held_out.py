@@ -40,7 +40,7 @@ class HeldOut:
         cells = training.rows.cells("product") if layout.sensitive else None
         blocks = tuple(training.coding.blocks(X))
         if isinstance(X, RowSource) or ways.schema is not None:
-            found = inputs.read(X, y, groups, None, replace(ways, standardise=False)).rows
+            found = inputs.read(X, y, groups, None, replace(ways, standardise=False, features_are_public=False)).rows
             if (found.layout.classes, found.layout.sensitive) != (layout.classes, layout.sensitive):
                 got = (found.layout.classes, found.layout.sensitive)
                 expected = f"the training rows' classes and groups {(layout.classes, layout.sensitive)}"
