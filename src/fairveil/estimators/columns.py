@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
-from ..data.coding import Plain, Raw
+from ..data.coding import Plain, Raw, is_missing
 from ..errors import InputError, complaint
 from ..facts import Schema
 from ..fairness.inputs import read_columns, same_length
@@ -37,18 +37,24 @@ def read_labels(y: Any) -> npt.NDArray[Any]:
             remedy = "Pass one column of labels."
             raise InputError(complaint(expected="one label a row", of="y", got=f"{len(columns)} columns", remedy=remedy))
         y = columns[0]
-    labels: npt.NDArray[Any] = column_or_1d(y, warn=True)
-    if labels.dtype.kind == "f":
-        assert_all_finite(labels, input_name="y")
-        if (labels != np.floor(labels)).any():
-            raise InputError(
-                complaint(
-                    expected="classes",
-                    of="y",
-                    got="fractions",
-                    remedy="Unknown label type: continuous. Make classes of a number first.",
-                )
-            )
+    labels = _finite_column(y)
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+        remedy = "Unknown label type: continuous. Make classes of a number first."
+        raise InputError(complaint(expected="classes", of="y", got="fractions", remedy=remedy))
+    return labels
+
+
+def _finite_column(y: Any) -> npt.NDArray[Any]:
+    """One column without missing values; scikit-learn's words for what is wrong are kept."""
+    try:
+        labels: npt.NDArray[Any] = column_or_1d(y, warn=True)
+        if labels.dtype.kind != "O":
+            assert_all_finite(labels, input_name="y")
+        elif not set(map(type, labels)) <= {str, bool, int} and any(map(is_missing, labels)):
+            raise ValueError("Input y contains NaN or None.")
+    except ValueError as error:
+        got = "others"
+        raise InputError(complaint(expected="one class a row, none missing", of="y", got=got, remedy=f"{error}")) from None
     return labels
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -27,6 +28,8 @@ def distinct(raw: Raw, of: str) -> tuple[tuple[Hashable, ...], Codes]:
         return _of_objects(values.tolist(), of)
     if values.dtype.kind == "f" and np.isnan(values).any():
         _refuse_missing(of)
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        _refuse_infinite(of)
     found, codes = np.unique(values, return_inverse=True)
     return _checked(found.tolist(), of), codes.astype(np.int32)
 
@@ -53,6 +56,8 @@ def _of_objects(listed: list[Any], of: str) -> tuple[tuple[Hashable, ...], Codes
         if any(is_missing(value) for value in listed):
             _refuse_missing(of)
         listed = [keys.plain(value, of=of) for value in listed]
+        if any(isinstance(value, float) and math.isinf(value) for value in listed):
+            _refuse_infinite(of)
     found = set(listed)
     try:
         values = sorted(found)
@@ -80,3 +85,8 @@ def _refuse_missing(of: str) -> None:
             remedy='Give them a value of their own ("unknown", say), or declare what they count as in a schema.',
         )
     )
+
+
+def _refuse_infinite(of: str) -> None:
+    remedy = "Write a word for them: 'unknown', say."
+    raise InputError(complaint(expected="finite numbers or words", of=of, got="infinite ones", remedy=remedy))

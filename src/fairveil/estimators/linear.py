@@ -18,6 +18,7 @@ from ..models import LinearModel
 from ..privacy.statement import PrivacyStatement
 from .coding import Coding, TableCoding
 from .columns import read_labels
+from .grids import refuse_duplicates
 from .inputs import Training
 
 Floats = npt.NDArray[np.float64]
@@ -64,7 +65,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         predicted = self.predict(X)
         labels = _labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
         same_length({"X": len(predicted), "y": len(labels)})
-        weights = read_weights(sample_weight, len(labels))
+        weights = read_weights(sample_weight, len(labels), of="X")
         right = np.fromiter(map(_same, predicted.tolist(), labels.tolist()), bool, len(labels))
         return float(np.average(right, weights=weights))
 
@@ -72,6 +73,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         check_is_fitted(self, "model_")
         if getattr(X, "ndim", 2) != 2:
             check_array(X)  # says how to reshape it
+        refuse_duplicates(X, "X")
         if not isinstance(X, (RowSource, RowBlock)) and not self._lacks_only_groups(X):
             validate_data(self, X, reset=False, skip_check_array=True)
         return self.coding_.blocks(X)

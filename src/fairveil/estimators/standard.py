@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ..errors import InputError, complaint
 from ..facts import RowBlock
 
 Floats = npt.NDArray[np.float64]
@@ -25,16 +26,17 @@ class Standard:
     @staticmethod
     def of(blocks: Sequence[RowBlock], numbers: int) -> Standard:
         """The means and deviations of coded rows. Sparse numbers keep their zeros: they are not shifted."""
-        rows = max(1, sum(block.rows for block in blocks))
-        if any(_is_sparse(block.numbers) for block in blocks):
-            means = np.zeros(numbers)
-            firsts = sum(np.asarray(block.numbers.sum(axis=0), np.float64).ravel() for block in blocks) / rows
-            squares = sum(np.asarray(block.numbers.multiply(block.numbers).sum(axis=0)).ravel() for block in blocks) / rows
-            deviations = np.sqrt(np.maximum(squares - firsts**2, 0.0))
-        else:
-            means = _sums(blocks, numbers, lambda lines: lines) / rows
-            centred = _sums(blocks, numbers, lambda lines: (lines - means[:, np.newaxis]) ** 2)
-            deviations = np.sqrt(centred / rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            means, deviations = _moments(blocks, numbers)
+        if not (np.isfinite(means).all() and np.isfinite(deviations).all()):
+            raise InputError(
+                complaint(
+                    expected="numbers whose squares are finite",
+                    of="X",
+                    got="some that overflow",
+                    remedy="Scale those columns before, or declare their bounds in a schema.",
+                )
+            )
         deviations[~(deviations > 0)] = 1.0
         return Standard(tuple(means.tolist()), tuple(deviations.tolist()))
 
@@ -52,6 +54,25 @@ class Standard:
         out, count = np.array(weights), len(self.means)
         out[:, :count] /= np.asarray(self.deviations)
         return out, intercept - out[:, :count] @ np.asarray(self.means)
+
+
+def _moments(blocks: Sequence[RowBlock], numbers: int) -> tuple[Floats, Floats]:
+    rows = max(1, sum(block.rows for block in blocks))
+    if any(_is_sparse(block.numbers) for block in blocks):
+        means = np.zeros(numbers)
+        firsts = sum(np.asarray(block.numbers.sum(axis=0), np.float64).ravel() for block in blocks) / rows
+        squares = sum(_squares(block.numbers) for block in blocks) / rows
+        deviations = np.sqrt(np.maximum(squares - firsts**2, 0.0))
+    else:
+        means = _sums(blocks, numbers, lambda lines: lines) / rows
+        centred = _sums(blocks, numbers, lambda lines: (lines - means[:, np.newaxis]) ** 2)
+        deviations = np.sqrt(centred / rows)
+    return means, deviations
+
+
+def _squares(lines: Any) -> Floats:
+    exact = lines.astype(np.float64)
+    return np.asarray(exact.multiply(exact).sum(axis=0)).ravel()
 
 
 def _is_sparse(array: Any) -> bool:
