@@ -27,18 +27,18 @@ def table(n=3001, seed=0):
     return numbers, np.empty(0, np.int32), np.empty(0, np.int32), codes, offsets, labels, cells, weights
 
 
-def one_model(data, coef, start, stop, sharpness=1.0, kind=0, costs=None, clip=1.0, loss=0):
+def one_model(data, coef, start, stop, sharpness=1.0, kind=0, costs=None, clip=1.0, loss=0, weight=0.8):
     K = coef.shape[0]
     gradient = np.zeros((K, coef.shape[1]), np.int64)
     histogram = np.zeros((6, K), np.int64)
     costs = np.zeros((0, 0)) if costs is None else costs
     kernels.descend(
-        *data, coef, start, stop, loss, 0.8, sharpness, costs, 2, clip, 2.0**30, gradient, kind, 2, 2.0**24, histogram
+        *data, coef, start, stop, loss, weight, sharpness, costs, 2, clip, 2.0**30, gradient, kind, 2, 2.0**24, histogram
     )
     return gradient, histogram
 
 
-def panel(data, coefs, start, stop, sharpness=1.0, kind=0, costs=None, clip=1.0, loss=0):
+def panel(data, coefs, start, stop, loss_weights, sharpness=1.0, kind=0, costs=None, clip=1.0, loss=0):
     M = coefs.shape[0]
     gradient = np.zeros((coefs.shape[1], M), np.int64)
     histogram = np.zeros((6, M), np.int64)
@@ -46,7 +46,23 @@ def panel(data, coefs, start, stop, sharpness=1.0, kind=0, costs=None, clip=1.0,
     coefs = np.ascontiguousarray(coefs.T)
     steps, counts = np.full(M, 2.0**30), np.full(M, 2.0**24)
     kernels_panel.descend_panel(
-        *data, coefs, start, stop, loss, 0.8, sharpness, costs, 2, clip, steps, gradient, kind, 2, counts, histogram, 64
+        *data,
+        coefs,
+        start,
+        stop,
+        loss,
+        loss_weights,
+        sharpness,
+        costs,
+        2,
+        clip,
+        steps,
+        gradient,
+        kind,
+        2,
+        counts,
+        histogram,
+        64,
     )
     return gradient.T, histogram.T
 
@@ -90,10 +106,11 @@ def test_guarantee_1_a_model_alone_and_among_many(sharpness, kind, loss, models)
     coefs = rng.normal(size=(models, 1 + 6 + sum(SIZES)))
     costs = rng.normal(size=(6, models)) if loss != 1 else None
     options = {"sharpness": sharpness, "kind": kind, "loss": loss}
-    gradient, histogram = panel(data, coefs, 0, 1003, costs=costs, **options)
+    loss_weights = np.linspace(0.8, 0.3, models)
+    gradient, histogram = panel(data, coefs, 0, 1003, loss_weights, costs=costs, **options)
     for m in {0, models // 2, models - 1}:
         own = None if costs is None else costs[:, m : m + 1].copy()
-        alone, counts = one_model(data, coefs[m : m + 1], 0, 1003, costs=own, **options)
+        alone, counts = one_model(data, coefs[m : m + 1], 0, 1003, costs=own, weight=loss_weights[m], **options)
         assert (gradient[m] == alone[0]).all()
         assert (histogram[m] == counts[:, 0]).all()
 
