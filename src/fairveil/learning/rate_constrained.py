@@ -4,9 +4,9 @@
 
 A round is one joint answer: the sum of gradients of the rows' own Lagrangians, each shortened to norm `clip`, and the
 histogram of *hard* decisions by cell. The model steps along the first, the duals along the second; nothing else is read.
-Counts of the cells do not change over rounds, so they are released once, before the first, with the moments by which numbers are
-scaled where a schema bounds them. The constraints of the model that is handed out are measured once more, after the last, and
-its threshold is moved where they do not hold.
+Counts of the cells do not change over rounds, so they are released once, before the first, with the moments by which numbers
+are scaled where a schema bounds them. The constraints of the model that is handed out are measured once more, after the last,
+and its threshold is moved where they do not hold.
 
 Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rate_constrained.md):
 1. The plan costs at most the promise, under its relation, and is made of public values alone.
