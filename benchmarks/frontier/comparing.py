@@ -59,17 +59,18 @@ def draws(seeds: int) -> Floats:
 def error_at(errors: Floats, gaps: Floats, gap: Floats | float) -> Floats:
     """The error at a gap, for each line of mean errors and gaps (draws, asked).
 
-    Where the line passes the gap more than once, the largest error counts. Beyond its widest point that point counts, which has
-    less gap than it is compared at; short of its narrowest point that one counts, and `reaches` says so.
+    Where the line passes the gap more than once, the pass at the weakest constraint counts: nobody asks for more than gives
+    what is wanted. Beyond its widest point that point counts, which has less gap than it is compared at; short of its narrowest
+    point that one counts, and the verdict says so.
     """
     at = np.broadcast_to(np.asarray(gap, np.float64), len(errors))
-    found = np.full(len(errors), -math.inf)
+    found = np.full(len(errors), np.nan)
     for k in range(errors.shape[1] - 1):
         x, u, y, v = gaps[:, k], gaps[:, k + 1], errors[:, k], errors[:, k + 1]
         inside = (np.minimum(x, u) <= at) & (at <= np.maximum(x, u))
         share = np.divide(at - x, u - x, out=np.zeros_like(x), where=u != x)
         there = np.where(u != x, y + share * (v - y), np.maximum(y, v))
-        found = np.where(inside, np.maximum(found, there), found)
+        found = np.where(inside & np.isnan(found), there, found)
     rows = np.arange(len(errors))
     widest, narrowest = gaps.argmax(axis=1), gaps.argmin(axis=1)
     found = np.where(at > gaps[rows, widest], errors[rows, widest], found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -44,5 +45,6 @@ def _one(python: str, train: Coded, test: Coded, gap: str, bounds: Sequence[floa
         np.savez(file, **arrays)
         script = Path(__file__).with_name("fairlearn_peer.py")
         command = [python, str(script), str(file), gap, *map(str, bounds)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # more wait for each other here
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=one_thread)
     return json.loads(done.stdout)  # type: ignore[no-any-return]
