@@ -70,12 +70,14 @@ def test_a_constraint_that_holds_leaves_the_threshold_alone() -> None:
     assert exact(0.5, table()).at == 0.0
 
 
-def test_an_excess_within_its_noise_leaves_the_threshold_alone() -> None:
+def test_a_far_threshold_is_not_taken_for_its_luck() -> None:
+    """What is known the worse the further it is moved stays where it is, though the same numbers without noise would move it."""
     score, group, label = table()
     decisions, scores = released(score, group, label)
-    wide = lambda bins: np.full(2, 0.2)  # noqa: E731
-    found = threshold.choose(EDGES, decisions, scores, gaps(np.bincount(group)), np.full(2, 0.1), wide, 0.0, 4000.0)
-    assert found.at == 0.0
+    known = (EDGES, decisions, scores, gaps(np.bincount(group)), np.full(2, 0.1))
+    assert threshold.choose(*known, lambda bins: np.full(2, 0.05), 0.0, 4000.0).at != 0.0
+    assert threshold.choose(*known, lambda bins: np.full(2, 0.05 + 0.4 * bins), 0.0, 4000.0).at == 0.0
+    assert threshold.choose(*known, lambda bins: np.full(2, 0.05), 4000.0, 4000.0).at == 0.0
 
 
 def fit(X, y, a, epsilon: float, notion, protects: str = "records", seed: int = 0):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 NEGLIGIBLE = 0.002
-"""An excess below this, or below two standard deviations of its noise, is left alone."""
+"""An excess below this is left alone."""
 WORTH = 2.0
 """How many points of error a point of excess is worth."""
 
@@ -55,7 +55,7 @@ def choose(
     at_edges = decisions - (moved if decisions.shape[1] == 2 else moved.sum(axis=2, keepdims=True))
     values = values_of(at_edges)
     excess = np.nan_to_num(values - bounds, nan=0.0)
-    if (excess[zero] <= np.maximum(NEGLIGIBLE, 2.0 * spread(0))).all():
+    if (excess[zero] <= NEGLIGIBLE).all():
         return Threshold(0.0, values[zero], decisions, 0)
     noise = np.stack([spread(n) for n in range(bins.max() + 1)])[bins]
     errors = moved[:, :, 1].sum(axis=1) - moved[:, :, 0].sum(axis=1) + bin_noise * np.sqrt(bins * moved[0].size)
