@@ -71,7 +71,7 @@ def test_a_constraint_that_holds_leaves_the_threshold_alone() -> None:
 
 
 def test_a_far_threshold_is_not_taken_for_its_luck() -> None:
-    """What is known the worse the further it is moved stays where it is, though the same numbers without noise would move it."""
+    """What is known worse the further it is moved stays where it is, though the same numbers without noise would move."""
     score, group, label = table()
     decisions, scores = released(score, group, label)
     known = (EDGES, decisions, scores, gaps(np.bincount(group)), np.full(2, 0.1))
