@@ -22,10 +22,15 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """Coded rows in memory, all in one block: a `RowSource`."""
+    """Rows coded by a schema, all in one block: a `RowSource`. `encoding` says that the schema bounds them."""
 
-    layout: RowLayout
+    encoding: data.Encoding
     block: RowBlock
+
+    @property
+    def layout(self) -> RowLayout:
+        """The public shape."""
+        return self.encoding.layout
 
     def blocks(self) -> Iterator[RowBlock]:
         """All rows."""
@@ -37,7 +42,7 @@ class Coded:
         assert block.sensitive is not None
         numbers, codes = np.ascontiguousarray(block.numbers[:, chosen]), np.ascontiguousarray(block.codes[:, chosen])
         return Coded(
-            self.layout, RowBlock(numbers, codes, block.labels[chosen], np.ascontiguousarray(block.sensitive[:, chosen]))
+            self.encoding, RowBlock(numbers, codes, block.labels[chosen], np.ascontiguousarray(block.sensitive[:, chosen]))
         )
 
 
@@ -53,7 +58,7 @@ def load(name: str, folder: str | None) -> Coded:
         np.concatenate(labels),
         np.concatenate(sensitive, axis=1),
     )
-    return Coded(source.layout, whole)
+    return Coded(source.encoding, whole)
 
 
 def split(rows: Coded, seed: int) -> tuple[Coded, Coded]:
