@@ -298,3 +298,20 @@ def test_coded_rows_bring_their_own_labels_and_groups(people: Columns, schema: f
     other = encode(people, schema.without("job"))
     with pytest.raises(InputError, match="sizes of codes"):
         short().fit(rows).predict(other)
+
+
+def test_a_mostly_empty_matrix_is_kept_sparse_and_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairveil.estimators import inputs
+
+    rng = np.random.default_rng(0)
+    X = np.eye(12)[rng.integers(0, 12, 400)]
+    y, A = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
+    seen = []
+    thinned = inputs._thinned
+    monkeypatch.setattr(inputs, "_thinned", lambda block: seen.append(thinned(block)) or seen[-1])
+    sparse_inside = short(PARITY).fit(X, y, sensitive_features=A)
+    assert sparse.issparse(seen[0].numbers)
+    monkeypatch.setattr(inputs, "THIN", 0.0)
+    dense_inside = short(PARITY).fit(X, y, sensitive_features=A)
+    assert not sparse.issparse(seen[1].numbers)
+    assert sparse_inside.coef_.tobytes() == dense_inside.coef_.tobytes()

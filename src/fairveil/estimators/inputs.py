@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ..curator import Rows
 from ..data import Encoding, encode
@@ -27,6 +28,9 @@ from .copies import refuse_copies, refuse_named
 from .distinct import distinct, in_words
 from .grids import Grid, grid_of, numbers_of, refuse_duplicates
 from .standard import Standard
+
+THIN = 0.25
+"""Below this share of numbers that are not zero a dense matrix is kept sparse."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
@@ -55,7 +59,8 @@ class Training:
 class Ways:
     """How rows are to be read: the arguments of an estimator that say so.
 
-    `features_are_public`: sensitive columns alone are protected, so no feature may be one of them.
+    `features_are_public`: sensitive columns alone are protected, so no feature may be one of them. `thin`: numbers are never
+    shifted inside, so mostly empty ones may be kept sparse, which is faster and gives the same bits.
     """
 
     schema: Schema | None = None
@@ -63,6 +68,7 @@ class Ways:
     standardise: bool = False
     max_sample_weight: float = 1.0
     features_are_public: bool = False
+    thin: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,6 +129,8 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
                 "unsafe: numbers were scaled by the training rows' own means and standard deviations, as asked by "
                 "unsafe_data_dependent_bounds=True",
             )
+    if ways.thin and isinstance(coding, TableCoding) and coding.standard is None:
+        blocks = [_thinned(block) for block in blocks]
     if sample_weight is not None:
         blocks = list(_with_weights(blocks, sample_weight))
     rows = Rows(Coded(found.layout, tuple(blocks)), max_sample_weight=ways.max_sample_weight)
@@ -281,6 +289,14 @@ def _facts_of_schema(encoding: Encoding) -> list[PublicFact]:
     if schema.rows is not None:
         facts.append(PublicFact("number of rows", str(schema.rows), "schema"))
     return facts
+
+
+def _thinned(block: RowBlock) -> RowBlock:
+    """Numbers as a sparse array where fewer than a quarter are not zero: indicators that came as a dense matrix."""
+    numbers = block.numbers
+    if sparse.issparse(numbers) or numbers.size == 0 or np.count_nonzero(numbers) >= THIN * numbers.size:
+        return block
+    return replace(block, numbers=sparse.csr_array(numbers.T))
 
 
 def _with_weights(blocks: list[RowBlock], sample_weight: Any) -> Iterator[RowBlock]:

@@ -55,6 +55,7 @@ def ways_of(schema: Any, sensitive_as_feature: bool, standardise: bool, max_samp
         bool(standardise),
         cap if promise.is_private else math.inf,
         promise.protects == "sensitive_features",
+        promise.is_private and promise.protects == "records",
     )
 
 
