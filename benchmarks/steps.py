@@ -6,7 +6,8 @@ costs each time, batch, sums, noise, plan and log included. Adult's shape: 36,63
 
 1. A Poisson batch of 512 rows against opacus as documented (Poisson loader, hooks, logistic regression on the one-hot matrix,
    the same rate, clip and noise): the answer alone, a whole round of the same job (logistic regression without constraints),
-   and a whole round of the fair search (costs, answer, the model's step and the duals'). Aim: 20 times faster. Needs `opacus`; `--opacus PYTHON` runs that part with another Python.
+   and a whole round of the fair search (costs, answer, the model's step and the duals').
+   Aim: 20 times faster. Needs `opacus`; `--opacus PYTHON` runs that part with another Python.
 2. A full batch against its own fused pass. Aim: at most 60 microseconds beyond it.
 3. The same with only the sensitive column protected (maxima over public rows, loss exact, costs noised) against 2. Aim: 2.5.
 4. 75 models side by side, a noise source each, against 2. Aim: 30 (300 models in 120 fits).
