@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,8 @@ def load(name: str, folder: str | None) -> Coded:
         np.concatenate(labels),
         np.concatenate(sensitive, axis=1),
     )
-    return Coded(source.encoding, whole)
+    schema = replace(source.encoding.schema, rows=None)  # a part of the set is trained on: its size is bought
+    return Coded(replace(source.encoding, schema=schema), whole)
 
 
 def split(rows: Coded, seed: int) -> tuple[Coded, Coded]:

@@ -337,3 +337,20 @@ def test_what_cannot_be_met_is_said() -> None:
     assert outcome.broken
     met, _, _ = run(rows, Promise(5.0, 1e-5), [DemographicParity(0.25)])
     assert not met.broken
+
+
+@pytest.mark.parametrize("notions", [(), (DemographicParity(0.1),)], ids=["none", "parity"])
+def test_numbers_are_scaled_right_though_the_public_number_of_rows_is_about_right_only(notions) -> None:
+    X, y, A = table(n=5000)
+    X[:, 0] = 0.1 * X[:, 0] + 0.7
+    rows = rows_from(X, y, A)
+    plan = plans.make(Promise(5.0, 1e-5), rows.layout, rows.cells(), notions, Settings(), public_rows=9000, scalable=True)
+    bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
+    search = RateConstrained(plan, bounds)
+    curator = Curator(rows, search.promise, plan=search.plan, noise=NoiseSource.seeded(0), public_rows=9000)
+    state = search.init(curator.answer(search.first()))
+    assert state.standard is not None
+    centre, scale = state.standard
+    assert np.allclose(centre, X.mean(axis=0), atol=0.03)
+    assert np.allclose(scale, X.std(axis=0), atol=0.05)
+    assert state.rows[0] == 9000.0

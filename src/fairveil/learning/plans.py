@@ -167,11 +167,16 @@ class Plan:
         out: list[Ask] = []
         if self.system is not None:
             out.append(Ask(CellCounts(self.cells, self.by_label, copies=models), self.counts_multiplier))
-        elif self.public_rows is None:
+        elif self.public_rows is None or self.counts_for_moments:
             out.append(Ask(RowCount(copies=models), self.counts_multiplier))
         if self.scales:
             out.append(Ask(self._moments, self.moments_multiplier))
         return out
+
+    @property
+    def counts_for_moments(self) -> bool:
+        """Moments divide by a count of the rows that they are of: a public number may be about right only."""
+        return self.scales and not self.sees_features and self.promise.neighbours == "add-remove"
 
     @property
     def _moments(self) -> NumberMoments:
@@ -230,8 +235,8 @@ class Plan:
     def read_counts(self, answers: Answers, models: int) -> tuple[Floats, Floats]:
         """Rows by (model, cell, label), and the number of rows that averages divide by."""
         if self.system is None:
-            known = self.public_rows
-            counts = np.asarray(answers[0]).reshape(-1, 1, 1) if known is None else np.full((1, 1, 1), known)
+            asked = self.public_rows is None or self.counts_for_moments
+            counts = np.asarray(answers[0]).reshape(-1, 1, 1) if asked else np.full((1, 1, 1), self.public_rows)
             counts = np.broadcast_to(counts, (models, 1, 1)).astype(np.float64)
         else:
             counts = np.broadcast_to(
@@ -243,19 +248,20 @@ class Plan:
         rows = counts.reshape(models, -1).sum(axis=1) / per_row
         return counts, np.maximum(rows, self.floor)
 
-    def standard(self, answers: Answers, rows: Floats) -> tuple[Floats, Floats] | None:
+    def standard(self, answers: Answers, counts: Floats) -> tuple[Floats, Floats] | None:
         """Centre and scale of each number, from its moments: mean and standard deviation. None where numbers are left alone.
 
         A noisy variance is taken to be no less than the noise of a mean, and no more than 1, as numbers lie in [-1, 1].
         """
         if not self.scales:
             return None
-        mean, square = np.asarray(answers[-1]) / rows[0]
+        rows = max(self.floor, float(counts[0].sum()) / (1 if self.cells is None else self.cells.per_row))
+        mean, square = np.asarray(answers[-1]) / rows
         if self.sees_features:
             variance = square - mean * mean
             return mean, np.where(variance > 1e-12 * square, np.sqrt(np.maximum(variance, 0.0)), 1.0)
         mean = np.clip(mean, -1.0, 1.0)
-        noise = self.moments_multiplier * self._unit(self._moments) / float(rows[0])
+        noise = self.moments_multiplier * self._unit(self._moments) / rows
         return mean, np.sqrt(np.clip(square - mean * mean, min(noise, 1.0), 1.0))
 
     def by_class(self, answer: Floats, counts: Floats) -> Floats:
