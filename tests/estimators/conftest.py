@@ -1,16 +1,12 @@
-"""Small tables with groups, and short fits of them."""
+"""Small tables with groups."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pytest
+from estimator_samples import Columns
 
 import fairveil as fv
-
-Columns = dict[str, npt.NDArray[Any]]
 
 
 @pytest.fixture(scope="session")
@@ -49,8 +45,3 @@ def schema() -> fv.facts.Schema:
         "hired": Category(("no", "yes")),
     }
     return Schema(columns, target="hired", sensitive=["sex"], rows=1000)
-
-
-def short(constraints: Any = None, **options: Any) -> fv.RateConstrainedClassifier:
-    """A seeded fit of few rounds."""
-    return fv.RateConstrainedClassifier(constraints, **{"random_state": 0, "rounds": 15, "epsilon": 3.0, **options})

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from conftest import Columns, short
+from estimator_samples import Columns, short
 from scipy import sparse
 
 import fairveil as fv

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import Columns, short
+from estimator_samples import Columns, short
 
 import fairveil as fv
 from fairveil.data import encode

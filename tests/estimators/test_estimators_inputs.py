@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import Columns, short
+from estimator_samples import Columns, short
 from scipy import sparse
 
 import fairveil as fv

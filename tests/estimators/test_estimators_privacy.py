@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import Columns, short
+from estimator_samples import Columns, short
 
 import fairveil as fv
 from fairveil.privacy.statement import READ_FROM_DATA

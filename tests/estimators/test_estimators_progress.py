@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Columns, short
+from estimator_samples import Columns, short
 
 from fairveil.estimators import progress
 

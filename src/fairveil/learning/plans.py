@@ -248,20 +248,23 @@ class Plan:
         rows = counts.reshape(models, -1).sum(axis=1) / per_row
         return counts, np.maximum(rows, self.floor)
 
-    def standard(self, answers: Answers, counts: Floats) -> tuple[Floats, Floats] | None:
+    def standard(self, answers: Answers, counts: Floats, rows: Floats) -> tuple[Floats, Floats] | None:
         """Centre and scale of each number, from its moments: mean and standard deviation. None where numbers are left alone.
 
+        Many models share one scale, so it is made of what they share: the public number of rows, where that is exact.
         A noisy variance is taken to be no less than the noise of a mean, and no more than 1, as numbers lie in [-1, 1].
         """
         if not self.scales:
             return None
-        rows = max(self.floor, float(counts[0].sum()) / (1 if self.cells is None else self.cells.per_row))
-        mean, square = np.asarray(answers[-1]) / rows
+        total = float(rows[0])
+        if self.counts_for_moments:
+            total = max(self.floor, float(counts[0].sum()) / (1 if self.cells is None else self.cells.per_row))
+        mean, square = np.asarray(answers[-1]) / total
         if self.sees_features:
             variance = square - mean * mean
             return mean, np.where(variance > 1e-12 * square, np.sqrt(np.maximum(variance, 0.0)), 1.0)
         mean = np.clip(mean, -1.0, 1.0)
-        noise = self.moments_multiplier * self._unit(self._moments) / rows
+        noise = self.moments_multiplier * self._unit(self._moments) / total
         return mean, np.sqrt(np.clip(square - mean * mean, min(noise, 1.0), 1.0))
 
     def by_class(self, answer: Floats, counts: Floats) -> Floats:

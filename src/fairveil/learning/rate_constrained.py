@@ -161,7 +161,7 @@ class RateConstrained(Search[State, list[Outcome]]):
 
     def init(self, answers: Answers) -> State:
         counts, rows = self.planned.read_counts(answers, self.models)
-        standard = self.planned.standard(answers, counts)
+        standard = self.planned.standard(answers, counts, rows)
         walk, pressure = Walk.begin(self._shape), Pressure.begin(self.models, self.bounds.shape[1])
         rate = self.planned.rate(rows)
         fixed = None if self.system is None else self.system.at(counts, self.planned.floor)

@@ -1,0 +1,16 @@
+"""Short fits, and what tables of people are, for the tests of estimators. A name of its own: conftests are many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+import fairveil as fv
+
+Columns = dict[str, npt.NDArray[Any]]
+
+
+def short(constraints: Any = None, **options: Any) -> fv.RateConstrainedClassifier:
+    """A seeded fit of few rounds."""
+    return fv.RateConstrainedClassifier(constraints, **{"random_state": 0, "rounds": 15, "epsilon": 3.0, **options})
