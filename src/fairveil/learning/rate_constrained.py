@@ -63,8 +63,8 @@ class State:
     reach: Floats  # the largest step size that noise leaves room for, (models, 1, 1)
     fixed: FixedCounts | None = None  # the constraints at these counts
     round: int = 0
-    age: Floats | None = None  # without privacy: rounds since each model's momentum began anew
-    stopped: Floats | None = None  # without privacy: the round after which each model moved no more; 0 while it does
+    age: Floats | None = None  # where all is exact: rounds since each model's momentum began anew
+    stopped: Floats | None = None  # where all is exact: the round after which each model moved no more; 0 while it does
     probe: Floats | None = None  # power iteration: the direction, while it runs
     pull: Floats | None = None  # and the gradient at zero
     warming: bool = False
@@ -265,6 +265,8 @@ class RateConstrained(Search[State, list[Outcome]]):
             for m in range(self.models)
         ]
 
+    # -- inside ------------------------------------------------------------------------------------------------------------
+
     def _moved(self, found: Floats, answers: list[Floats], state: State) -> tuple[Floats, Floats, Floats]:
         """Models with their thresholds where the constraints hold, if they do not at zero; their values and those' noise."""
         assert self.system is not None
@@ -291,9 +293,8 @@ class RateConstrained(Search[State, list[Outcome]]):
     def _values_at(self, counts: Floats, decisions: Floats) -> Floats:
         """Constraint values (thresholds, constraints) of decisions for the second class (thresholds, cells, labels)."""
         assert self.system is not None
-        return self.system.exact_values(np.stack([counts - decisions, decisions], axis=-1), counts, self.planned.floor)
-
-    # -- inside ------------------------------------------------------------------------------------------------------------
+        histogram = self.planned.by_class(decisions, np.broadcast_to(counts, decisions.shape))
+        return self.system.exact_values(histogram, counts, self.planned.floor)
 
     def _found(self, state: State) -> Floats:
         """The models to hand out: the average of the late iterates; where the search converged, where it stands."""
