@@ -6,11 +6,11 @@ difference of two: all of them are enumerated over a pool of rows and every comb
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pytest
+from curator_pools import COMBINATIONS, GROUPS, SIZES, WIDTH, attribute_move, largest_moves, pool
 
 from fairveil.curator import (
     AttachedHistogram,
@@ -34,56 +34,6 @@ from fairveil.curator.attached import Attached
 from fairveil.curator.totals import totals
 from fairveil.facts import RowBlock
 from fairveil.privacy import Promise
-
-SIZES, GROUPS = (4, 3), (("a", "b", "c"), ("x", "y"))
-COMBINATIONS = list(itertools.product(range(3), range(2)))
-WIDTH = 1 + 3 + 7
-
-
-def pool(classes=2, *, regression=False, weights=False, dtype=np.float64, far=True, sparse=False):
-    """Rows of every size and label, each under every combination of sensitive values (rows are the slow index)."""
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(14, 3)), np.eye(3), -np.eye(3), np.zeros((1, 3))])
-    if far:
-        top = 1e30 if dtype == np.float32 else 1e300
-        X = np.concatenate([X, 1e5 * np.eye(3), -1e5 * np.eye(3), top * np.eye(3), np.full((1, 3), -top), 1e-300 * np.eye(3)])
-    X = X.astype(dtype)
-    n = len(X)
-    codes = np.stack([rng.integers(0, size, n) for size in SIZES], axis=1).astype(np.uint8)
-    y = rng.normal(size=n) * 3 if regression else rng.integers(0, classes, n)
-    w = np.where(rng.random(n) < 0.3, 0.0, rng.random(n)) if weights else None
-    if weights:
-        w[::3] = 2.0
-    repeat = np.repeat(np.arange(n), len(COMBINATIONS))
-    codes_of = np.array(COMBINATIONS * n)
-    X = X[repeat]
-    if sparse:
-        import scipy.sparse
-
-        X = scipy.sparse.csr_array(X)
-    return Rows.from_arrays(
-        X,
-        y[repeat],
-        [np.array(values)[codes_of[:, j]] for j, values in enumerate(GROUPS)],
-        codes=codes[repeat],
-        code_sizes=SIZES,
-        classes=None if regression else list(range(classes)),
-        groups=GROUPS,
-        regression=regression,
-        sample_weight=None if w is None else w[repeat],
-        max_sample_weight=1.5,
-    )
-
-
-def contributions(question, scale, rows):
-    """One row's integers, every row: (rows, coordinates) for the first model."""
-    (whole,) = rows.blocks()
-    out = [totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0][-1].ravel() for i in range(whole.rows)]
-    return np.array(out, dtype=np.float64)
-
-
-def norms(vectors, order):
-    return np.linalg.norm(vectors, ord=order, axis=-1)
 
 
 def questions(rows, classes, mode):
@@ -127,14 +77,6 @@ def regression_questions(rows, mode):
         GramMatrices(cells, 1.5, with_target=True),
         FeatureSums(cells, 1.5),
     ]
-
-
-def largest_moves(question, scale, rows):
-    """The most that one person moves the total, in grid units: added or removed, and replaced by another."""
-    v = contributions(question, scale, rows)
-    order = scale.bound.order
-    replaced = max(norms(v - row, order).max() for row in v)
-    return norms(v, order).max(), replaced
 
 
 KINDS = [{}, {"weights": True}, {"dtype": np.float32}, {"sparse": True}]
@@ -251,14 +193,6 @@ def test_the_well_known_wrong_bounds_would_be_caught():
     gradient = GradientSum(Linear(np.array([0.0, 40.0, 0, 0, *[0] * 7])), 0.2)
     scale = gradient.scale(rows.layout, None)
     assert largest_moves(gradient, scale, rows)[1] * scale.unit > 1.5 * 0.2
-
-
-def attribute_move(question, scale, rows):
-    """The most that a change of one row's sensitive values alone moves the total."""
-    v = contributions(question, scale, rows)
-    by_person = v.reshape(-1, len(COMBINATIONS), v.shape[1])
-    pairs = itertools.combinations(range(len(COMBINATIONS)), 2)
-    return max(norms(by_person[:, a] - by_person[:, b], scale.bound.order).max() for a, b in pairs)
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])

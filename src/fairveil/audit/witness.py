@@ -186,7 +186,7 @@ class Witness:
             if isinstance(question, GradientSum):  # the loss is public: only the costs of predictions get noise
                 question = replace(question, loss="none")
             return public_scale.of(question, rows, ask.order)
-        return [question.scale(rows.layout, _cap(rows), ask.order)]
+        return [pricing.constant_scale(question, rows.layout, self.promise, _cap(rows), ask.order)]
 
 
 def _cap(rows: Rows) -> float | None:

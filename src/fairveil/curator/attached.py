@@ -3,6 +3,8 @@
 Guarantees (tests/curator/test_curator_attached.py):
 1. Predictions stay with the rows; an attached model is a handle without any.
 2. A row's predictions are a point of the simplex (or its shrinking), so a histogram of them has the bound of any histogram.
+3. No neighbour moves a histogram, of all groups or of one, of soft or of hard decisions, further than `scale` and
+   `scale_of_change` say, under every relation.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
 from .block import Block
-from .question import OwnJob, Scale, cell_count, gridded, need_classes
+from .question import OwnJob, Scale, cell_count, check_group, comes_or_goes, gridded, need_classes
 from .row_function import RowFunction, Troubles
 from .rows import Rows
 
@@ -75,12 +77,26 @@ def _onto_simplex(predictions: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class AttachedHistogram(OwnJob):
-    """How an attached model's predictions fall in each cell (and label): shape (cells[, labels], classes)."""
+    """How an attached model's predictions fall in each cell (and label): shape (cells[, labels], classes).
+
+    `decisions="soft"`: a row adds its probabilities; `"hard"`: one for the class of the largest, the first of equal ones
+    (even of zeros): whole counts, which may have discrete Laplace noise. L1 and L2 as for any histogram: 1 and 1 (add-
+    remove), 2 and sqrt 2. `group`: that one cell alone, of product cells, shape (1[, labels], classes). With sensitive
+    features alone protected L1 and L2 are then 1, for a row keeps its place and only comes or goes (PRIVACY 6.1 iii), so
+    long as her predictions do: the model does not read the sensitive columns, or all of them make the cells, and within the
+    group they are fixed.
+    """
 
     name: ClassVar[str] = "histogram of an attached model"
     attached: Attached
     cells: Cells | None = None
     by_label: bool = False
+    decisions: str = "soft"
+    group: int | None = None
+
+    def __post_init__(self) -> None:
+        _checks.one_of(("soft", "hard"), decisions=self.decisions)
+        object.__setattr__(self, "group", check_group(self.cells, self.group))
 
     @property
     def why(self) -> str:
@@ -97,11 +113,20 @@ class AttachedHistogram(OwnJob):
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         labels = (self.attached.classes,) if self.by_label else ()
-        return (cell_count(self.cells), *labels, self.attached.classes)
+        return (cell_count(self.cells) if self.group is None else 1, *labels, self.attached.classes)
 
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
         bound = sensitivity.of_histogram(cap or 1.0, self.per_row, order)
+        if self.decisions == "hard":
+            return Scale(bound, 0) if cap is None else gridded(bound, self.per_row)
         return gridded(bound, self.per_row * self.attached.classes)
+
+    def scale_of_change(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        scale = self.scale(layout, cap, order)
+        if self.group is None or self.cells is None:
+            return scale
+        fixed = "sensitive" not in self.attached.columns_read or set(self.cells.names) == set(layout.sensitive_names)
+        return comes_or_goes(scale) if fixed else scale
 
     def job(self, scale: Scale, layout: RowLayout) -> Callable[[Block, int, int], tuple[Ints, ...]]:
         """Scatter predictions by cell."""
@@ -109,7 +134,8 @@ class AttachedHistogram(OwnJob):
 
         def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
             values = self.attached.of(block, a, b)
-            return (_scatter(self.cells, block, a, b, values, labels, scale),)
+            out = _scatter(self.cells, block, a, b, values, labels, scale, hard=self.decisions == "hard")
+            return (out if self.group is None else out[self.group * labels : (self.group + 1) * labels],)
 
         return job
 
@@ -162,10 +188,12 @@ class AttachedLosses(OwnJob):
         return job
 
 
-def _scatter(cells: Cells | None, block: Block, a: int, b: int, values: Floats, labels: int, scale: Scale) -> Ints:
-    weights = block.weights[a:b, np.newaxis] if len(block.weights) else 1.0
-    integers = np.rint(values * weights * math.ldexp(1.0, scale.exponent)).astype(np.int64)
+def _scatter(
+    cells: Cells | None, block: Block, a: int, b: int, values: Floats, labels: int, scale: Scale, *, hard: bool = False
+) -> Ints:
+    from . import kernels_moments
+
     out = np.zeros((cell_count(cells) * labels, values.shape[1]), np.int64)
-    for line in block.cells(cells):
-        np.add.at(out, line[a:b].astype(np.int64) * labels + (block.labels[a:b] if labels > 1 else 0), integers)
+    head = (values, block.labels, block.cells(cells), block.weights)
+    kernels_moments.scatter(*head, a, b, labels, hard, math.ldexp(1.0, scale.exponent), out)
     return out

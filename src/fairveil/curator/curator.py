@@ -312,7 +312,7 @@ class Curator:
             return scales
         key = ask.key
         if key not in self._known:
-            self._known[key] = [question.scale(self.layout, self._cap, ask.order)]
+            self._known[key] = [pricing.constant_scale(question, self.layout, self.promise, self._cap, ask.order)]
             if not free:
                 self._state(ask, self._known[key], question.why)
         return self._known[key]

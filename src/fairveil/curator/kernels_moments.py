@@ -37,6 +37,39 @@ def count(labels: Any, cells: Any, weights: Any, start: int, stop: int, n_labels
 
 
 @jit
+def scatter(
+    values: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    n_labels: int,
+    hard: bool,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell x labels, k] += round(value[k] x weight x scale); hard: of an indicator, of the first largest value.
+
+    `values` (rows, columns) are those of rows start to stop.
+    """
+    K = values.shape[1]
+    for i in range(start, stop):
+        weight = weights[i] if weights.shape[0] > 0 else 1.0
+        best = 0
+        if hard:
+            for k in range(1, K):
+                best = k if values[i - start, k] > values[i - start, best] else best
+        for line in range(cells.shape[0]):
+            index = cell_of(cells, line, labels, n_labels, i)
+            if hard:
+                out[index, best] += np.int64(np.rint(weight * scale))
+            else:
+                for k in range(K):
+                    out[index, k] += np.int64(np.rint(values[i - start, k] * weight * scale))
+
+
+@jit
 def score_bins(
     numbers: Any,
     indptr: Any,

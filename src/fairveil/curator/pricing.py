@@ -165,7 +165,7 @@ def describe(
     spreads: list[float] = []
     for ask in as_asks(asks):
         known = not (public and needs_rows(ask.question))
-        scale = ask.question.scale(layout, max_sample_weight, ask.order) if known else None
+        scale = constant_scale(ask.question, layout, promise, max_sample_weight, ask.order) if known else None
         if is_free(ask.question, promise) or (scale is not None and _never_moves(scale.bound, promise, batch)):
             continue
         if ask.is_exact:
@@ -189,6 +189,12 @@ def describe(
     if promise.protects == "sensitive_features":  # exact public parts of the step may show who was drawn: PRIVACY T4
         return VisiblySampled(batch.rate, joint)
     return PoissonSampled(batch.rate, joint, tuple(spreads) if promise.neighbours == "replace-one" else None)
+
+
+def constant_scale(question: Question, layout: RowLayout, promise: Promise, cap: float | None, order: int = 2) -> Scale:
+    """Bound and grid under the promise, for a question whose bound is no maximum over public rows."""
+    find = question.scale_of_change if promise.protects == "sensitive_features" else question.scale
+    return find(layout, cap, order)
 
 
 def _never_moves(bound: Bound, promise: Promise, batch: Batch) -> bool:

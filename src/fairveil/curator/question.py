@@ -152,7 +152,7 @@ class Question:
     @property
     def has_cells(self) -> bool:
         """Whether the first axis of the answer is disjoint cells, each of which only its own rows move."""
-        return getattr(self, "cells", None) is not None and self.per_row == 1
+        return getattr(self, "cells", None) is not None and getattr(self, "group", None) is None and self.per_row == 1
 
     @cached_property
     def key(self) -> tuple[Hashable, ...]:
@@ -175,6 +175,10 @@ class Question:
         `cap`: the largest sample weight, or None when every row counts once.
         """
         raise NotImplementedError
+
+    def scale_of_change(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        """The same when sensitive features alone may change, where that is a constant (`public_scale.needs_rows` is false)."""
+        return self.scale(layout, cap, order)
 
 
 @lru_cache(maxsize=64)
@@ -220,6 +224,26 @@ def need_classes(layout: RowLayout, name: str) -> int:
             )
         )
     return len(layout.classes)
+
+
+def check_group(cells: Cells | None, group: object) -> int | None:
+    """The number of one cell among cells that do not overlap; None stays None."""
+    if group is None:
+        return None
+    if cells is None or cells.mode != "product":
+        remedy = "Use product cells, or ask about all cells."
+        raise InputError(complaint(expected="cells that do not overlap", of="group", got=cells, remedy=remedy))
+    number = _checks.whole(at_least=0, group=group)
+    if number >= cells.count:
+        remedy = "Cells are numbered in the order of their keys."
+        raise InputError(complaint(expected=f"a number below {cells.count}", of="group", got=number, remedy=remedy))
+    return number
+
+
+def comes_or_goes(scale: Scale) -> Scale:
+    """Where a row's contribution is one that is fixed, or none: a change moves the total no further than one contribution."""
+    bound = scale.bound
+    return Scale(Bound(bound.norm, min(bound.spread, bound.norm), bound.order), scale.exponent, scale.slack)
 
 
 def cell_count(cells: Cells | None) -> int:

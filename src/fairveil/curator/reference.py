@@ -132,7 +132,8 @@ def total(question: Question, block: Block, m: int = 0) -> Floats:
     if isinstance(question, RowCount):
         return np.array([w.sum()])
     if isinstance(question, CellCounts):
-        return _scatter(question, block, w, question.by_label)
+        counts = _scatter(question, block, w, question.by_label)
+        return counts if question.group is None else counts[question.group : question.group + 1]
     if isinstance(question, PredictionHistogram):
         return _scatter(question, block, w[:, np.newaxis] * predictions(question, block, m), question.by_label)
     if isinstance(question, ScoreHistogram):

@@ -11,7 +11,7 @@ from ..errors import MissingBoundError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
-from .question import Question, Scale, cell_count, gridded, need_classes, need_order_two
+from .question import Question, Scale, cell_count, check_group, comes_or_goes, gridded, need_classes, need_order_two
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +52,18 @@ class CellCounts(Question):
 
     L2 sensitivity 1 (add-remove), sqrt 2 (replace-one and sensitive features alone): PRIVACY 8.2. `copies`: that many releases
     of the same counts, each with noise of its own, for models that stand side by side; a leading axis in the answer.
+    `group`: that one cell alone, of product cells, shape (1,) or (1, labels): sensitive features alone then move it by 1, for a
+    row keeps its label and only comes or goes; without labels another record moves it by 1 too.
     """
 
     name: ClassVar[str] = "cell counts"
     cells: Cells | None = None
     by_label: bool = False
     copies: int | None = None
+    group: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", check_group(self.cells, self.group))
 
     @property
     def models(self) -> int:
@@ -77,13 +83,18 @@ class CellCounts(Question):
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         labels = (need_classes(layout, self.name),) if self.by_label else ()
-        return (cell_count(self.cells), *labels)
+        return (cell_count(self.cells) if self.group is None else 1, *labels)
 
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
         bound = sensitivity.of_histogram(cap or 1.0, self.per_row, order)
         if self.cells is None and not self.by_label:
             return RowCount().scale(layout, cap, order)
-        return Scale(bound, 0) if cap is None else gridded(bound, self.per_row)
+        scale = Scale(bound, 0) if cap is None else gridded(bound, self.per_row)
+        return scale if self.group is None or self.by_label else comes_or_goes(scale)
+
+    def scale_of_change(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+        scale = self.scale(layout, cap, order)
+        return scale if self.group is None else comes_or_goes(scale)
 
 
 @dataclass(frozen=True, eq=False)

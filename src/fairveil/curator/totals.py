@@ -145,9 +145,15 @@ def _count(question: RowCount | CellCounts, scale: Scale, rows: Rows) -> Job:
     def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
         out = np.zeros(cell_count(cells) * labels, np.int64)
         kernels_moments.count(block.labels, block.cells(cells), block.weights, a, b, labels, unit, out)
+        out = of_group(out, getattr(question, "group", None), labels)
         return (np.repeat(out[np.newaxis], question.models, axis=0),)
 
     return job
+
+
+def of_group(out: Ints, group: int | None, labels: int) -> Ints:
+    """Of a table of (cells x labels) lines those of one cell, or all."""
+    return out if group is None else out[group * labels : (group + 1) * labels]
 
 
 def _moments(question: FeatureSums | GramMatrices, scale: Scale, rows: Rows) -> Job:
