@@ -2,6 +2,7 @@
 
     python benchmarks/frontiers.py --figure adult-dp --protects records --scaling unsafe
     python benchmarks/frontiers.py --figure adult-eo --fairlearn /path/to/python        # with fairlearn on the same splits
+    python benchmarks/frontiers.py --figure communities-eo --protects sensitive_features --method game --evaluation in-sample
 
 Every number is a mean over `--seeds` splits (a quarter held out; the noise is seeded like the split), at delta = 1 / n^2 of
 the n training rows. `--scaling unsafe`: numbers scaled by the training rows' own means and deviations, as in the published
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from frontier import figures, peer, plot, summary, tables
+from frontier.methods import METHODS
 from frontier.splits import Job, run_split
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,9 +41,9 @@ def main() -> None:
     """Measure, compare, draw, print."""
     asked = _options()
     wanted = figures.FIGURES[asked.figure]
-    name = f"{asked.figure}-{asked.protects}-{asked.scaling}"
+    name = _name(asked)
     start = time.perf_counter()
-    epsilons = asked.epsilons or (figures.RECORDS if asked.protects == "records" else figures.SENSITIVE)
+    epsilons = asked.epsilons or wanted.epsilons or (figures.RECORDS if asked.protects == "records" else figures.SENSITIVE)
     runs, theirs = _earlier(asked.reuse, epsilons)
     runs += _runs(asked, wanted, epsilons, {_key(run) for run in runs})
     if asked.fairlearn:
@@ -49,10 +51,13 @@ def main() -> None:
         theirs = peer.fairlearn(asked.fairlearn, wanted.dataset, asked.data, wanted.gap, splits, BOUNDS)
     result: dict[str, Any] = {
         "figure": asked.figure,
+        "method": asked.method,
+        "evaluation": asked.evaluation,
+        "copies": asked.copies,
         "protects": asked.protects,
         "neighbours": "add-remove" if asked.protects == "records" else "replace-one",
         "scaling": asked.scaling if asked.scaling == "honest" else "unsafe: by the training rows' means and deviations",
-        "delta": f"1 / {runs[0]['train_rows']}^2",
+        "delta": f"1 / {runs[0]['train_rows']}^2" if wanted.delta is None else f"{wanted.delta:g}",
         "splits": len({run["seed"] for run in runs}),
         "test_rows": runs[0]["test_rows"],
         "points": summary.points(runs, wanted),
@@ -62,9 +67,7 @@ def main() -> None:
         "seconds": round(time.perf_counter() - start, 1),
     }
     asked.out.mkdir(parents=True, exist_ok=True)
-    (asked.out / f"{name}.svg").write_text(
-        plot.draw(runs, wanted, asked.protects, asked.scaling == "unsafe", theirs, asked.published), "utf-8"
-    )
+    (asked.out / f"{name}.svg").write_text(plot.draw(runs, wanted, asked, theirs, asked.published), "utf-8")
     everything = {**result, "fairlearn_runs": theirs, "runs": runs}
     (asked.out / f"{name}.json").write_text(json.dumps(_plain(everything), indent=1) + "\n", "utf-8")
     if asked.markdown:
@@ -77,6 +80,9 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--figure", choices=sorted(figures.FIGURES), default="adult-dp")
+    options.add_argument("--method", choices=sorted(METHODS), default="rate-constrained")
+    options.add_argument("--evaluation", choices=("held-out", "in-sample"), default="held-out")
+    options.add_argument("--copies", type=int, default=1, help="train on so many copies of each row (Jagielski et al., sec. 5)")
     options.add_argument("--protects", choices=("records", "sensitive_features"), default="records")
     options.add_argument("--scaling", choices=("unsafe", "honest"), default="unsafe")
     options.add_argument("--seeds", type=int, default=15)
@@ -91,6 +97,13 @@ def _options() -> argparse.Namespace:
     options.add_argument("--jobs", type=int, default=2, help="processes")
     options.add_argument("--knobs", type=json.loads, default={}, help="constants to try, as JSON; none in a benchmark")
     return options.parse_args()
+
+
+def _name(asked: argparse.Namespace) -> str:
+    """Of the files that are written."""
+    parts = [asked.figure, asked.method, asked.protects, asked.scaling, asked.evaluation, f"{asked.copies}-copies"]
+    usual = {"rate-constrained", "held-out", "1-copies"}
+    return "-".join(part for part in parts if part not in usual)
 
 
 def _beside(name: str) -> str | None:
@@ -123,9 +136,10 @@ def _runs(
         if (seed, epsilon, bound) not in done:
             constraint = None if bound is None else wanted.constraint
             knobs = tuple(asked.knobs.items())
-            job = Job(constraint, bound, epsilon, asked.protects, asked.scaling == "unsafe", seed, knobs)
+            unsafe = asked.scaling == "unsafe"
+            job = Job(constraint, bound, epsilon, asked.protects, unsafe, seed, asked.method, wanted.delta, knobs)
             of_seed.setdefault(seed, []).append(job)
-    work = partial(run_split, wanted.dataset, asked.data)
+    work = partial(run_split, wanted.dataset, asked.data, evaluation=asked.evaluation, copies=asked.copies)
     if asked.jobs == 1 or len(of_seed) < 2:
         found = [work(seed, jobs) for seed, jobs in of_seed.items()]
     else:

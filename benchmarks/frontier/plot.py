@@ -15,11 +15,14 @@ from .comparing import Path, mean_and_spread
 from .figures import NAMES, Wanted
 from .summary import Run, epsilons_of
 
+METHODS = {"rate-constrained": "Fairveil", "post-processing": "Fairveil, post-processing", "game": "Fairveil, oracle game"}
 
-def draw(runs: list[Run], wanted: Wanted, protects: Any, unsafe: bool, peer: dict[str, Any] | None, folder: FilePath) -> str:
-    """An SVG, one pair of axes for each epsilon."""
+
+def draw(runs: list[Run], wanted: Wanted, asked: Any, peer: dict[str, Any] | None, folder: FilePath) -> str:
+    """An SVG, one pair of axes for each epsilon. `asked`: the command's options."""
     splits = len({run["seed"] for run in runs})
-    series = [_ours(Path.of(runs, epsilon, wanted.gap), epsilon, protects) for epsilon in epsilons_of(runs)]
+    label = METHODS[asked.method]
+    series = [_ours(Path.of(runs, epsilon, wanted.gap), epsilon, asked.protects, label) for epsilon in epsilons_of(runs)]
     for curve in published.curves(folder, wanted.dataset, wanted.gap):
         if math.isfinite(curve.epsilon) and curve.epsilon in epsilons_of(runs):
             spots = tuple(Point(error, gap) for error, gap in curve.points)
@@ -28,8 +31,8 @@ def draw(runs: list[Run], wanted: Wanted, protects: Any, unsafe: bool, peer: dic
     if peer is not None:
         errors, gaps = np.mean(peer["errors"], axis=0), np.mean(peer["gaps"], axis=0)
         spots = tuple(Point(float(e), float(g)) for e, g in zip(errors, gaps, strict=True))
-        label = "fairlearn ExponentiatedGradient"
-        series.append(Series(label, math.inf, "nothing", spots, published=True, source="run on the same splits"))
+        fairlearn = "fairlearn ExponentiatedGradient"
+        series.append(Series(fairlearn, math.inf, "nothing", spots, published=True, source="run on the same splits"))
     floor = None
     if wanted.gap != "misses":
         path = Path.of(runs, math.inf if math.inf in epsilons_of(runs) else epsilons_of(runs)[-1], wanted.gap)
@@ -37,15 +40,18 @@ def draw(runs: list[Run], wanted: Wanted, protects: Any, unsafe: bool, peer: dic
         floor = Floor(tuple((float(error), path.floor_at(float(error))) for error in spread))
     scaling = (
         "Unsafe: numbers are scaled by the training rows' own means and deviations, as in published runs; that is not covered."
-        if unsafe
+        if asked.scaling == "unsafe"
         else "Numbers are scaled by declared bounds alone."
     )
+    delta = "1 / training rows squared" if wanted.delta is None else f"{wanted.delta:g}"
+    where = "held-out quarter" if asked.evaluation == "held-out" else "the training rows themselves"
+    times = "" if asked.copies == 1 else f", trained on {asked.copies} copies"
     figure = FrontierFigure(
         wanted.words,
-        f"{NAMES[wanted.dataset]}, held-out quarter",
+        f"{NAMES[wanted.dataset]}, {where}{times}",
         tuple(series),
         floor,
-        (scaling, f"Ours: mean over {splits} splits, defaults, delta = 1 / training rows squared."),
+        (scaling, f"Ours: mean over {splits} splits, defaults, delta = {delta}."),
         "95% interval of the mean over splits",
         gap=Measure("false negative rate") if wanted.gap == "misses" else GAP,
         layout="by-epsilon",
@@ -53,7 +59,7 @@ def draw(runs: list[Run], wanted: Wanted, protects: Any, unsafe: bool, peer: dic
     return svg_frontier(figure, width=960)
 
 
-def _ours(path: Path, epsilon: float, protects: Any) -> Series:
+def _ours(path: Path, epsilon: float, protects: Any, label: str) -> Series:
     spots = []
     for k, asked in enumerate(path.asked):
         error, gap = mean_and_spread(path.errors[:, k]), mean_and_spread(path.gaps[:, k])
@@ -70,4 +76,4 @@ def _ours(path: Path, epsilon: float, protects: Any) -> Series:
             )
         )
     whose: Any = "nothing" if math.isinf(epsilon) else protects
-    return Series("Fairveil", epsilon, whose, tuple(spots))
+    return Series(label, epsilon, whose, tuple(spots))

@@ -33,7 +33,7 @@ def curves(folder: Path, dataset: str, gap: str) -> list[Curve]:
         return []
     found = []
     for curve in json.loads(file.read_text("utf-8"))["curves"]:
-        if curve["dataset"] == NAMES[dataset] and curve["notion"] == NOTIONS[gap]:
+        if curve["dataset"] == NAMES.get(dataset) and curve["notion"] == NOTIONS[gap]:
             epsilon = math.inf if curve["epsilon"] is None else float(curve["epsilon"])
             points = tuple((float(point["error"]), float(point["gap"])) for point in curve["points"])
             found.append(Curve(curve["method"], epsilon, points))

@@ -11,10 +11,16 @@ PROTECTED = {"records": "whole records, add-remove", "sensitive_features": "the 
 def section(result: dict[str, Any]) -> str:
     """The points, what was asked and got, and how many published points lie above."""
     scaling = "declared bounds" if result["scaling"] == "honest" else "the training rows' own means and deviations (unsafe)"
+    held_out = result["evaluation"] == "held-out"
+    copies = "" if result["copies"] == 1 else f", trained on {result['copies']} copies of each row"
+    rows = f"{result['splits']} splits, {result['test_rows']:,} test rows"
+    if not held_out:
+        rows = f"Trained and measured on the same {result['test_rows']:,} rows, {result['splits']} seeds of the noise"
+    where, over = ("Held-out error", "splits") if held_out else ("Error", "seeds")
     head = (
-        f"### {result['figure']}, {PROTECTED[result['protects']]}, scaled by {scaling}\n\n"
-        f"{result['splits']} splits, {result['test_rows']:,} test rows, delta = {result['delta']}. "
-        "Held-out error in percent (its spread over splits) @ mean held-out gap in points."
+        f"### {result['figure']}, {result['method']}, {PROTECTED[result['protects']]}, scaled by {scaling}\n\n"
+        f"{rows}{copies}, delta = {result['delta']}. "
+        f"{where} in percent (its spread over {over}) @ mean {'held-out ' if held_out else ''}gap in points."
     )
     parts = [head, _points(result)]
     if result["published"]["points"]:
