@@ -50,7 +50,7 @@ def adult() -> tuple[Any, str]:
     from fairveil.errors import DataNotFoundError
 
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    for folder in (os.environ.get("FAIRVEIL_DATA"), beside if beside.is_dir() else None, None):
+    for folder in (os.environ.get("FAIRVEIL_DATA") or (beside if beside.is_dir() else None), None):
         try:
             found = data.get("adult", folder)
         except DataNotFoundError:
