@@ -227,7 +227,7 @@ def sizes_and_moves(question, rows, m=0):
             p = reference.probabilities(reference.dense(block) @ question.model.array[m].T, sharpness)
             costs = question.costs(rows.layout)[m].reshape(-1, question.cost_labels, p.shape[1])
             labels = block.labels if question.cost_labels > 1 else np.zeros(block.rows, int)
-            for members in public_scale._columns(question.cells):
+            for members in public_scale.columns_of(question.cells):
                 each = [through(p, costs[a, labels], sharpness) for a in members]
                 size = size + np.max([np.linalg.norm(one, axis=1) for one in each], axis=0)
                 pairs = [np.linalg.norm(a - b, axis=1) for a, b in itertools.combinations(each, 2)]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .model_questions import ScoreHistogram as ScoreHistogram
     from .pricing import Ask as Ask
     from .pricing import describe as describe
+    from .pricing import describe_choice as describe_choice
     from .question import Linear as Linear
     from .question import Question as Question
     from .row_function import RowFunction as RowFunction
@@ -59,6 +60,7 @@ PLACES = {
     "Rows": ".rows",
     "ScoreHistogram": ".model_questions",
     "describe": ".pricing",
+    "describe_choice": ".pricing",
 }
 
 __all__ = [
@@ -87,6 +89,7 @@ __all__ = [
     "Rows",
     "ScoreHistogram",
     "describe",
+    "describe_choice",
 ]
 
 if not TYPE_CHECKING:

@@ -1,34 +1,96 @@
 """Scores for a private choice, as exact integers, and how far one person moves them.
 
-A score is sum_k w_k S_k, S_k the sum of a candidate's losses in cell k, each in [0, B]. What the exponential mechanism needs is
+What the exponential mechanism needs is
 the *range* R of a neighbour's changes, largest minus smallest over candidates: P(i) ~ exp(-epsilon score_i / R) has
 epsilon-bounded range, hence is epsilon-DP (PRIVACY T6). Differs: the paper's exp(-epsilon score / (2 sensitivity)); R is never
 above twice the sensitivity.
+
+**By losses.** A score is sum_k w_k S_k, S_k the sum of a candidate's losses in cell k, each in [0, B].
 
 - add-remove: one row adds w loss_i >= 0 to every candidate, or <= 0 to every one: R = max |w| B;
 - replace-one: two rows: R = 2 max |w| B;
 - sensitive features alone: the row keeps its losses and changes its weight: R = (max w - min w) B.
 
 With marginal groups w is the sum of the weights of a row's cells.
+
+**By decisions** (`decisions`). A score is sum_cyk C[c, y, k] H[c, y, k], H the candidate's counts of decisions k in cell c with
+label y: a row of weight w in cell c adds w C[c, y, k_h] to candidate h, and candidates may decide for any class.
+
+- add-remove: the added costs range over k: R = max over (c, y) of range_k C[c, y, k]. Never max |C|: a cost that
+  is the same for every class moves all scores alike;
+- replace-one: one row goes and another comes, each with its own range: R is twice that, and both may be in the worst cell;
+- sensitive features alone, candidates that do not read them: a row keeps its decisions, and the score of h moves by d[k_h],
+  d_k = C[a', y, k] - C[a, y, k]: R = max over y and listed a, a' of range_k d_k, which is
+  max over y, k, k' of range_a (C[a, y, k] - C[a, y, k']);
+- sensitive features alone, some candidates that read them: h moves by C[a', y, k'_h] - C[a, y, k_h] with any k_h and k'_h:
+  R = max over y and a != a' of range_k C[a', y, k] + range_k C[a, y, k] (a = a' too where other sensitive columns may change).
+  This holds for the candidates that do not read them as well.
+
+With marginal groups C[a, y, k] is a sum over columns; for each pair k, k' the columns' largest differences add. Weights
+multiply by the largest weight. Nothing that candidates share enters R.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, complaint
 from ..privacy.promise import Promise
+from ..privacy.samplers import Stream
 from ..privacy.sensitivity import OUTWARDS
 from .model_questions import GroupLosses
 from .question import Scale
+from .rows import Rows
+from .totals import totals
 
 WEIGHT_BITS = 24
 SCORE_BITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """A choice to be made: exact scores, found when they are asked for; one person's range; more than any two's distance."""
+
+    exact: Callable[[], npt.NDArray[Any]]
+    reach: int
+    largest: int
+    stated: float | None = None  # the range in the units of costs, for the statement
+
+    def best(self) -> int:
+        """The first of the smallest scores."""
+        return int(self.exact().argmin())
+
+    def drawn(self, epsilon: float, stream: Stream) -> int:
+        """The exponential mechanism."""
+        values, steps = scores(self.exact(), self.reach, self.largest)
+        return stream.choose(values, rate(epsilon, steps))
+
+
+def by_losses(
+    question: GroupLosses,
+    cell_weights: Sequence[float] | None,
+    scale: Scale,
+    rows: Rows,
+    promise: Promise,
+    *,
+    most_rows: int,
+    threads: int | None,
+) -> Contest:
+    """A choice by sums of losses, all totalled on one grid."""
+    weights = dyadic(cell_weights, question.shape(rows.layout)[0])
+
+    def exact() -> npt.NDArray[Any]:
+        (sums,) = totals([(question, [scale])], rows, rows.blocks(), threads)
+        return exact_scores(sums, weights)
+
+    return Contest(exact, reach(weights, scale, question, promise), largest_total(weights, scale, question, most_rows))
 
 
 def dyadic(given: Sequence[float] | None, count: int) -> list[int]:
@@ -59,9 +121,9 @@ def reach(weights: list[int], scale: Scale, question: GroupLosses, promise: Prom
     return loss * largest * (1 if promise.neighbours == "add-remove" else 2)
 
 
-def exact_scores(sums: npt.NDArray[np.int64], weights: list[int]) -> list[int]:
-    """sum_k w_k S_k for each candidate, in units of 2^-24 x grid unit."""
-    return [sum(w * int(s) for w, s in zip(weights, line, strict=True)) for line in sums]
+def exact_scores(sums: npt.NDArray[np.int64], weights: list[int]) -> npt.NDArray[Any]:
+    """sum_k w_k S_k for each candidate, in units of 2^-24 x grid unit: whole numbers of any size."""
+    return np.array([sum(w * int(s) for w, s in zip(weights, line, strict=True)) for line in sums], dtype=object)
 
 
 def largest_total(weights: list[int], scale: Scale, question: GroupLosses, most_rows: int) -> int:
@@ -69,15 +131,15 @@ def largest_total(weights: list[int], scale: Scale, question: GroupLosses, most_
     return 2 * most_rows * question.per_row * _largest_loss(scale, question) * max(1, *(abs(w) for w in weights))
 
 
-def scores(exact: list[int], reach: int, largest: int) -> tuple[npt.NDArray[np.int64], float]:
+def scores(exact: npt.NDArray[Any], reach: int, largest: int) -> tuple[npt.NDArray[np.int64], float]:
     """Scores in coarse steps, about 2^20 of them to the range (fewer where 64 bits demand it), and the range in steps.
 
     Rounding to a step moves each score by at most half a step on either side of the neighbourhood: two more steps of range.
     """
     shift = max(0, reach.bit_length() - SCORE_BITS, largest.bit_length() - 61)
-    least, half = min(exact), (1 << shift) >> 1
-    coarse = [(value - least + half) >> shift for value in exact]
-    return np.array(coarse, np.int64), reach / 2**shift + 2.0
+    half = (1 << shift) >> 1
+    coarse = (exact - exact.min() + half) >> shift
+    return coarse.astype(np.int64), reach / 2**shift + 2.0
 
 
 def rate(epsilon: float, steps: float) -> float:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,49 +22,31 @@ import numpy.typing as npt
 from .. import _checks
 from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells
-from ..privacy.events import Event, Exponential, NonPrivate, NoOp, compose
+from ..privacy.events import Event, Exponential, NoOp, compose
 from ..privacy.filters import Filter
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement, PublicFact, StatedBound
-from . import choice, noising, pricing, public_scale
+from . import choice, decisions, noising, pricing, public_scale
 from .attached import Attached
 from .block import Block, Drawn, lines_of
 from .budget import Budget
 from .log import Entry, Log
 from .model_questions import GradientSum, GroupLosses
-from .pricing import Ask
+from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
+from .pricing import Ask, Deciding
 from .public_facts import public_facts
 from .question import Question, Scale
 from .row_function import RowFunction, Troubles
 from .row_questions import FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import MOST_ROWS, Rows
 from .sampling import FULL, Batch, Poisson
-from .totals import Passes, check_labels, totals
+from .totals import Passes, check_labels
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Sizes = list[float | Floats] | None  # of noise, one for all models or one a model; None: to be found, or none needed
 Job = tuple[int, Ask, list[Scale], Sizes]  # what to total for an ask: its place, itself, its grids, its noise
-Known = tuple[list[Scale], Sizes]
 _NOTHING: Floats = np.zeros(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What the keys of a joint answer decide: its event, its asks' grids and noise (None: found at each step), its words.
-
-    `noise`: where all of it is Gaussian and known, laid out; then `passes` and `units` are known too.
-    """
-
-    event: Event
-    known: tuple[Known | None, ...]
-    passes: Passes | None
-    noise: noising.Laid | None
-    units: tuple[float | Floats, ...]
-    many: tuple[bool, ...]
-    names: tuple[str, ...]
-    words: str
 
 
 class Curator:
@@ -104,6 +86,7 @@ class Curator:
         self._bounds: dict[tuple[str, int], StatedBound] = {}
         self._ready: dict[tuple[object, ...], Prepared] = {}
         self._known: dict[tuple[object, ...], list[Scale]] = {}
+        self._decided = decisions.Decided()
         self._troubles = Troubles()
         self._trusted = False
         if rows.weighted and math.isinf(rows.max_sample_weight) and promise.is_private:
@@ -154,6 +137,10 @@ class Curator:
         """The event that `answer` would log, for plans."""
         return pricing.describe(asks, self.layout, self.promise, batch, max_sample_weight=self._cap)
 
+    def describe_choice(self, question: Question | Sequence[Question], epsilon: float) -> Event:
+        """The event that `choose` would log, for plans."""
+        return pricing.describe_choice(question, epsilon, self.promise)
+
     # -- answers -----------------------------------------------------------------------------------------------------------
 
     def answer(self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = "") -> list[Floats]:
@@ -180,36 +167,53 @@ class Curator:
         return out
 
     def choose(
-        self, question: GroupLosses, epsilon: float, *, cell_weights: Sequence[float] | None = None, purpose: str = ""
+        self,
+        question: Question | Sequence[Question],
+        epsilon: float,
+        *,
+        cell_weights: Sequence[float] | None = None,
+        costs: Any = None,
+        purpose: str = "",
     ) -> int:
-        """The exponential mechanism over the question's models: small sums of cell_weights x losses are likely (PRIVACY 3.2).
+        """The exponential mechanism over the question's models: small scores are likely (PRIVACY 3.2, 6.2). Their index.
 
-        See `choice` for how far one person moves the scores. Exact: no sampling error. Returns the chosen model's index.
+        `GroupLosses`: the score is the sum of `cell_weights` x losses. A `PredictionHistogram` or an `AttachedHistogram` of
+        hard decisions, or a list of them whose candidates then follow one another: the sum of `costs` (cells, labels or 1,
+        classes), what one prediction of that class costs. Such histograms are totalled once for as long as you hold the
+        questions, so many rounds of other costs should ask the same ones. See `choice` for how far one person moves the scores.
+        Exact: no sampling error.
         """
-        epsilon = _checks.positive(epsilon=epsilon, allow_inf=True)
-        _need_type("question", question, GroupLosses, "Ask about many models' losses: GroupLosses(Linear(weights), cells).")
-        ask = Ask(question, 1.0)
-        self._check_shape(ask)
-        weights = choice.dyadic(cell_weights, question.shape(self.layout)[0])
-        free = pricing.is_free(question, self.promise) or not self.promise.is_private
-        if math.isinf(epsilon) and not free:
-            way_out = "Only a promise of epsilon=inf chooses exactly."
-            raise PrivacyError(complaint(expected="a finite epsilon", of="choose", got=epsilon, remedy=way_out))
-        event: Event = Exponential(epsilon) if not free else NoOp() if self.promise.is_private else NonPrivate()
-        scales = self._scales(ask)
-        scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, self._rows)
+        asked = pricing.as_questions(question)
+        for one in asked:
+            self._check_shape(Ask(one, 1.0))
+        event = self.describe_choice(asked, epsilon)
+        contest = self._contest(asked, cell_weights, costs)
+        names = tuple(dict.fromkeys(f"choice by {one.name}" for one in asked))
+        if isinstance(event, Exponential) and contest.stated is not None:
+            self._widest(StatedBound(names[0], "range", contest.stated, "scores of candidates move apart by no more"), 0)
         with self._budget.release(event) as number:
-            (sums,) = totals([(question, [scale])], self._rows, self._rows.blocks(), self._threads)
-            exact = choice.exact_scores(sums, weights)
-            if free:
-                index = exact.index(min(exact))
+            if isinstance(event, Exponential):
+                index = contest.drawn(event.epsilon, self._sources[0].stream("noise", number, 0))
             else:
-                reach = choice.reach(weights, scale, question, self.promise)
-                most = self._rows.exact_count if self.promise.rows_are_public else MOST_ROWS
-                scores, steps = choice.scores(exact, reach, choice.largest_total(weights, scale, question, most))
-                index = self._sources[0].stream("noise", number, 0).choose(scores, choice.rate(epsilon, steps))
-            self._release(Entry(number, event, (f"choice by {question.name}",), "all rows", purpose))
+                index = contest.best()
+            self._release(Entry(number, event, names, "all rows", purpose))
         return index
+
+    def _contest(self, asked: tuple[GroupLosses] | tuple[Deciding, ...], cell_weights: Any, costs: Any) -> choice.Contest:
+        """Scores and their range; what is wrong with weights or costs is an error before anything is charged."""
+        question, rows, losses = asked[0], self._rows, isinstance(asked[0], GroupLosses)
+        name, unused = ("costs", costs) if losses else ("cell_weights", cell_weights)
+        if unused is not None:
+            remedy = "Losses are weighed by cell_weights; decisions have costs."
+            raise InputError(complaint(expected=f"none, for {question.name}", of=name, got=unused, remedy=remedy))
+        most, n = rows.exact_count if self._public or self.promise.rows_are_public else MOST_ROWS, self._threads
+        if not isinstance(question, GroupLosses):
+            deciding, cap = cast(tuple[Deciding, ...], asked), self._cap
+            table = decisions.Table(deciding, self._decided, rows, cap, n)
+            return decisions.by_decisions(table, costs, self.promise, most)
+        scales = self._scales(Ask(question, 1.0))
+        scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, rows)
+        return choice.by_losses(question, cell_weights, scale, rows, self.promise, most_rows=most, threads=n)
 
     def attach(
         self,
@@ -243,6 +247,7 @@ class Curator:
         self._scalings = (*self._scalings, (scale, shift))
         self._ready.clear()
         self._known.clear()
+        self._decided.clear()
 
     def close(self) -> None:
         """End the run: nothing more is answered."""
@@ -320,9 +325,12 @@ class Curator:
     def _state(self, ask: Ask, scales: list[Scale], reason: str) -> None:
         """Write a sensitivity down for the statement: the largest of the run, where rounds or questions of one name differ."""
         moved = max(scale.bound.sensitivity(self.promise.neighbours) for scale in scales)
-        key = (ask.question.name, ask.order)
-        if key not in self._bounds or moved > self._bounds[key].sensitivity:
-            self._bounds[key] = StatedBound(ask.question.name, f"L{ask.order}", moved, reason)
+        self._widest(StatedBound(ask.question.name, f"L{ask.order}", moved, reason), ask.order)
+
+    def _widest(self, bound: StatedBound, order: int) -> None:
+        key = (bound.question, order)
+        if key not in self._bounds or bound.sensitivity > self._bounds[key].sensitivity:
+            self._bounds[key] = bound
 
     def _all_jobs(self, asks: Sequence[Ask], known: Sequence[Known | None]) -> list[Job]:
         jobs: list[Job] = []
@@ -380,8 +388,8 @@ class Curator:
                 needs = self._needs(self._all_jobs(asks, known), passes.shapes, batch)
                 laid = noising.Laid.of(needs)
                 units = tuple(units_of(scales, len(shape)) for (_, scales), shape in zip(jobs, passes.shapes, strict=True))
-            many, names = tuple(_many(ask.question) for ask in asks), tuple(ask.question.name for ask in asks)
-            ready = Prepared(event, known, passes, laid, units, many, names, _words(batch))
+            many, names = tuple(is_many(ask.question) for ask in asks), tuple(ask.question.name for ask in asks)
+            ready = Prepared(event, known, passes, laid, units, many, names, words_of(batch))
             self._ready[key] = ready
         return ready
 
@@ -452,22 +460,6 @@ class Curator:
     def _release(self, entry: Entry) -> None:
         if not isinstance(entry.event, NoOp):
             self.log.append(entry)
-
-
-def units_of(scales: list[Scale], axes: int) -> float | Floats:
-    """What totals are multiplied by, models first: powers of two, so that nothing is rounded that the grid held."""
-    if len(scales) == 1:
-        return scales[0].unit
-    return np.array([scale.unit for scale in scales]).reshape(-1, *(1,) * (axes - 1))
-
-
-def _words(batch: Batch) -> str:
-    return f"a Poisson batch of rate {batch.rate:g}" if isinstance(batch, Poisson) else "all rows"
-
-
-def _many(question: Question) -> bool:
-    model = getattr(question, "model", None)
-    return getattr(question, "copies", None) is not None or (model is not None and model.many)
 
 
 def _unclipped(question: Question) -> Question:

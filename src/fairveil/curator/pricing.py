@@ -10,7 +10,7 @@ Guarantees (tests/curator/test_curator_pricing.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,7 @@ from ..privacy.events import (
     DiscreteGaussian,
     DiscreteLaplace,
     Event,
+    Exponential,
     Gaussian,
     NonPrivate,
     NoOp,
@@ -35,11 +36,14 @@ from ..privacy.events import (
 )
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound
+from .attached import AttachedHistogram
+from .model_questions import GroupLosses, PredictionHistogram
 from .public_scale import needs_rows
 from .question import OwnJob, Question, Scale
 from .sampling import FULL, Batch, Full, Poisson
 
 Floats = npt.NDArray[np.float64]
+Deciding = PredictionHistogram | AttachedHistogram
 NOISES = ("gaussian", "discrete-gaussian", "discrete-laplace")
 LARGEST_MULTIPLIER = 2.0**18  # beyond, an answer is noise and nothing else; the exact sampler ends at 2^50 grid units
 
@@ -200,6 +204,37 @@ def constant_scale(question: Question, layout: RowLayout, promise: Promise, cap:
 def _never_moves(bound: Bound, promise: Promise, batch: Batch) -> bool:
     """True of the number of rows under replace-one: every neighbour gives the same answer. Not of a secret batch's size."""
     return not isinstance(batch, Poisson) and promise.neighbours == "replace-one" and bound.spread == 0.0
+
+
+def describe_choice(question: Question | Sequence[Question], epsilon: float, promise: Promise) -> Event:
+    """The event of `Curator.choose`, for plans. Candidates that read nothing protected are chosen among exactly, for free."""
+    epsilon = _checks.positive(epsilon=epsilon, allow_inf=True)
+    if not promise.is_private:
+        return NonPrivate()
+    if all(is_free(one, promise) for one in as_questions(question)):
+        return NoOp()
+    if math.isinf(epsilon):
+        way_out = "Only a promise of epsilon=inf chooses exactly."
+        raise PrivacyError(complaint(expected="a finite epsilon", of="choose", got=epsilon, remedy=way_out))
+    return Exponential(epsilon)
+
+
+def as_questions(question: object) -> tuple[GroupLosses] | tuple[Deciding, ...]:
+    """Whose models a choice is among: one question about losses, or one or several about decisions."""
+    given = tuple(question) if isinstance(question, list | tuple) else (question,)
+    if len(given) == 1 and isinstance(given[0], GroupLosses):
+        return (given[0],)
+    deciding = tuple(one for one in given if isinstance(one, PredictionHistogram | AttachedHistogram))
+    if deciding and len(deciding) == len(given):
+        return deciding
+    raise InputError(
+        complaint(
+            expected="a GroupLosses, or PredictionHistograms and AttachedHistograms, one or a list",
+            of="question",
+            got=[type(one).__name__ for one in given],
+            remedy="Ask about many models' losses or decisions: GroupLosses(Linear(weights), cells).",
+        )
+    )
 
 
 def unit_size(scale: Scale, promise: Promise, batch: Batch) -> float:

@@ -164,7 +164,7 @@ def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Fl
     from .descents import LOSS_CODES
 
     model, labels = question.model, question.cost_labels
-    columns = np.array([0, *(column.stop for column in _columns(question.cells))])
+    columns = np.array([0, *(column.stop for column in columns_of(question.cells))])
     costs = np.zeros((question.models, 1, model.outputs))
     columns, costs = (columns[:0], costs) if question.cell_costs is None else (columns, question.costs(rows.layout))
     found = np.zeros((question.models, 3))
@@ -234,7 +234,7 @@ def _rounding(question: GradientSum, costs: Floats, terms: float) -> float:
     return ROUNDING * terms
 
 
-def _columns(cells: Cells | None) -> Iterator[range]:
+def columns_of(cells: Cells | None) -> Iterator[range]:
     """The cells that one line of cell ids can name: all of them, or one sensitive column's with marginal groups."""
     if cells is None or cells.mode == "product":
         yield range(1 if cells is None else cells.count)

@@ -1,0 +1,185 @@
+"""Candidates of a private choice that are scored by their decisions, and what each decision costs.
+
+`costs` (cells, labels or 1, classes) says what one prediction of class k costs for a row of that cell and label. A candidate's
+score is sum_cyk costs[c, y, k] H[c, y, k], H its histogram of hard decisions. Every row is decided exactly once, whoever
+decides, so sum_k H[c, y, k] is the same for all candidates: costs[..., 0] may be subtracted from all costs of its cell and
+label, which moves every score alike, and the first class need not be counted at all. `choice` derives how far a person moves
+scores.
+
+Guarantees (tests/curator/test_curator_decisions.py):
+1. No neighbour's changes of the scores range further over the candidates than `reach`, under every relation.
+2. Scores are exact integers, the same from 64-bit sums, where these provably hold them, as from whole numbers of any size.
+3. A candidate's histogram is totalled once: later choices among the same questions read it again, and give the same bits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, complaint
+from ..facts import Cells, RowLayout
+from ..privacy.promise import Promise
+from ..privacy.sensitivity import OUTWARDS
+from .attached import AttachedHistogram
+from .choice import WEIGHT_BITS, Contest
+from .pricing import Deciding
+from .public_scale import columns_of
+from .question import Scale, cell_count, need_classes
+from .rows import Rows
+from .totals import totals
+
+Ints = npt.NDArray[np.int64]
+EXACT_BITS = 61  # below this, sums of 64-bit integers and their differences are exact
+
+
+def check(questions: Sequence[Deciding]) -> None:
+    """Whole decisions, counted in the same cells and labels."""
+    first = questions[0]
+    for question in questions:
+        if question.decisions != "hard" or getattr(question, "group", None) is not None:
+            got = f"{question.decisions} decisions" if question.decisions != "hard" else "one group alone"
+            remedy = 'Pass decisions="hard", and no group.'
+            raise InputError(complaint(expected="hard decisions in all cells", of="choose", got=got, remedy=remedy))
+        if question.cells != first.cells or question.by_label != first.by_label:
+            remedy = "Ask all questions of a choice about the same cells and labels."
+            raise InputError(complaint(expected="the same cells and labels", of="choose", got="others", remedy=remedy))
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """What decisions cost, in whole multiples of 2^-24, less the first class's: (cells, labels, classes)."""
+
+    cells: Cells | None
+    integers: Ints
+
+    @staticmethod
+    def of(given: Any, question: Deciding, layout: RowLayout) -> Costs:
+        """Checked and rounded to multiples of 2^-24: a score is then an exact integer combination of exact counts."""
+        classes = need_classes(layout, "a choice by decisions")
+        labels, count = classes if question.by_label else 1, cell_count(question.cells)
+        try:
+            costs = np.asarray(np.nan if given is None else given, np.float64)
+        except (TypeError, ValueError):
+            costs = np.empty(0)
+        good = costs.shape in ((count, labels, classes), (count, 1, classes))
+        if not good or not (np.abs(costs) <= 2.0**WEIGHT_BITS).all():
+            raise InputError(
+                complaint(
+                    expected=f"finite numbers of size at most 2^24, shape ({count}, {labels} or 1, {classes})",
+                    of="costs",
+                    got="others" if good else costs.shape,
+                    remedy="One cost for each cell, true label (or 1 for all) and predicted class, from released values only.",
+                )
+            )
+        whole = np.rint(costs * 2.0**WEIGHT_BITS).astype(np.int64)
+        return Costs(question.cells, np.broadcast_to(whole - whole[..., :1], (count, labels, classes)))
+
+    @property
+    def largest(self) -> int:
+        """What one row of weight 1 costs at most, more or less than with the first class."""
+        per_row = 1 if self.cells is None else self.cells.per_row
+        return per_row * int(np.abs(self.integers).max(initial=0))
+
+    def reach(self, promise: Promise, layout: RowLayout, *, reads_groups: bool) -> int:
+        """The range R of one neighbour's changes of the scores, of a row of weight 1: see `choice`."""
+        if promise.protects == "sensitive_features":
+            return self._range_of_change(layout) if reads_groups else self._range(np.ptp)
+        return self._range(np.max) * (1 if promise.neighbours == "add-remove" else 2)
+
+    def _range(self, over: Any) -> int:
+        """The largest, over pairs of classes and labels, of the columns' sums of `over` cells of the difference in costs."""
+        largest = 0
+        for k, other in itertools.permutations(range(self.integers.shape[2]), 2):
+            difference = self.integers[:, :, k] - self.integers[:, :, other]
+            lines = (over(difference[column.start : column.stop], axis=0) for column in columns_of(self.cells))
+            largest = max(largest, int(np.max(sum(lines))))
+        return largest
+
+    def _range_of_change(self, layout: RowLayout) -> int:
+        """Where decisions may follow the group: the range of costs in the one group, plus that in the other."""
+        cells = self.cells
+        if cells is None or cells.mode != "product" or set(cells.names) != set(layout.sensitive_names):
+            return 2 * self._range(np.max)  # also within one cell, or in any cells of each column
+        ranges = np.sort(np.ptp(self.integers, axis=2), axis=0)
+        return int(ranges[-2:].sum(axis=0).max()) if cells.count > 1 else 0
+
+
+class Decided:
+    """The exact histograms of questions' decisions, kept inside the curator while somebody holds the question."""
+
+    def __init__(self) -> None:
+        self._tables: WeakKeyDictionary[Deciding, Ints] = WeakKeyDictionary()
+
+    def clear(self) -> None:
+        """Forget them: the rows' units have changed."""
+        self._tables.clear()
+
+    def of(self, question: Deciding, rows: Rows, scale: Scale, threads: int | None) -> Ints:
+        """(candidates, cells x labels x (classes - 1)): how often each decides for each class but the first."""
+        if question not in self._tables:
+            (sums,) = totals([(question, [scale])], rows, rows.blocks(), threads)
+            few = sums if sums.shape[-1] == 1 else sums[..., 1:]
+            self._tables[question] = np.ascontiguousarray(few.reshape(question.models, -1))
+        return self._tables[question]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The candidates of questions, in order, and where their histograms come from. `cap`: the largest weight, if any."""
+
+    questions: tuple[Deciding, ...]
+    decided: Decided
+    rows: Rows
+    cap: float | None
+    threads: int | None = None
+
+    def counts(self) -> Ints:
+        """A line of counts a candidate."""
+        scale = self.scale
+        lines = [self.decided.of(question, self.rows, scale, self.threads) for question in self.questions]
+        return lines[0] if len(lines) == 1 else np.concatenate(lines)
+
+    @property
+    def scale(self) -> Scale:
+        """One grid for all."""
+        return self.questions[0].scale(self.rows.layout, self.cap)
+
+    @property
+    def heaviest(self) -> int:
+        """The largest weight, in grid units."""
+        return 1 if self.cap is None else math.ceil(math.ldexp(self.cap, self.scale.exponent))
+
+    @property
+    def reads_groups(self) -> bool:
+        """Whether a candidate may decide by the sensitive columns."""
+        return any("sensitive" in one.attached.columns_read for one in self.questions if isinstance(one, AttachedHistogram))
+
+
+def by_decisions(table: Table, given: Any, promise: Promise, most_rows: int) -> Contest:
+    """The scores of all candidates, and how far one person moves them."""
+    check(table.questions)
+    layout, weight = table.rows.layout, table.heaviest
+    costs = Costs.of(given, table.questions[0], layout)
+    reach = weight * costs.reach(promise, layout, reads_groups=table.reads_groups)
+
+    def exact() -> npt.NDArray[Any]:
+        return exact_scores(table.counts(), costs, table.rows.exact_count * weight)
+
+    stated = math.ldexp(reach, -WEIGHT_BITS - table.scale.exponent) * OUTWARDS
+    return Contest(exact, reach, 2 * most_rows * weight * max(1, costs.largest), stated)
+
+
+def exact_scores(counts: Ints, costs: Costs, most: int) -> npt.NDArray[Any]:
+    """sum costs H for each candidate, in units of 2^-24 x grid unit. `most`: no cell and label holds more grid units."""
+    line = costs.integers[..., 1:].reshape(-1)
+    if most * costs.largest < 2**EXACT_BITS:
+        return np.asarray(counts @ line)
+    return np.asarray(counts.astype(object) @ line.astype(object))
