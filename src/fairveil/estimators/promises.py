@@ -28,13 +28,18 @@ def promise_of(epsilon: Any, delta: Any, protects: Any, neighbours: Any) -> Prom
 
 def noise_of(random_state: Any) -> NoiseSource:
     """None: secure. A whole number: a seed. A `RandomState` or `Generator` of NumPy gives a seed: insecure too."""
+    return NoiseSource.of(seed_of(random_state))
+
+
+def seed_of(random_state: Any) -> int | None:
+    """The seed that an estimator was given, or draws from the generator that it was given; None: secure."""
     if isinstance(random_state, np.random.RandomState):
-        return NoiseSource.seeded(int(random_state.randint(0, 2**31 - 1)))
+        return int(random_state.randint(0, 2**31 - 1))
     if isinstance(random_state, np.random.Generator):
-        return NoiseSource.seeded(int(random_state.integers(2**63)))
+        return int(random_state.integers(2**63))
     if random_state is None:
-        return NoiseSource.secure()
-    return NoiseSource.seeded(_checks.whole(random_state=random_state, remedy="Pass None for secure noise, or a seed."))
+        return None
+    return _checks.whole(random_state=random_state, remedy="Pass None for secure noise, or a seed.")
 
 
 def ways_of(schema: Any, sensitive_as_feature: bool, standardise: bool, max_sample_weight: Any, promise: Promise) -> Ways:

@@ -5,6 +5,7 @@ from .files import load, save
 from .linear import AffineMap, LinearModel
 from .mixture import DerandomisedModel, MixtureModel
 from .model import Model, Parts, RandomState
+from .postprocessed import PostProcessedModel
 
 __all__ = [
     "AffineMap",
@@ -13,6 +14,7 @@ __all__ = [
     "MixtureModel",
     "Model",
     "Parts",
+    "PostProcessedModel",
     "RandomState",
     "files",
     "folders",

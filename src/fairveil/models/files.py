@@ -23,6 +23,7 @@ from .folders import read_folder, write_folder
 from .linear import LinearModel
 from .mixture import DerandomisedModel, MixtureModel
 from .model import Model, Parts
+from .postprocessed import PostProcessedModel
 
 FORMAT = "fairveil-model"
 FORMAT_VERSION = 1
@@ -44,6 +45,7 @@ def register(kind: str, reader: Reader) -> None:
 register(LinearModel.kind, lambda parts, models: LinearModel.from_parts(parts))
 register(MixtureModel.kind, lambda parts, models: MixtureModel(models, parts.arrays["weights"]))
 register(DerandomisedModel.kind, lambda parts, models: DerandomisedModel(models[0], parts.values["threshold"]))
+register(PostProcessedModel.kind, PostProcessedModel.from_parts)
 
 
 def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:

@@ -1,0 +1,209 @@
+"""The classifier inside a post-processor: used as it is or fitted, and what its making cost of the promise.
+
+| base | sensitive features protected | records protected |
+|---|---|---|
+| None | our linear classifier, exact on public rows, free | the same at a share of the promise |
+| ours, not fitted | a clone, its promise set here | the same |
+| ours, fitted | its statement's events; free if it never read the groups | its statement's events, under the same relation |
+| another's, not fitted | a clone, fitted on public features and labels | refused |
+| another's, fitted | as it is; the statement says what is assumed | only with `public_base=True`; the statement says so |
+
+Guarantees (tests/estimators/test_estimators_odds_privacy.py):
+1. A fitted base is never fitted again or changed; one that is not is cloned first.
+2. `Base.spent` is what the base's own statement charges, under the post-processor's relation, or nothing where the base does
+   not depend on what is protected; every assumption for that is a sentence in `Base.not_covered`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from ..errors import InputError, PrivacyError, complaint
+from ..privacy.events import Approximate, Event
+from ..privacy.promise import Promise
+from ..privacy.statement import PrivacyStatement
+from .rate_constrained import RateConstrainedClassifier
+
+PROMISED = {"epsilon", "delta", "protects", "neighbours"}
+FITTED_ELSEWHERE = (
+    "the base classifier was fitted before: it is assumed that its training, its choice and its features did not read the "
+    "sensitive columns"
+)
+SAID_TO_BE_PUBLIC = (
+    "public_base=True: it is assumed, as declared, that the base classifier was made without these rows; what it holds of them "
+    "is not covered"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """A fitted classifier; `statement`: of its making, where that is charged; `spent`: the events that are."""
+
+    estimator: Any
+    statement: PrivacyStatement | None
+    spent: tuple[Event, ...]
+    not_covered: tuple[str, ...] = ()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the library made it, so that no other code is trusted."""
+        return carries_a_promise(self.estimator)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What an estimator was told about its base. `share`: of the promise, for a base that reads what is protected."""
+
+    promise: Promise
+    share: float
+    public_base: bool
+    given: dict[str, Any]
+    """Shared arguments that an unfitted base of ours takes over where it leaves its own at None or at their defaults."""
+    seed: int | None
+
+
+def carries_a_promise(estimator: Any) -> bool:
+    """Whether an estimator is one of ours, by its parameters."""
+    return isinstance(estimator, BaseEstimator) and set(estimator.get_params(deep=False)) >= PROMISED
+
+
+def is_fitted(estimator: Any) -> bool:
+    """scikit-learn's own answer; what cannot be fitted is."""
+    if not hasattr(estimator, "fit"):
+        return True
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def check(estimator: Any, wishes: Wishes) -> None:
+    """Refuse what can be refused before any row is read."""
+    if estimator is None or carries_a_promise(estimator):
+        if wishes.public_base and (estimator is None or not is_fitted(estimator)):
+            raise _not_fitted_in_public(type(estimator).__name__)
+        return
+    if isinstance(estimator, type) or not hasattr(estimator, "predict"):
+        remedy = "Pass a classifier, such as LogisticRegression(), or None."
+        raise InputError(complaint(expected="a classifier", of="estimator", got=type(estimator).__name__, remedy=remedy))
+    private = wishes.promise.is_private and wishes.promise.protects == "records"
+    fitted = is_fitted(estimator)
+    if wishes.public_base and not fitted:
+        raise _not_fitted_in_public(type(estimator).__name__)
+    if private and not fitted:
+        raise PrivacyError(
+            complaint(
+                expected="a base classifier that is private itself",
+                of="estimator",
+                got=f"{type(estimator).__name__}, which would be fitted on the private rows",
+                remedy="Leave estimator=None, pass a classifier of Fairveil, or protects='sensitive_features'.",
+            )
+        )
+    if private and not wishes.public_base and not isinstance(getattr(estimator, "privacy_", None), PrivacyStatement):
+        raise PrivacyError(
+            complaint(
+                expected="a fitted base classifier with a privacy statement",
+                of="estimator",
+                got=f"{type(estimator).__name__}, which has none",
+                remedy="Pass public_base=True if it was made without these rows, or a classifier of Fairveil.",
+            )
+        )
+
+
+def prepare(estimator: Any, wishes: Wishes, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, spare: bool) -> Base:
+    """The base, fitted where it was not. `spare`: whether anything must be left of the promise for counts.
+
+    `X` is without sensitive columns for classifiers of others; ours leave them out by themselves.
+    """
+    if estimator is not None and is_fitted(estimator):
+        return _as_it_is(estimator, wishes)
+    if estimator is None or carries_a_promise(estimator):
+        chosen = _promised(estimator, wishes, spare)
+        groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
+        chosen.fit(X, y, **groups, **_weights(sample_weight))
+        return Base(chosen, chosen.privacy_, _events(chosen.privacy_))
+    chosen = clone(estimator)
+    chosen.fit(X, y, **_weights(sample_weight))
+    return Base(chosen, None, ())  # features and labels are public, or nothing is promised: `check` refuses the rest
+
+
+def derived_seed(seed: int | None, what: int) -> int | None:
+    """A seed of its own for each part of a fit: the same stream must never make the noise of two releases."""
+    return None if seed is None else int(np.random.SeedSequence([seed, what]).generate_state(1, np.uint32)[0])
+
+
+def _weights(sample_weight: Any) -> dict[str, Any]:
+    return {} if sample_weight is None else {"sample_weight": sample_weight}
+
+
+def _promised(estimator: Any, wishes: Wishes, spare: bool) -> Any:
+    """A clone (or our default) under its share of the promise."""
+    promise = wishes.promise
+    chosen: Any = RateConstrainedClassifier() if estimator is None else clone(estimator)
+    params = chosen.get_params(deep=False)
+    reads_groups = params.get("constraints") is not None or params.get("constraint") is not None
+    pays = promise.is_private and spare and (promise.protects == "records" or reads_groups)
+    share = wishes.share if pays else 1.0
+    chosen.set_params(
+        epsilon=promise.epsilon * share,
+        delta=promise.delta * share,
+        protects=promise.protects,
+        neighbours=promise.neighbours,
+    )
+    defaults = type(chosen)().get_params(deep=False)
+    taken = {name: value for name, value in wishes.given.items() if name in params and _same(params[name], defaults.get(name))}
+    chosen.set_params(**taken)
+    if "random_state" in params and params["random_state"] is None:
+        chosen.set_params(random_state=derived_seed(wishes.seed, 1))
+    return chosen
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and isinstance(one, (bool, int, float, str)) and one == other)
+
+
+def _as_it_is(estimator: Any, wishes: Wishes) -> Base:
+    promise = wishes.promise
+    statement = getattr(estimator, "privacy_", None)
+    if not promise.is_private:
+        return Base(estimator, None, ())
+    if wishes.public_base:
+        return Base(estimator, None, (), (SAID_TO_BE_PUBLIC,))
+    if not isinstance(statement, PrivacyStatement):
+        return Base(estimator, None, (), (FITTED_ELSEWHERE,))  # sensitive features: `check` refuses the rest
+    made = statement.promise
+    if (made.protects, made.neighbours) == (promise.protects, promise.neighbours):
+        return Base(estimator, statement, _events(statement))
+    if promise.protects == "sensitive_features" and getattr(estimator, "groups_", None) == ():
+        return Base(estimator, None, (), (FITTED_ELSEWHERE,))
+    raise PrivacyError(
+        complaint(
+            expected=f"a base classifier under the same promise: {promise.protects}, {promise.neighbours}",
+            of="estimator",
+            got=f"one under {made.protects}, {made.neighbours}",
+            remedy="Fit it under the same relation, pass it unfitted, or fit it without sensitive_features.",
+        )
+    )
+
+
+def _events(statement: PrivacyStatement) -> tuple[Event, ...]:
+    """What a statement charges: its plan; where a filter capped what was chosen as it went, the cap (PRIVACY T10)."""
+    if statement.plan is not None:
+        return statement.plan
+    if statement.cap is not None and math.isfinite(statement.epsilon):
+        return (Approximate(statement.epsilon, statement.delta),)
+    return statement.events
+
+
+def _not_fitted_in_public(name: str) -> PrivacyError:
+    remedy = "Fit it on the public data first, or leave public_base=False."
+    got = "None" if name == "NoneType" else f"{name}, not fitted"
+    return PrivacyError(complaint(expected="a fitted base classifier", of="public_base=True", got=got, remedy=remedy))

@@ -1,0 +1,441 @@
+"""`OddsPostProcessor`: any classifier, its decisions changed by group at random so that rate constraints hold (private)."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _checks
+from ..curator import Curator
+from ..errors import ConstraintNotMet, InputError, PrivacyError, complaint
+from ..facts import Cells, RowSource
+from ..fairness import ConstraintSystem, Notion, resolve
+from ..fairness.inputs import read_weights, same_length
+from ..learning import mixing, mixing_bounds, postprocess
+from ..learning.mixing import Mixed, Program
+from ..learning.mixing_bounds import MixingGuarantee
+from ..learning.plans import NO_GROUPS
+from ..learning.postprocess import Released
+from ..models import Model, PostProcessedModel, RandomState
+from ..models.model import draw_codes
+from ..privacy.events import NonPrivate
+from ..privacy.noise import NoiseSource
+from ..privacy.promise import Promise
+from ..privacy.statement import PrivacyStatement
+from . import bases, decided, promises
+from .bases import Base, Wishes
+from .columns import read_labels
+from .constraint_report import ConstraintLine, ConstraintReport
+from .decided import Asked
+from .inputs import Ways
+from .linear import Floats, as_array
+
+SLACKS = ("none", "theorem")
+READS_GROUPS = (
+    "the classifier reads a person's group when it decides: what it decides about a person may tell their group, which no "
+    "promise about the training rows covers"
+)
+SOLVED = "one linear program was solved to its optimum"
+CHOSEN = "the best table without chance was chosen"
+NOTHING_ASKED = "no constraint was asked for: decisions are the base classifier's"
+
+
+class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Any classifier that never saw the groups, and after it a table of chances by group, so that rate constraints hold.
+
+    P(decision = k | group c, base decision j) solves a linear program over the numbers of training rows by group, label and
+    base decision, which are released once, with noise: Jagielski et al. (2019), sec. 3, after Hardt, Price and Srebro (2016);
+    see docs/post_processing.md. **It reads the group at prediction.** Any number of classes, groups and sensitive columns; without
+    constraints it decides as the base does.
+
+    Parameters
+    ----------
+    estimator : the base: a classifier of scikit-learn or of this library, fitted (then used as it is) or not (then cloned and
+        fitted); None: a linear classifier without constraints. Which are accepted depends on what is protected: `bases`.
+    constraints : None, a notion such as `EqualizedOdds(max_gap=0.05)`, its name and bound ("equalized_odds:0.05"), or a list.
+    epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
+        ledger : as in `RateConstrainedClassifier`. The promise is about everything, the base's making included.
+    confidence : of the bounds in `guarantee_`.
+    slack : "none": constraints hold at the released counts. "theorem": bounds are loosened by what the noise can hide, so that
+        the best table without noise stays feasible, as in Theorem 3.1 (the paper's way; `max_gap` is then exceeded).
+    public_base : the fitted base was made without these rows; it is not charged, and the statement says so.
+    base_share : of epsilon and delta, for a base that is fitted here and reads what is protected. The counts get what the
+        accountant says is left.
+
+    Fitted: `estimator_` (the base in use), `mixing_` (cells, base decisions, decisions), `guarantee_` (None without
+    constraints), `constraint_report_`, `privacy_`, `model_`, `released_` (the noisy counts), `classes_`, `groups_`, `cells_`,
+    `n_features_in_`, `feature_names_in_`.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(2, size=4000)
+    >>> X = rng.normal(size=(4000, 2)) + A[:, None]
+    >>> y = (X.sum(axis=1) + rng.normal(size=4000) > 1).astype(int)
+    >>> clf = OddsPostProcessor(LogisticRegression(), "equalized_odds:0.02", protects="sensitive_features", random_state=0)
+    >>> clf.fit(X, y, sensitive_features=A).predict(X, sensitive_features=A, random_state=0).shape
+    (4000,)
+    >>> clf.privacy_.epsilon <= 1.0, clf.guarantee_.gap_bound < 0.1
+    (True, True)
+
+    Guarantees (tests/estimators/test_estimators_odds_privacy.py):
+    1. `privacy_` is the price of the counts and of the base's making, at most the promise; what of the base is not charged,
+       and why, is a sentence in `privacy_.not_covered`.
+    2. What is fitted depends on the groups (with records protected: on the rows) through the base and one noisy table of
+       counts, except for what `privacy_.facts` lists as read from the data.
+    3. No fitted attribute holds an exact statistic of what is protected.
+    4. A fit that fails or is broken off changes no attribute.
+    """
+
+    __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}
+    __metadata_request__predict: ClassVar = {"sensitive_features": True}
+    __metadata_request__predict_proba: ClassVar = {"sensitive_features": True}
+    __metadata_request__score: ClassVar = {"sensitive_features": True, "sample_weight": True}
+
+    estimator_: Any
+    model_: PostProcessedModel
+    privacy_: PrivacyStatement
+    guarantee_: MixingGuarantee | None
+    constraint_report_: ConstraintReport
+    released_: Released | None
+    cells_: Cells | None
+    classes_: npt.NDArray[Any]
+    groups_: tuple[Any, ...]
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        constraints: Any = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        protects: str = "records",
+        neighbours: str | None = None,
+        schema: Any = None,
+        public_rows: int | None = None,
+        max_sample_weight: float = 1.0,
+        unsafe_data_dependent_bounds: bool = False,
+        random_state: Any = None,
+        ledger: Any = None,
+        confidence: float = 0.95,
+        slack: str = "none",
+        public_base: bool = False,
+        base_share: float = 0.8,
+    ) -> None:
+        self.estimator = estimator
+        self.constraints = constraints
+        self.epsilon = epsilon
+        self.delta = delta
+        self.protects = protects
+        self.neighbours = neighbours
+        self.schema = schema
+        self.public_rows = public_rows
+        self.max_sample_weight = max_sample_weight
+        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
+        self.random_state = random_state
+        self.ledger = ledger
+        self.confidence = confidence
+        self.slack = slack
+        self.public_base = public_base
+        self.base_share = base_share
+
+    @property
+    def mixing_(self) -> Floats:
+        """P(decision = k | cell, base decision j), (cells, classes, classes)."""
+        check_is_fitted(self, "model_")
+        return self.model_.mixing
+
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OddsPostProcessor:
+        """Fit the base if it is not fitted, ask for the counts, and solve for the table.
+
+        `X`: whatever the base takes; columns of X that are named as sensitive are not handed to it. `sensitive_features`: one
+        column, several, or names of columns of X.
+        """
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        promises.refuse_ledger(self.ledger)
+        notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
+        _checks.fraction(confidence=self.confidence, low_open=True, high_open=True, remedy="Pass confidence=0.95, say.")
+        _checks.one_of(SLACKS, slack=self.slack)
+        wishes = self._wishes(promise)
+        bases.check(self.estimator, wishes)
+        asked = self._read(X, y, sensitive_features, sample_weight, promise)
+        promises.require_groups(notions, asked.training)
+        cells, system = _system(notions, asked)
+        base = self._base(asked, wishes, (X, y, sensitive_features, sample_weight), spare=system is not None)
+        rows = asked.training.rows
+        shown = self._shown(asked, base, X)
+        codes = decided.decisions_of(
+            base.estimator, shown, asked.training.classes, rows.exact_count, bases.derived_seed(wishes.seed, 3)
+        )
+        if system is None:
+            self._conclude(asked, base, promise, None, None, None)
+            return self
+        plan = postprocess.plan(promise, cells, len(asked.training.classes), base.spent, weighted=rows.weighted)
+        noise = NoiseSource.of(bases.derived_seed(wishes.seed, 2))
+        curator = Curator(rows, promise, plan=plan.event if promise.is_private else None, noise=noise)
+        try:
+            attached = curator.attach(decided.in_blocks(codes, rows), title="base classifier")
+            released = postprocess.release(curator, attached, plan, rows.max_sample_weight if rows.weighted else None)
+            curator.finish()
+        finally:
+            curator.close()
+        solved = mixing_bounds.mixed(released, system, self.confidence, with_slack=self.slack == "theorem")
+        found = mixing_bounds.guarantee(released, system, solved.table, self.confidence)
+        self._conclude(asked, base, promise, curator, (cells, released, solved, found), noise)
+        if solved.excess > mixing.FEASIBLE:
+            self._warn(solved)
+        return self
+
+    def predict(self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None) -> npt.NDArray[Any]:
+        """A draw for each row. `random_state` (a seed or a NumPy generator): the same seed and rows give the same draws."""
+        check_is_fitted(self, "model_")
+        law = self.predict_proba(X, sensitive_features=sensitive_features)
+        return np.asarray(self.classes_[draw_codes(law, random_state)])
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """The exact law of `predict`, (rows, classes)."""
+        check_is_fitted(self, "model_")
+        base, model = self.estimator_, self.model_
+        features = self._features_of(X)
+        if decided.is_randomised(base):
+            law = np.asarray(base.predict_proba(features), np.float64)
+            return model.mixed(law, self._ids(X, sensitive_features, len(law)))
+        codes = decided.codes_of(base.predict(features), model.classes)
+        return model.law(codes, self._ids(X, sensitive_features, len(codes)))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
+        """The expected share (by weight) of rows that are decided right."""
+        law = self.predict_proba(X, sensitive_features=sensitive_features)
+        if y is None and isinstance(X, RowSource):
+            codes: npt.NDArray[Any] = np.concatenate([np.asarray(block.labels) for block in X.blocks()])
+            labels = self.classes_[codes]
+        else:
+            labels = read_labels(y)
+        same_length({"X": len(law), "y": len(labels)})
+        place = {value: code for code, value in enumerate(self.model_.classes)}
+        at = np.array([place.get(value, -1) for value in labels.tolist()], np.intp)
+        right = np.where(at >= 0, law[np.arange(len(law)), at], 0.0)
+        return float(np.average(right, weights=read_weights(sample_weight, len(labels), of="X")))
+
+    def derandomise(self) -> OddsPostProcessor:
+        """A classifier that decides without chance: each group and base decision gets one class. The best one at the released
+        counts (least excess over the bounds, then least error), with its own `constraint_report_` and `guarantee_`."""
+        check_is_fitted(self, "model_")
+        out = copy.copy(self)
+        if self.released_ is None or self.guarantee_ is None:
+            return out
+        system = self._resolved()
+        solved = mixing.deterministic(Program.of(self.released_, system))
+        out.guarantee_ = mixing_bounds.guarantee(self.released_, system, solved.table, self.guarantee_.confidence)
+        out.constraint_report_ = _report(out.guarantee_, solved, CHOSEN)
+        model = self.model_
+        out.model_ = PostProcessedModel(solved.table, model.classes, model.cells, model.base)
+        return out
+
+    # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _wishes(self, promise: Promise) -> Wishes:
+        share = _checks.fraction(base_share=self.base_share, low_open=True, high_open=True, remedy="Pass base_share=0.8, say.")
+        given = {
+            "schema": self.schema,
+            "public_rows": self.public_rows,
+            "max_sample_weight": self.max_sample_weight,
+            "unsafe_data_dependent_bounds": self.unsafe_data_dependent_bounds,
+        }
+        return Wishes(promise, share, bool(self.public_base), given, promises.seed_of(self.random_state))
+
+    def _read(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, promise: Promise) -> Asked:
+        ways: Ways = promises.ways_of(self.schema, False, False, self.max_sample_weight, promise)
+        fitted = self.estimator is not None and bases.is_fitted(self.estimator)
+        known = as_tuple(getattr(self.estimator, "classes_", ())) if fitted else ()
+        asked = decided.read_rows(X, y, sensitive_features, sample_weight, ways, known)
+        promises.require_cap(asked.training, promise)
+        promises.public_rows_of(self.public_rows, asked.training, promise)
+        ours = self.estimator is None or bases.carries_a_promise(self.estimator)
+        if isinstance(X, RowSource) and not ours:
+            remedy = "Pass arrays or a table, or a classifier of Fairveil, which takes coded rows."
+            raise InputError(
+                complaint(expected="features for the base classifier", of="X", got=type(X).__name__, remedy=remedy)
+            )
+        read = set(_read_by(self.estimator)) & set(asked.training.rows.layout.sensitive_names)
+        if read and promise.is_private and promise.protects == "sensitive_features":
+            raise PrivacyError(
+                complaint(
+                    expected="a base classifier that does not read what is protected",
+                    of="estimator",
+                    got=f"one fitted with {sorted(read)} among its features",
+                    remedy="Fit it without those columns.",
+                )
+            )
+        return asked
+
+    def _base(self, asked: Asked, wishes: Wishes, given: Sequence[Any], *, spare: bool) -> Base:
+        """The base; ours read the table as it came, and leave the groups out by themselves."""
+        X, y, sensitive_features, sample_weight = given
+        if self.estimator is not None and not bases.carries_a_promise(self.estimator):
+            X, y, sensitive_features = asked.features, asked.labels, None
+        return bases.prepare(self.estimator, wishes, X, y, sensitive_features, sample_weight, spare)
+
+    def _shown(self, asked: Asked, base: Base, X: Any) -> Any:
+        names = asked.training.rows.layout.sensitive_names
+        return X if set(_read_by(base.estimator)) & set(names) else asked.features
+
+    def _features_of(self, X: Any) -> Any:
+        """X as the base takes it: without sensitive columns, and, for another's base under a schema, features alone."""
+        read = _read_by(self.estimator_)
+        if self.schema is not None and not bases.carries_a_promise(self.estimator_):
+            keep = set(getattr(self, "feature_names_in_", ()))
+            return decided.without(X, [name for name in decided.names_of(X) if name not in keep]) if keep else X
+        return decided.without(X, [name for name in self.sensitive_names_ if name not in read])
+
+    def _ids(self, X: Any, sensitive_features: Any, rows: int) -> npt.NDArray[np.intp] | None:
+        cells = self.model_.cells
+        return None if cells is None else decided.group_ids(sensitive_features, X, cells, rows, self.groups_in_X_)
+
+    def _resolved(self) -> ConstraintSystem:
+        """The constraints again, over the cells of the table."""
+        notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
+        cells = self.model_.cells
+        if cells is None:
+            system = resolve(notions, self.cells_ or NO_GROUPS, self.model_.classes)
+            return system.without_groups()
+        return resolve(notions, cells, self.model_.classes)
+
+    def _conclude(
+        self,
+        asked: Asked,
+        base: Base,
+        promise: Promise,
+        curator: Curator | None,
+        found: tuple[Cells | None, Released, Mixed, MixingGuarantee] | None,
+        noise: NoiseSource | None,
+    ) -> None:
+        """Publish. All that can fail comes before the first attribute."""
+        training = asked.training
+        classes = training.classes
+        inside = getattr(base.estimator, "model_", None) if base.is_ours else None
+        inside = inside if isinstance(inside, Model) and inside.classes == classes else None
+        cells, released, solved, guarantee = found or (None, None, None, None)
+        table = np.eye(len(classes))[np.newaxis] if solved is None else solved.table
+        model = PostProcessedModel(table, classes, cells, inside)
+        report = ConstraintReport((), 0, NOTHING_ASKED)
+        if guarantee is not None and solved is not None:
+            report = _report(guarantee, solved, SOLVED)
+        statement = _statement(asked, base, promise, curator, noise, reads_groups=cells is not None)
+        whole = training.rows.cells() if training.rows.layout.sensitive else None
+        self.estimator_, self.model_, self.privacy_ = base.estimator, model, statement
+        self.guarantee_, self.constraint_report_, self.released_ = guarantee, report, released
+        self.cells_, self.groups_ = whole, () if whole is None else whole.keys
+        self.sensitive_names_ = training.rows.layout.sensitive_names
+        self.groups_in_X_ = asked.named
+        self.classes_ = as_array(classes)
+        self.n_features_in_ = int(getattr(base.estimator, "n_features_in_", training.n_features))
+        self._set_names(training.columns or tuple(getattr(base.estimator, "feature_names_in_", ())))
+
+    def _set_names(self, columns: Sequence[str]) -> None:
+        if columns:
+            self.feature_names_in_ = np.array(columns, dtype=object)
+            self.n_features_in_ = len(columns)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _warn(self, solved: Mixed) -> None:
+        text = (
+            f"the constraints contradict each other at the released counts: every bound had to give {solved.excess:.4f}, the "
+            "least that all can. Ask for larger bounds, or drop a constraint; see constraint_report_."
+        )
+        warnings.warn(text, ConstraintNotMet, stacklevel=3)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.sparse = True
+        if isinstance(self.estimator, BaseEstimator):
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+def as_tuple(classes: Any) -> tuple[Any, ...]:
+    """Classes as plain Python values."""
+    return tuple(np.asarray(classes).tolist())
+
+
+def _read_by(estimator: Any) -> tuple[str, ...]:
+    """Names of the columns that another's fitted base reads; ours leave sensitive columns out by themselves."""
+    if estimator is None or bases.carries_a_promise(estimator):
+        return ()
+    return as_tuple(getattr(estimator, "feature_names_in_", ()))
+
+
+def _system(notions: Sequence[Notion], asked: Asked) -> tuple[Cells | None, ConstraintSystem | None]:
+    """The constraints and the cells of the table; cells only where a constraint tells groups apart."""
+    rows = asked.training.rows
+    cells = rows.cells() if rows.layout.sensitive else None
+    if not notions:
+        return None, None
+    system = resolve(notions, cells or NO_GROUPS, asked.training.classes)
+    if not len(system):
+        raise InputError(
+            complaint(
+                expected="at least two groups to compare",
+                of="constraints",
+                got=f"groups {list((cells or NO_GROUPS).keys)}",
+                remedy="Pass sensitive_features with several groups, or constraints=None.",
+            )
+        )
+    if system.needs_groups:
+        return cells, system
+    return None, system.without_groups()
+
+
+def _report(guarantee: MixingGuarantee, solved: Mixed, reason: str) -> ConstraintReport:
+    lines = [
+        ConstraintLine(
+            name,
+            bound,
+            bound if abs(value - bound) < mixing.FEASIBLE else value,
+            noise,
+            float(pressure),
+            value - bound > max(0.01, 3.0 * noise),
+        )
+        for name, bound, value, noise, pressure in zip(
+            guarantee.names, guarantee.bounds, guarantee.values, guarantee.noise, solved.pressures, strict=True
+        )
+    ]
+    return ConstraintReport(tuple(lines), 0, reason)
+
+
+def _statement(
+    asked: Asked, base: Base, promise: Promise, curator: Curator | None, noise: NoiseSource | None, *, reads_groups: bool
+) -> PrivacyStatement:
+    """Base and counts together, under the whole promise."""
+    counts = None if curator is None else curator.statement()
+    events = [*base.spent, *(() if counts is None else counts.events)] if promise.is_private else [NonPrivate()]
+    first = base.statement
+    facts = {fact.name: fact for fact in (*asked.training.facts, *(() if first is None else first.facts))}
+    seeded = (noise is not None and not noise.is_secure) or (first is not None and first.noise == "seeded")
+    groups = (READS_GROUPS,) if reads_groups else ()
+    said = (*asked.training.not_covered, *base.not_covered, *(() if first is None else first.not_covered), *groups)
+    return PrivacyStatement.of(
+        promise,
+        events,
+        plan=events if promise.is_private else None,
+        facts=facts.values(),
+        bounds=[*(() if first is None else first.bounds), *(() if counts is None else counts.bounds)],
+        not_covered=dict.fromkeys(said),
+        tuning=None if first is None else first.tuning,
+        earlier_releases=None if first is None else first.earlier_releases,
+        noise="seeded" if seeded else "secure",
+        arithmetic="exact" if first is None else first.arithmetic,
+        user_code="none" if base.is_ours and (first is None or first.user_code == "none") else "trusted",
+    )

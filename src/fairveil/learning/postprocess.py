@@ -1,0 +1,265 @@
+"""What a post-processor asks of the rows: how many there are by group, label and base decision. Once, and nothing else.
+
+    N[c, y, j] = number of rows (sum of weights) of group cell c and label y on which the base decides j
+
+The rest is post-processing of this release: the linear program (`mixing`) and its bounds (`mixing_bounds`).
+
+Guarantees (tests/learning/test_learning_postprocess.py):
+1. The plan is one event, made of the promise, the shape of the table and what was spent before, and it keeps the promise
+   together with what was spent. Nothing of it depends on a row.
+2. Sensitive features alone protected: the totals over groups are exact and free. With two groups the counts of one are asked,
+   L1 and L2 sensitivity 1, and the others are the totals less those; with more, L1 2 and L2 sqrt 2.
+3. Records: L1 and L2 1 (add-remove), 2 and sqrt 2 (replace-one), and nothing is exact.
+4. `Released` holds noisy counts and what is public, never an exact count of what is protected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from ..curator import Ask, Attached, AttachedHistogram, Curator
+from ..errors import BudgetError, complaint
+from ..facts import Cells
+from ..privacy import accounting
+from ..privacy.calibration import calibrate
+from ..privacy.events import DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp, compose
+from ..privacy.promise import Promise
+
+Floats = npt.NDArray[np.float64]
+GRID = 1e-3
+"""Added to a bound on Gaussian noise, for its rounding to the grid of sums."""
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """The law of the noise of one count: `kind` "none", "gaussian" (standard deviation `scale`) or "discrete-laplace"
+    (P(x) proportional to exp(-|x| / scale))."""
+
+    kind: str
+    scale: float
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation."""
+        if self.kind == "none":
+            return 0.0
+        if self.kind == "gaussian":
+            return self.scale
+        r = math.exp(-1.0 / self.scale)
+        return math.sqrt(2.0 * r) / (1.0 - r)
+
+    def tail(self, probability: float) -> float:
+        """The least w with P(|noise| > w) <= probability: exact tails.
+
+        Discrete Laplace, r = exp(-1 / scale): P(|x| > w) = 2 r^(w + 1) / (1 + r) for whole w.
+        """
+        if self.kind == "none":
+            return 0.0
+        if self.kind == "gaussian":
+            return float(-special.ndtri(probability / 2.0)) * self.scale + GRID
+        r = math.exp(-1.0 / self.scale)
+        return max(0.0, math.ceil(self.scale * math.log(2.0 / ((1.0 + r) * probability)) - 1.0 - 1e-12))
+
+    def sum_tail(self, count: int, probability: float) -> float:
+        """A number that the sum of `count` independent |noise| exceeds with at most this probability: Chernoff's bound,
+
+            min over t of (count log E exp(t |x|) + log 1/probability) / t,
+
+        or count x `tail`, whichever is less.
+        """
+        if self.kind == "none" or not count:
+            return 0.0
+        if self.kind == "gaussian":
+            t = np.geomspace(1e-3, 1e2, 400) / self.scale
+            logs = np.log(2.0) + (t * self.scale) ** 2 / 2.0 + special.log_ndtr(t * self.scale)
+        else:
+            r = math.exp(-1.0 / self.scale)
+            t = np.linspace(0.0, 1.0, 402)[1:-1] / self.scale
+            rising = r * np.exp(t)
+            logs = np.log((1.0 - r) / (1.0 + r) * (1.0 + 2.0 * rising / (1.0 - rising)))
+        chernoff = float(((count * logs - math.log(probability)) / t).min())
+        more = count * GRID if self.kind == "gaussian" else 0.0
+        return min(chernoff + more, count * self.tail(probability / count))
+
+
+@dataclass(frozen=True, eq=False)
+class CountPlan:
+    """How the counts are asked, and at what price. `multiplier` 0: exactly, for nobody's privacy depends on them."""
+
+    promise: Promise
+    cells: Cells | None
+    noise: str
+    multiplier: float
+
+    @property
+    def one_group(self) -> bool:
+        """Two groups and public totals: the counts of the first tell those of the second."""
+        return self.totals_are_public and self.cells is not None and self.cells.count == 2
+
+    @property
+    def totals_are_public(self) -> bool:
+        """Features, labels and so the base's decisions are public: only how rows divide among groups is not."""
+        return self.promise.is_private and self.promise.protects == "sensitive_features"
+
+    @property
+    def event(self) -> Event:
+        """The one release, as the curator will log it."""
+        if not self.promise.is_private:
+            return NonPrivate()
+        if not self.multiplier:
+            return NoOp()
+        return _event(self.noise, self.multiplier, steps(self.promise, self.cells))
+
+    def asks(self, attached: Attached) -> list[Ask]:
+        """The joint question."""
+        group = 0 if self.one_group else None
+        counts = AttachedHistogram(attached, self.cells, by_label=True, decisions="hard", group=group)
+        out = [Ask(counts, self.multiplier, self.noise if self.multiplier else "gaussian")]
+        if self.totals_are_public and self.cells is not None:
+            out.append(Ask(AttachedHistogram(attached, None, by_label=True, decisions="hard"), 0.0))
+        return out
+
+    def law(self, largest_weight: float) -> CountNoise:
+        """The law of the noise of each count that is asked."""
+        if not self.multiplier:
+            return CountNoise("none", 0.0)
+        moved = steps(self.promise, self.cells)
+        if self.noise == "discrete-laplace":
+            return CountNoise(self.noise, self.multiplier * moved)
+        return CountNoise(self.noise, self.multiplier * math.sqrt(moved) * largest_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """The counts as they were released: `raw` (cells, labels, classes), noisy; `totals` (labels, classes) over all groups,
+    where they are public, else None; `noise`: the law of each; `rows`: their number (the sum of weights), where public."""
+
+    raw: Floats
+    totals: Floats | None
+    noise: CountNoise
+    rows: float | None
+
+    @property
+    def one_group(self) -> bool:
+        """Whether only the first cell's counts have noise of their own."""
+        return self.totals is not None and len(self.raw) == 2
+
+    @property
+    def independent(self) -> int:
+        """How many counts have noise of their own."""
+        return int(self.raw[0].size) if self.one_group else int(self.raw.size)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """The nearest possible counts: not negative, and of the known totals."""
+        if self.totals is None:
+            return np.maximum(self.raw, 0.0)
+        return onto_totals(self.raw, self.totals)
+
+    def box(self, probability: float) -> tuple[Floats, Floats]:
+        """Bounds between which all true counts lie, together, but for this probability."""
+        w = self.noise.tail(probability / self.independent)
+        most = np.full_like(self.raw, np.inf) if self.totals is None else np.broadcast_to(self.totals, self.raw.shape)
+        low = np.minimum(np.maximum(self.raw - w, 0.0), most)
+        return low, np.maximum(np.minimum(self.raw + w, most), low)
+
+
+def plan(
+    promise: Promise, cells: Cells | None, classes: int, spent: Iterable[Event] = (), *, weighted: bool = False
+) -> CountPlan:
+    """The least noise that keeps the promise beside `spent`, what was released before: Gaussian or discrete Laplace.
+
+    Weighted sums are not whole numbers, so their noise is Gaussian.
+    """
+    before = compose(tuple(spent))
+    if not promise.is_private or (promise.protects == "sensitive_features" and cells is None):
+        return CountPlan(promise, cells, "gaussian", 0.0)
+    taken = accounting.epsilon(before, promise.delta, promise.neighbours)
+    if taken >= promise.epsilon:
+        raise BudgetError(
+            complaint(
+                expected=f"something left of epsilon={promise.epsilon:g} for the counts of groups, labels and decisions",
+                of="the base classifier's price",
+                got=f"epsilon {taken:.6g} at delta {promise.delta:g}",
+                remedy=f"Promise more than {taken:.4g}, or fit the base classifier with less.",
+            )
+        )
+    found: list[CountPlan] = []
+    moved = steps(promise, cells)
+    kinds = [] if weighted else ["discrete-laplace"]
+    for kind in [*kinds, "gaussian"] if promise.delta > 0 or weighted else kinds:
+        z = calibrate(promise, lambda z, kind=kind: compose((before, _event(kind, z, moved)))).multiplier  # type: ignore[misc]
+        found.append(CountPlan(promise, cells, kind, z))
+    return min(found, key=lambda one: one.law(1.0).sd)
+
+
+def release(curator: Curator, attached: Attached, plan: CountPlan, max_sample_weight: float | None = None) -> Released:
+    """Ask, and put the answer together. `max_sample_weight`: the cap, where rows have weights."""
+    answers = curator.answer(plan.asks(attached), purpose="rows by group, label and base decision")
+    raw = np.asarray(answers[0], np.float64)
+    raw = raw.reshape(-1, *raw.shape[-2:])
+    noise = plan.law(max_sample_weight or 1.0)
+    if plan.totals_are_public:
+        totals = np.asarray(answers[-1] if plan.cells is not None else raw, np.float64).reshape(raw.shape[1:])
+        if plan.one_group:
+            raw = np.concatenate([raw, totals - raw])
+        return Released(raw, totals, noise, float(totals.sum()))
+    if not plan.promise.is_private:
+        return Released(raw, None, noise, float(raw.sum()))
+    known = plan.promise.rows_are_public and max_sample_weight is None
+    return Released(raw, None, noise, float(curator.public_rows) if known else None)
+
+
+def steps(promise: Promise, cells: Cells | None) -> int:
+    """The L1 sensitivity of the counts that are asked; the L2 sensitivity is its square root."""
+    if promise.protects == "sensitive_features":
+        return 1 if cells is not None and cells.count == 2 else 2
+    return 1 if promise.neighbours == "add-remove" else 2
+
+
+def onto_totals(raw: Floats, totals: Floats) -> Floats:
+    """The nearest point with x >= 0 and sum over cells = totals, for each label and decision: x = max(raw - t, 0).
+
+    t is found from sorted values (Held, Wolfe and Crowder 1974). It is no further from the truth than `raw` is, and
+    sum |x - truth| <= 2 sum |raw - truth| (docs/post_processing.md).
+    """
+    flat, wanted = raw.reshape(len(raw), -1), totals.ravel()
+    ordered = -np.sort(-flat, axis=0)
+    sizes = np.arange(1, len(raw) + 1)[:, np.newaxis]
+    levels = (np.cumsum(ordered, axis=0) - wanted) / sizes
+    kept = np.maximum((ordered > levels).sum(axis=0) - 1, 0)
+    t = levels[kept, np.arange(flat.shape[1])]
+    out = np.where(wanted > 0, np.maximum(flat - t, 0.0), 0.0)
+    return np.asarray(out.reshape(raw.shape))
+
+
+def _event(kind: str, z: float, moved: int) -> Event:
+    return DiscreteLaplace(z, moved) if kind == "discrete-laplace" else Gaussian(z)
+
+
+def to_dict(released: Released) -> dict[str, Any]:
+    """Plain JSON values; numbers to the last bit."""
+    return {
+        "shape": list(released.raw.shape),
+        "raw": released.raw.ravel().tolist(),
+        "totals": None if released.totals is None else released.totals.ravel().tolist(),
+        "noise": [released.noise.kind, released.noise.scale],
+        "rows": released.rows,
+    }
+
+
+def from_dict(values: Any) -> Released:
+    """The inverse of `to_dict`."""
+    shape = tuple(map(int, values["shape"]))
+    totals = None if values["totals"] is None else np.array(values["totals"], np.float64).reshape(shape[1:])
+    kind, scale = values["noise"]
+    rows = None if values["rows"] is None else float(values["rows"])
+    return Released(np.array(values["raw"], np.float64).reshape(shape), totals, CountNoise(str(kind), float(scale)), rows)

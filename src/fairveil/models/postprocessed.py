@@ -1,0 +1,126 @@
+"""A classifier whose decisions are changed by chance, by group: the derived predictor of Hardt, Price and Srebro (2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, complaint
+from ..facts import Cells, RowBlock
+from .model import Codes, Floats, Model, Parts, RandomState, draw_codes, fixed_array, known_classes, one_hot
+
+ROUNDING = 1e-9  # how far a row of probabilities may sum from 1 before it is refused
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class PostProcessedModel(Model):
+    """P(decision = k | row) = mixing[c, j, k], for a row of group cell c on which the base decides j.
+
+    `base`: a model, or None for a classifier made elsewhere, whose decisions are handed in: see `law`. `mixing`: (cells,
+    classes, classes), each row a probability vector. `cells`: product cells, which tell a row's group by its sensitive codes;
+    None: one cell for everybody, and no group is needed. A base that decides by chance is followed in law.
+
+    >>> flip = [[[1.0, 0.0], [0.25, 0.75]], [[1.0, 0.0], [0.0, 1.0]]]
+    >>> model = PostProcessedModel(flip, ("no", "yes"), Cells((("f", "m"),)))
+    >>> model.law(np.array([1, 1]), np.array([0, 1])).tolist()
+    [[0.25, 0.75], [0.0, 1.0]]
+    """
+
+    kind: ClassVar[str] = "post-processed"
+    base: Model | None
+    mixing: Floats
+    cells: Cells | None
+    _classes: tuple[Hashable, ...]
+
+    def __init__(self, mixing: Any, classes: Sequence[Hashable], cells: Cells | None = None, base: Model | None = None) -> None:
+        listed = known_classes(classes)
+        if cells is not None and cells.mode != "product":
+            remedy = "A person is in one product cell: build marginal groups from those."
+            raise InputError(complaint(expected="product cells", of="cells", got=cells.mode, remedy=remedy))
+        if base is not None and base.classes != listed:
+            remedy = "Give the base's own classes, in its order."
+            raise InputError(complaint(expected=f"the base's classes {base.classes}", of="classes", got=listed, remedy=remedy))
+        table = fixed_array(mixing, (1 if cells is None else cells.count, len(listed), len(listed)), "mixing")
+        if table.min() < 0 or np.abs(table.sum(axis=2) - 1.0).max() > ROUNDING:
+            remedy = "Give a distribution over classes for each cell and base decision."
+            raise InputError(complaint(expected="rows of probabilities", of="mixing", got=table.tolist()[:2], remedy=remedy))
+        for name, value in (("base", base), ("mixing", table), ("cells", cells), ("_classes", listed)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The classes, in the order of their codes."""
+        return self._classes
+
+    @property
+    def is_randomised(self) -> bool:
+        """Whether some base decision is changed by chance, or the base itself decides by chance."""
+        return bool(((self.mixing > 0) & (self.mixing < 1)).any()) or (self.base is not None and self.base.is_randomised)
+
+    def law(self, decisions: Codes, cell_ids: npt.NDArray[np.integer] | None = None) -> Floats:
+        """The law of the decision, (rows, classes), from the base's decisions (rows,) and the rows' cells (rows,)."""
+        return np.asarray(self.mixing[0 if cell_ids is None else cell_ids, decisions])
+
+    def mixed(self, base_law: Floats, cell_ids: npt.NDArray[np.integer] | None = None) -> Floats:
+        """The same from the law of a base that decides by chance, (rows, classes)."""
+        tables = np.broadcast_to(self.mixing[0], (1, *self.mixing.shape[1:])) if cell_ids is None else self.mixing[cell_ids]
+        return np.asarray((base_law[:, np.newaxis, :] @ tables)[:, 0, :])
+
+    def predict_proba(self, rows: Any) -> Floats:
+        """The law of the decision: there is no other probability."""
+        return self.decision_proba(rows)
+
+    def decision_proba(self, rows: Any) -> Floats:
+        """The law of the decision for rows that carry sensitive codes."""
+        if self.base is None:
+            remedy = "Hand its decisions to law(decisions, cell_ids)."
+            raise InputError(complaint(expected="a base model", of="base", got=None, remedy=remedy))
+        ids = self._cell_ids(rows)
+        if self.base.is_randomised:
+            return self.mixed(self.base.decision_proba(rows), ids)
+        return self.law(self.base.predict_codes(rows), ids)
+
+    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+        """One draw a row. The same seed and rows give the same draws."""
+        return draw_codes(self.decision_proba(rows), random_state)
+
+    def derandomise(self) -> PostProcessedModel:
+        """For each cell and base decision the likeliest class. Its gap and error are its own and must be measured:
+        `learning.mixing.deterministic` looks for the best such table."""
+        likeliest = one_hot(self.mixing.argmax(axis=2).ravel(), len(self.classes)).reshape(self.mixing.shape)
+        return PostProcessedModel(likeliest, self.classes, self.cells, self.base)
+
+    def to_parts(self) -> Parts:
+        """The table, classes and cells, and the parts of the base."""
+        cells = None
+        if self.cells is not None:
+            cells = {"columns": [list(column) for column in self.cells.columns], "names": list(self.cells.names)}
+        models = () if self.base is None else (self.base.to_parts(),)
+        return Parts(self.kind, {"classes": list(self.classes), "cells": cells}, {"mixing": self.mixing}, models)
+
+    @staticmethod
+    def from_parts(parts: Parts, models: Sequence[Model]) -> PostProcessedModel:
+        """The inverse of `to_parts`."""
+        given = parts.values["cells"]
+        cells = None
+        if given is not None:
+            columns = tuple(tuple(map(_hashable, column)) for column in given["columns"])
+            cells = Cells(columns, "product", tuple(given["names"]))
+        base = models[0] if models else None
+        return PostProcessedModel(parts.arrays["mixing"], tuple(parts.values["classes"]), cells, base)
+
+    def _cell_ids(self, rows: Any) -> npt.NDArray[np.integer] | None:
+        if self.cells is None:
+            return None
+        if not isinstance(rows, RowBlock) or rows.sensitive is None:
+            remedy = "Pass a RowBlock with sensitive codes: this model decides by group."
+            raise InputError(complaint(expected="rows with sensitive codes", of="rows", got=type(rows).__name__, remedy=remedy))
+        return np.asarray(self.cells.ids(rows.sensitive)[0])
+
+
+def _hashable(value: Any) -> Hashable:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
