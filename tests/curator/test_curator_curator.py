@@ -638,3 +638,82 @@ def test_what_cannot_be_answered_is_not_charged(rows_of, asks, message, promise)
 def test_no_noise_source_at_all_is_refused(rows_of):
     with pytest.raises(InputError, match="noise source"):
         Curator(rows_of(), WIDE, noise=[])
+
+
+SUMS = np.random.default_rng(6).normal(size=(2, 3, 11))
+
+
+@pytest.mark.parametrize("promise", [WIDE, SENSITIVE, Promise(math.inf, 0.0)], ids=str)
+def test_sums_along_another_basis_are_of_that_basis(rows_of, promise):
+    """Two bases of one shape in one run: the events and what is prepared are the same, the answers are not."""
+    rows = rows_of(far=False)
+    curator = seeded(rows, promise)
+    (block,) = rows.blocks()
+    for basis in (*SUMS, SUMS[0]):  # their sums are 20 apart and more
+        question = FeatureSums(rows.cells(), 2.0, by_label=True, basis=basis)
+        assert question.key == FeatureSums(rows.cells(), 2.0, by_label=True, basis=SUMS[1]).key
+        (answer,) = curator.answer([(question, 0.2 if promise.is_private else 0.0)])
+        clip = 2.0 if promise.is_private else None
+        exact = reference.total(FeatureSums(rows.cells(), clip, by_label=True, basis=basis), block)
+        assert answer.shape == (6, 2, 3)
+        assert np.abs(answer - exact).max() < (4.0 if promise.is_private else 1e-6)  # 7 deviations
+    given = np.ones((1, 11))
+    question = FeatureSums(None, 1.0, basis=given)
+    given[:] = 7.0
+    assert (question.basis == 1.0).all()
+    with pytest.raises(ValueError, match="read-only"):
+        question.basis[0, 0] = 2.0
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_along_a_basis_have_the_public_bound_of_what_they_add(rows_of, sparse):
+    """sqrt(2 L) max |basis x|, by hand, to nine digits, without a clip: over all rows, whatever group they are in."""
+    rows = rows_of(far=False, sparse=sparse)
+    largest = max(np.linalg.norm(reference.dense(block) @ SUMS[0].T, axis=1).max() for block in rows.blocks())
+    for mode, lines in (("product", 1), ("marginal", 2)):
+        (scale,) = public_scale.of(FeatureSums(rows.cells(mode), None, by_label=True, basis=SUMS[0]), rows)
+        assert scale.bound.sensitivity("replace-one") == pytest.approx(math.sqrt(2 * lines) * largest, rel=1e-6)
+        assert scale.bound.sensitivity("replace-one") >= math.sqrt(2 * lines) * largest
+
+
+@pytest.mark.parametrize("basis", [np.zeros((0, 11)), np.ones(11), np.full((1, 11), np.nan), "a", np.ones((2, 10))])
+def test_a_basis_is_finite_numbers_of_the_rows_width(rows_of, basis):
+    with pytest.raises(InputError, match="basis"):
+        seeded(rows_of()).answer([(FeatureSums(None, 1.0, basis=basis), 5.0)])
+
+
+@pytest.mark.parametrize("size", [1.0, 1e9, 1e120])
+def test_what_reads_no_group_is_exact_and_free_where_rows_are_public(size):
+    """Without a clip, however large: no sum leaves its integers, and each is right to eleven digits of its largest row."""
+    rng = np.random.default_rng(9)
+    n = 3000
+    X = size * rng.uniform(0.5, 1.0, (n, 2)) * rng.choice([1.0, 1.0, 1.0, -1.0], (n, 1))
+    y, group = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    rows = Rows.from_arrays(X, y, [group], classes=[0, 1], groups=[[0, 1]])
+    promise = Promise(1.0, 1e-6, protects="sensitive_features")
+    basis = rng.normal(size=(4, 3))
+    model = Linear(np.array([0.0, 1.0 / size, -0.5 / size]))
+    questions = [
+        FeatureSums(None, by_label=True),
+        FeatureSums(None, by_label=True, basis=basis),
+        GramMatrices(None),
+        PredictionHistogram(model, None, "hard", by_label=True),
+        PredictionHistogram(model, None, "soft", by_label=True),
+        CellCounts(None, by_label=True),
+    ]
+    curator = seeded(rows, promise)
+    answers = curator.answer([(question, 0.0) for question in questions])
+    assert len(curator.log) == 0
+    assert curator.statement().epsilon == 0.0
+    R = np.column_stack([np.ones(n), X])
+    by_label = [(y == label) for label in (0, 1)]
+    largest = np.linalg.norm(R, axis=1).max()
+    sums = np.array([[math.fsum(R[rows_in, j]) for j in range(3)] for rows_in in by_label])
+    assert np.abs(answers[0][0] - sums).max() <= n * largest * 2.0**-43
+    assert np.abs(answers[1][0] - sums @ basis.T).max() <= n * largest * np.linalg.norm(basis) * 2.0**-40
+    assert np.abs(answers[2][0] - R.T @ R).max() <= n * largest**2 * 2.0**-40
+    decided = (X @ model.array[0, 0, 1:]) > 0
+    assert (answers[3][0, :, 0] == [decided[rows_in].sum() for rows_in in by_label]).all()
+    p = 1 / (1 + np.exp(-(X @ model.array[0, 0, 1:])))
+    assert np.allclose(answers[4][0, :, 0], [p[rows_in].sum() for rows_in in by_label], rtol=1e-9)
+    assert (answers[5][0] == np.bincount(y)).all()

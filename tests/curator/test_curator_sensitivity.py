@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 import pytest
-from curator_pools import COMBINATIONS, GROUPS, SIZES, WIDTH, attribute_move, largest_moves, pool
+from curator_pools import COMBINATIONS, GROUPS, SIZES, WIDTH, attribute_move, contributions, largest_moves, norms, pool
 
 from fairveil.curator import (
     AttachedHistogram,
@@ -28,12 +28,14 @@ from fairveil.curator import (
     Rows,
     ScoreHistogram,
     choice,
+    describe,
     public_scale,
 )
 from fairveil.curator.attached import Attached
 from fairveil.curator.totals import totals
 from fairveil.facts import RowBlock
 from fairveil.privacy import Promise
+from fairveil.privacy.events import Gaussian, compose
 
 
 def questions(rows, classes, mode):
@@ -58,6 +60,8 @@ def questions(rows, classes, mode):
         FeatureSums(cells, 1.5),
         FeatureSums(cells, 1.5, by_label=True),
         FeatureSums(None, 0.3),
+        FeatureSums(cells, 0.8, by_label=True, basis=rng.normal(size=(4, WIDTH))),
+        FeatureSums(cells, 30.0, basis=np.eye(WIDTH)[[2, 0, 9]]),
         NumberMoments(1.5),
         *([ScoreHistogram(model, (-0.5, 0.0, 2.0), cells, by_label=True)] if classes == 2 else []),
         GramMatrices(cells, 1.5, with_target=True),
@@ -114,6 +118,7 @@ def test_the_bounds_are_not_loose():
         (PredictionHistogram(model, cells, "soft"), ("add-remove", "replace-one")),
         (GradientSum(model, 0.2), ("add-remove", "replace-one")),
         (FeatureSums(cells, 1.5), ("add-remove", "replace-one")),
+        (FeatureSums(cells, 0.5, basis=np.eye(WIDTH)[1:4]), ("add-remove", "replace-one")),
         (GramMatrices(cells, 1.5), ("add-remove", "replace-one")),
         (GroupLosses(model, cells), ("add-remove", "replace-one")),
         (NumberMoments(1.5), ("add-remove",)),  # replace-one's 2 C is reached as C falls: see below
@@ -260,6 +265,34 @@ def test_guarantee_1_for_attached_models_and_user_code(mode):
             alone, replaced = largest_moves(question, scale, rows)
             assert alone * scale.unit <= scale.bound.sensitivity("add-remove"), question
             assert replaced * scale.unit <= scale.bound.sensitivity("replace-one"), question
+
+
+def joint_moves(questions, scales, rows):
+    """The most that one person moves several totals together, in the questions' units."""
+    v = np.hstack([contributions(q, scale, rows) * scale.unit for q, scale in zip(questions, scales, strict=True)])
+    return norms(v, 2).max(), max(norms(v - row, 2).max() for row in v)
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_gram_matrices_and_feature_sums_asked_jointly_move_within_their_joint_bound(far):
+    """PRIVACY 6.2: R^4 + R^2 squared under add-remove, 2 R^4 + 4 R^2 under replace-one.
+
+    Rows beyond the clip come near: orthogonal ones, though, move both by sqrt 2, opposite ones the sums alone.
+    """
+    rows = pool(2, far=far)
+    for clip in (1.0, 1.5, 4.0):
+        questions = [GramMatrices(None, clip), FeatureSums(rows.cells(), clip, by_label=True)]
+        scales = [question.scale(rows.layout, None) for question in questions]
+        alone, replaced = joint_moves(questions, scales, rows)
+        for moved, relation, wanted in (
+            (alone, "add-remove", clip**4 + clip**2),
+            (replaced, "replace-one", 2 * clip**4 + 4 * clip**2),
+        ):
+            bound = math.hypot(*(scale.bound.sensitivity(relation) for scale in scales))
+            assert bound == pytest.approx(math.sqrt(wanted), rel=1e-6)
+            assert moved <= bound
+            assert not far or moved >= 0.8 * bound
+        assert describe([(question, 3.0) for question in questions], rows.layout, PROMISES[1]) == compose([Gaussian(3.0)] * 2)
 
 
 PROMISES = [

@@ -55,6 +55,8 @@ def questions(rows, classes=2, mode="product", many=False):
         GradientSum(model, 0.8, cells, costs[:, :1], loss="none"),
         FeatureSums(cells, 1.5),
         FeatureSums(cells, 1.5, by_label=True),
+        FeatureSums(cells, 0.9, by_label=True, basis=rng.normal(size=(5, WIDTH))),
+        FeatureSums(None, 3.0, basis=rng.normal(size=(2, WIDTH))),
         NumberMoments(1.5),
         *([ScoreHistogram(model, (-0.5, 0.0, 2.0), cells, by_label=True)] if classes == 2 else []),
         GramMatrices(cells, 1.5),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .attached import AttachedLosses as AttachedLosses
     from .block import Block as Block
     from .curator import Curator as Curator
+    from .grouped import GroupedHistogram as GroupedHistogram
     from .log import Entry as Entry
     from .log import Log as Log
     from .model_questions import GradientSum as GradientSum
@@ -49,6 +50,7 @@ PLACES = {
     "GradientSum": ".model_questions",
     "GramMatrices": ".row_questions",
     "GroupLosses": ".model_questions",
+    "GroupedHistogram": ".grouped",
     "Linear": ".question",
     "Log": ".log",
     "Poisson": ".sampling",
@@ -78,6 +80,7 @@ __all__ = [
     "GradientSum",
     "GramMatrices",
     "GroupLosses",
+    "GroupedHistogram",
     "Linear",
     "Log",
     "NumberMoments",

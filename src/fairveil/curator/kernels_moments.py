@@ -200,6 +200,67 @@ def feature_sums(
 
 
 @jit
+def along(basis: Any, where: Any, value: Any, n: int, r: Any) -> None:
+    """r = basis' (row), the row's nonzero coordinates in order; `basis` (1 + width, k)."""
+    for j in range(r.shape[0]):
+        r[j] = 0.0
+    for a in range(n):
+        line = basis[where[a]]
+        x = value[a]
+        for j in range(r.shape[0]):
+            r[j] = r[j] + line[j] * x
+
+
+@jit
+def basis_sums(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    longest: int,
+    n_labels: int,
+    basis: Any,
+    clip: float,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell x labels, j] += round(weight x clipped (basis' (1, row))_j x scale)."""
+    where = np.empty(longest, np.int64)
+    value = np.empty(longest)
+    r = np.empty(basis.shape[1])
+    for i in range(start, stop):
+        n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
+        along(basis, where, value, n, r)
+        project(r, r.shape[0], clip)
+        weight = (weights[i] if weights.shape[0] > 0 else 1.0) * scale
+        for line in range(cells.shape[0]):
+            index = cell_of(cells, line, labels, n_labels, i)
+            for j in range(r.shape[0]):
+                out[index, j] += np.int64(np.rint(r[j] * weight))
+
+
+@jit
+def basis_sizes(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, longest: int, basis: Any, out: Any) -> None:
+    """out[i] = |basis' (1, row i)|, of the very numbers that `basis_sums` adds."""
+    where = np.empty(longest, np.int64)
+    value = np.empty(longest)
+    r = np.empty(basis.shape[1])
+    for i in range(out.shape[0]):
+        n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
+        along(basis, where, value, n, r)
+        total = 0.0
+        for j in range(r.shape[0]):
+            total = total + r[j] * r[j]
+        out[i] = np.sqrt(total)
+
+
+@jit
 def grams(
     numbers: Any,
     indptr: Any,

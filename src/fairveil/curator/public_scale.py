@@ -96,7 +96,7 @@ def _coordinates(question: Question, rows: Rows) -> int:
         return question.per_row * (row + question.with_target) ** 2
     if isinstance(question, NumberMoments):
         return 2 * layout.numbers
-    return question.per_row * (row if isinstance(question, FeatureSums) else 1)
+    return question.per_row * (question.coordinates(layout) if isinstance(question, FeatureSums) else 1)
 
 
 def _sizes_and_moves(question: Question, block: Block, rows: Rows, m: int, order: int) -> tuple[Floats, Floats, Floats]:
@@ -111,7 +111,7 @@ def _sizes_and_moves(question: Question, block: Block, rows: Rows, m: int, order
         squares = reference.dense(block)[:, 1 : 1 + rows.layout.numbers] ** 2
         sizes = np.minimum(np.sqrt((squares + squares**2).sum(axis=1)), np.inf if question.clip is None else question.clip)
     elif isinstance(question, FeatureSums):
-        sizes = np.sqrt(_squares(block, rows))
+        sizes = np.sqrt(_squares(block, rows)) if question.basis is None else _along(question, block, rows)
         sizes = np.minimum(sizes, np.inf if question.clip is None else question.clip)
     elif isinstance(question, GramMatrices):
         squares = _squares(block, rows)
@@ -138,6 +138,16 @@ def _predict(coef: Floats, sharpness: float, block: Block, rows: Rows) -> tuple[
 def _squares(block: Block, rows: Rows) -> Floats:
     """|row|^2, the intercept's 1 included."""
     return _predict(np.zeros((1, 1 + rows.layout.width)), 1.0, block, rows)[2]
+
+
+def _along(question: FeatureSums, block: Block, rows: Rows) -> Floats:
+    """|basis @ (1, row)|."""
+    from . import kernels_moments
+
+    out, longest = np.empty(block.rows), 1 + rows.layout.numbers + len(rows.layout.code_sizes)
+    head = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets)
+    kernels_moments.basis_sizes(*head, longest, np.ascontiguousarray(question.basis.T), out)
+    return out
 
 
 def _losses(question: GroupLosses, block: Block, rows: Rows, m: int) -> tuple[Floats, Floats]:

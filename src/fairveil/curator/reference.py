@@ -149,7 +149,8 @@ def total(question: Question, block: Block, m: int = 0) -> Floats:
         x = dense(block)[:, 1 : 1 + block.layout.numbers]
         return np.asarray((w @ shortened(np.hstack([x, x**2]), question.clip)).reshape(2, -1))
     if isinstance(question, FeatureSums):
-        return _scatter(question, block, w[:, np.newaxis] * shortened(dense(block), question.clip), question.by_label)
+        r = dense(block) if question.basis is None else dense(block) @ question.basis.T
+        return _scatter(question, block, w[:, np.newaxis] * shortened(r, question.clip), question.by_label)
     if isinstance(question, GramMatrices):
         r = shortened(gram_rows(question, block), question.clip)
         return _scatter(question, block, w[:, np.newaxis, np.newaxis] * r[:, :, np.newaxis] * r[:, np.newaxis, :], False)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from .. import _checks
-from ..errors import MissingBoundError, complaint
+from ..errors import InputError, MissingBoundError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
@@ -114,9 +116,10 @@ class _Clipped(Question):
                     remedy="Take it from the bounds that the schema declares, never from the rows.",
                 )
             )
-        return _checks.positive(clip=self.clip) * (1.0 + (layout.width + 32) * 2.0**-52)
+        return _checks.positive(clip=self.clip) * (1.0 + (layout.width + self.coordinates(layout) + 32) * 2.0**-52)
 
-    def _coordinates(self, layout: RowLayout) -> int:
+    def coordinates(self, layout: RowLayout) -> int:
+        """How many coordinates of one row's vector can be nonzero."""
         return 1 + layout.numbers + len(layout.code_sizes)
 
 
@@ -124,11 +127,28 @@ class _Clipped(Question):
 class FeatureSums(_Clipped):
     """The sum of clipped rows (1, features) in each cell (and label): shape (cells[, labels], 1 + width).
 
-    Within a cell x -> -x moves a sum by 2 R, so replace-one costs 2 R, not sqrt(2) R (PRIVACY 6.2).
+    Within a cell x -> -x moves a sum by 2 R, so replace-one costs 2 R, not sqrt(2) R (PRIVACY 6.2). `basis` (k, 1 + width), of
+    public or released numbers: a row then adds basis @ (1, features), shortened to norm `clip`: shape (cells[, labels], k).
+    Fewer coordinates get noise, and a row's size is measured along them: on whitened or rotated features, say.
     """
 
     name: ClassVar[str] = "feature sums"
     by_label: bool = False
+    basis: Any = None
+
+    def __post_init__(self) -> None:
+        if self.basis is None:
+            return
+        try:
+            basis = np.array(self.basis, np.float64, order="C")
+        except (TypeError, ValueError):
+            basis = np.empty(0)
+        if basis.ndim != 2 or not len(basis) or not np.isfinite(basis).all():
+            remedy = "One line a coordinate: the intercept's factor, the numbers', then the categories'."
+            got = basis.shape if basis.ndim != 2 or not len(basis) else "NaN or infinite values"
+            raise InputError(complaint(expected="finite numbers (k, 1 + width)", of="basis", got=got, remedy=remedy))
+        basis.setflags(write=False)
+        object.__setattr__(self, "basis", basis)
 
     @property
     def why(self) -> str:
@@ -140,12 +160,21 @@ class FeatureSums(_Clipped):
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         labels = (need_classes(layout, self.name),) if self.by_label else ()
-        return (cell_count(self.cells), *labels, 1 + layout.width)
+        if self.basis is None:
+            return (cell_count(self.cells), *labels, 1 + layout.width)
+        k, width = self.basis.shape
+        if width != 1 + layout.width:
+            remedy = "The intercept comes first, then numbers, then the categories of each coded feature."
+            raise InputError(complaint(expected=f"{1 + layout.width} columns", of="basis", got=width, remedy=remedy))
+        return (cell_count(self.cells), *labels, k)
+
+    def coordinates(self, layout: RowLayout) -> int:
+        return super().coordinates(layout) if self.basis is None else len(self.basis)
 
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
         need_order_two(order, self.name)
         bound = sensitivity.of_signed(self._radius(layout), cap or 1.0, self.per_row)
-        return gridded(bound, self.per_row * self._coordinates(layout))
+        return gridded(bound, self.per_row * self.coordinates(layout))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +206,7 @@ class GramMatrices(_Clipped):
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
         need_order_two(order, self.name)
         bound = sensitivity.of_gram(self._radius(layout), cap or 1.0, self.per_row)
-        return gridded(bound, self.per_row * (self._coordinates(layout) + self.with_target) ** 2)
+        return gridded(bound, self.per_row * (self.coordinates(layout) + self.with_target) ** 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -175,7 +175,10 @@ def _moments(question: FeatureSums | GramMatrices, scale: Scale, rows: Rows) -> 
             return (out + upper.swapaxes(-1, -2),)
         labels = len(layout.classes or ()) if question.by_label else 1
         out = np.zeros((cell_count(question.cells) * labels, shape[-1]), np.int64)
-        kernels_moments.feature_sums(*head, labels, clip, unit, out)
+        if question.basis is None:
+            kernels_moments.feature_sums(*head, labels, clip, unit, out)
+        else:
+            kernels_moments.basis_sums(*head, labels, np.ascontiguousarray(question.basis.T), clip, unit, out)
         return (out,)
 
     return job
