@@ -1,54 +1,82 @@
 """Fitted estimators on disk: a folder with the model, the statement and what the estimator needs to predict. Never pickle.
 
 `model.json` and `arrays.npz` are the model's own files (`models.load` reads them alone), `statement.json` the privacy
-statement, `estimator.json` the parameters, the coding of X, classes, groups and the outcome, with the SHA-256 of the other
-files. The checksums show damage, not authorship. This is the one module of the room that may import its siblings' estimators.
+statement, `estimator.json` the parameters and what else was fitted, with the SHA-256 of the other files. A base estimator of
+this library inside another is written beside it, under names that begin with "base."; one of another library is not written,
+and handed back to `load`. The checksums show damage, not authorship. This is the one module of the room that may import its
+siblings' estimators. Each kind of estimator has an entry in `KINDS`: what it writes beside what all do, and how it is read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import ChecksumError, FairveilError, InputError, complaint
-from ..facts import Cells, Schema
-from ..fairness import Notion, keys
-from ..fairness.notions import from_dict as notion_from_dict
-from ..learning import Outcome, Reason
-from ..models import LinearModel
+from ..learning import mixing_bounds, postprocess
+from ..models import LinearModel, Model, PostProcessedModel
 from ..models import files as model_files
 from ..models.folders import read_folder, write_folder
 from ..privacy.statement import PrivacyStatement
-from . import coding_json
-from .linear import LinearClassifier
+from . import bases, coding_json, files_json
+from .constraint_report import ConstraintLine, ConstraintReport
+from .odds_post_processor import OddsPostProcessor
 from .rate_constrained import RateConstrainedClassifier
 
 FORMAT = "fairveil-estimator"
 FORMAT_VERSION = 1
 ESTIMATOR_FILE, STATEMENT_FILE = "estimator.json", "statement.json"
 OTHERS = (model_files.MODEL_FILE, model_files.ARRAYS_FILE, STATEMENT_FILE)
-KINDS: dict[str, type[RateConstrainedClassifier]] = {"RateConstrainedClassifier": RateConstrainedClassifier}
-FIELDS = {"format", "version", "kind", "parameters", "coding", "cells", "columns", "features", "outcome", "sha256"}
-ARRAYS = ("weights", "bounds", "values", "spread", "duals", "counts")
+SHARED = {"format", "version", "kind", "parameters", "cells", "columns", "features", "sha256"}
+BASE = "base."
+DEEPEST = 4  # estimators inside estimators
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one class of estimators is written: `content` beside what all write, its `fields`; and read: `revive` sets the fitted
+    attributes of a new estimator from content, model, and the base (its own, read back, or handed in)."""
+
+    cls: type[Any]
+    fields: frozenset[str]
+    content: Callable[[Any], dict[str, Any]]
+    revive: Callable[[Any, Mapping[str, Any], Model, Any], None]
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a fitted estimator to a folder, whole or not at all.
 
     An existing folder is replaced only if it holds an estimator and `overwrite=True`. A random generator is not written: the
-    loaded estimator has `random_state=None`.
+    loaded estimator has `random_state=None`. Nor is a base classifier of another library: hand it to `load`.
     """
+    return write_folder(path, _to_files(estimator), replaces=ESTIMATOR_FILE if overwrite else None)
+
+
+def load(path: str | os.PathLike[str], *, estimator: Any = None) -> Any:
+    """The estimator that `save` wrote: it predicts the same bits. Anything unexpected is an error that says what.
+
+    `estimator`: the fitted base classifier, for an estimator around one of another library, which is not written.
+    """
+    head = read_folder(path, (ESTIMATOR_FILE,))
+    listed = sorted(_content(head[ESTIMATOR_FILE])["sha256"])
+    return _from_files(head | read_folder(path, tuple(listed)), estimator)
+
+
+# Files
+
+
+def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     from sklearn.utils.validation import check_is_fitted
 
-    kind = next((name for name, cls in KINDS.items() if type(estimator) is cls), None)
-    if kind is None:
+    kind = next((name for name, kind in KINDS.items() if type(estimator) is kind.cls), None)
+    if kind is None or depth > DEEPEST:
         raise InputError(
             complaint(
                 expected=f"one of {', '.join(KINDS)}",
@@ -59,152 +87,85 @@ def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = Fals
         )
     check_is_fitted(estimator, "model_")
     files = model_files.to_files(estimator.model_) | {STATEMENT_FILE: estimator.privacy_.to_json().encode()}
+    parameters = estimator.get_params(deep=False)
+    if "estimator" in parameters:
+        if bases.carries_a_promise(estimator.estimator_):
+            inner = _to_files(estimator.estimator_, depth + 1)
+            files |= {f"{BASE}{name}": raw for name, raw in inner.items()}
+        parameters["estimator"] = None if parameters["estimator"] is None else "given"
     names = getattr(estimator, "feature_names_in_", None)
     content = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "kind": kind,
-        "parameters": {name: _to_json(value, name) for name, value in estimator.get_params(deep=False).items()},
-        "coding": coding_json.to_dict(estimator.coding_),
-        "cells": _cells_to_dict(estimator.cells_),
+        "parameters": {name: files_json.parameter(value, name) for name, value in parameters.items()},
+        "cells": files_json.cells_to_dict(estimator.cells_),
         "columns": None if names is None else list(names),
         "features": estimator.n_features_in_,
-        "outcome": _outcome_to_dict(estimator.outcome_),
         "sha256": {name: hashlib.sha256(raw).hexdigest() for name, raw in files.items()},
+        **KINDS[kind].content(estimator),
     }
     text = json.dumps(content, indent=1, allow_nan=False, sort_keys=True) + "\n"
-    return write_folder(path, files | {ESTIMATOR_FILE: text.encode()}, replaces=ESTIMATOR_FILE if overwrite else None)
+    return files | {ESTIMATOR_FILE: text.encode()}
 
 
-def load(path: str | os.PathLike[str]) -> RateConstrainedClassifier:
-    """The estimator that `save` wrote: it predicts the same bits. Anything unexpected is an error that says what."""
-    files = read_folder(path, (ESTIMATOR_FILE, *OTHERS))
+def _from_files(files: Mapping[str, bytes], given: Any, depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        raise _broken(f"at most {DEEPEST} estimators inside each other", depth)
     content = _content(files[ESTIMATOR_FILE])
-    for name in OTHERS:
-        found = hashlib.sha256(files[name]).hexdigest()
+    for name in sorted({*OTHERS, *content["sha256"]}):
+        found = hashlib.sha256(files.get(name, b"")).hexdigest()
         if found != content["sha256"].get(name):
             remedy = "A file is damaged or from another folder: save the estimator again."
             expected = f"SHA-256 {content['sha256'].get(name)}"
             raise ChecksumError(complaint(expected=expected, of=name, got=found, remedy=remedy))
     model = model_files.from_files(files)
     statement = PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace"))
+    inner = {name.removeprefix(BASE): raw for name, raw in files.items() if name.startswith(BASE)}
+    base = _base_of(content, _from_files(inner, None, depth + 1) if ESTIMATOR_FILE in inner else None, given)
     try:
-        return _revive(content, model, statement)
+        return _revive(content, model, statement, base)
     except FairveilError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise _broken("a complete description of an estimator", f"{type(error).__name__}: {error}") from error
 
 
-def _revive(content: Mapping[str, Any], model: Any, statement: PrivacyStatement) -> RateConstrainedClassifier:
-    cls = KINDS.get(content["kind"]) if isinstance(content["kind"], str) else None
-    if cls is None:
-        remedy = "Read it with the version of Fairveil that wrote it."
-        raise InputError(complaint(expected=f"one of {', '.join(KINDS)}", of="kind", got=content["kind"], remedy=remedy))
-    if not isinstance(model, LinearModel):
-        raise _broken("a linear model", type(model).__name__)
-    estimator = cls(**{name: _from_json(value) for name, value in content["parameters"].items()})
+def _base_of(content: Mapping[str, Any], written: Any, given: Any) -> Any:
+    """The base that was written, or the one that was handed in: exactly one of them, where there is one at all."""
+    wanted = content.get("base")
+    if wanted is None or written is not None:
+        if given is not None:
+            remedy = "Leave estimator=None: the folder has all that it needs."
+            raise InputError(complaint(expected="None", of="estimator", got=type(given).__name__, remedy=remedy))
+        return written
+    fitted = given is not None and bases.is_fitted(given)
+    if not fitted or type(given).__name__ != wanted:
+        raise InputError(
+            complaint(
+                expected=f"the fitted base classifier, a {wanted}, which is not written",
+                of="estimator",
+                got="None" if given is None else type(given).__name__ + ("" if fitted else ", not fitted"),
+                remedy="Pass fairveil.load(path, estimator=base).",
+            )
+        )
+    return given
+
+
+def _revive(content: Mapping[str, Any], model: Model, statement: PrivacyStatement, base: Any) -> Any:
+    kind = KINDS[content["kind"]]
+    parameters = {name: files_json.read_parameter(value) for name, value in content["parameters"].items()}
+    if parameters.get("estimator") == "given":
+        parameters["estimator"] = base
+    estimator = kind.cls(**parameters)
     estimator.privacy_ = statement
-    coding = coding_json.from_dict(content["coding"])
-    layout = coding.layout
-    if (layout.numbers, tuple(layout.code_sizes)) != (model.numbers, model.code_sizes):
-        raise _broken("a coding that fits the model", f"{layout.numbers} numbers and codes of {layout.code_sizes}")
-    _revive_shape(estimator, content)
-    estimator._set_model(model, coding)
-    estimator._set_outcome(_outcome_from_dict(content["outcome"]))
-    return estimator
-
-
-def _revive_shape(estimator: LinearClassifier, content: Mapping[str, Any]) -> None:
-    cells = content["cells"]
-    estimator.cells_ = (
-        None
-        if cells is None
-        else Cells(tuple(tuple(map(_hashable, column)) for column in cells["columns"]), cells["mode"], tuple(cells["names"]))
-    )
+    estimator.cells_ = files_json.cells_from_dict(content["cells"])
     estimator.groups_ = () if estimator.cells_ is None else estimator.cells_.keys
     estimator.n_features_in_ = int(content["features"])
     if content["columns"] is not None:
         estimator.feature_names_in_ = np.array(list(map(str, content["columns"])), dtype=object)
-
-
-# JSON, both ways
-
-
-def _to_json(value: Any, name: str) -> Any:
-    """A parameter: plain values as they are, the rest under a word that says what it is."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, (bool, str, int)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"number": str(value)}
-    if isinstance(value, Notion):
-        return {"notion": value.to_dict()}
-    if isinstance(value, Schema):
-        return {"schema": value.to_dict()}
-    if isinstance(value, (list, tuple)):
-        return [_to_json(item, name) for item in value]
-    if isinstance(value, (np.random.RandomState, np.random.Generator)):
-        return None
-    remedy = "Use parameters that JSON can hold."
-    raise InputError(complaint(expected="a parameter that can be written", of=name, got=type(value).__name__, remedy=remedy))
-
-
-def _from_json(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_from_json(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    ((word, content),) = value.items()
-    readers: dict[str, Callable[[Any], Any]] = {
-        "number": float,
-        "notion": notion_from_dict,
-        "schema": Schema.from_dict,
-    }
-    return readers[word](content)
-
-
-def _cells_to_dict(cells: Cells | None) -> dict[str, Any] | None:
-    if cells is None:
-        return None
-    columns = [[keys.to_json(value, of="groups") for value in column] for column in cells.columns]
-    return {"columns": columns, "mode": cells.mode, "names": list(cells.names)}
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
-
-
-def _outcome_to_dict(outcome: Outcome) -> dict[str, Any]:
-    """Numbers to the last bit: JSON writes the shortest text that reads back as the same float."""
-    arrays = {name: getattr(outcome, name) for name in ARRAYS}
-    listed = {name: {"shape": list(array.shape), "values": _numbers(array)} for name, array in arrays.items()}
-    return {
-        "reason": outcome.reason.name,
-        "rounds": outcome.rounds,
-        "names": list(outcome.names),
-        "rows": outcome.rows,
-        "arrays": listed,
-    }
-
-
-def _outcome_from_dict(values: Mapping[str, Any]) -> Outcome:
-    arrays = {
-        name: np.array([float(number) for number in values["arrays"][name]["values"]]).reshape(values["arrays"][name]["shape"])
-        for name in ARRAYS
-    }
-    return Outcome(
-        reason=Reason[values["reason"]],
-        rounds=int(values["rounds"]),
-        names=tuple(map(str, values["names"])),
-        rows=float(values["rows"]),
-        **arrays,
-    )
-
-
-def _numbers(array: Any) -> list[Any]:
-    return [number if math.isfinite(number) else str(number) for number in np.asarray(array, np.float64).ravel().tolist()]
+    kind.revive(estimator, content, model, base)
+    return estimator
 
 
 def _content(raw: bytes) -> dict[str, Any]:
@@ -218,11 +179,76 @@ def _content(raw: bytes) -> dict[str, Any]:
         remedy = "Read it with the version of Fairveil that wrote it."
         got = content.get("version")
         raise InputError(complaint(expected=f"version {FORMAT_VERSION}", of=ESTIMATOR_FILE, got=got, remedy=remedy))
-    if set(content) != FIELDS or not isinstance(content["sha256"], dict):
-        raise _broken(f"the fields {sorted(FIELDS)}", sorted(content))
+    name = content.get("kind")
+    kind = KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        remedy = "Read it with the version of Fairveil that wrote it."
+        raise InputError(complaint(expected=f"one of {', '.join(KINDS)}", of="kind", got=name, remedy=remedy))
+    if set(content) != SHARED | kind.fields or not isinstance(content["sha256"], dict):
+        raise _broken(f"the fields {sorted(SHARED | kind.fields)}", sorted(content))
     return content
 
 
 def _broken(expected: str, got: object) -> InputError:
     remedy = "It is not what was saved: save the estimator again."
     return InputError(complaint(expected=expected, of=ESTIMATOR_FILE, got=str(got)[:200], remedy=remedy))
+
+
+# Kinds
+
+
+def _linear_content(estimator: RateConstrainedClassifier) -> dict[str, Any]:
+    coding, outcome = coding_json.to_dict(estimator.coding_), files_json.outcome_to_dict(estimator.outcome_)
+    return {"coding": coding, "outcome": outcome}
+
+
+def _revive_linear(estimator: RateConstrainedClassifier, content: Mapping[str, Any], model: Model, base: Any) -> None:
+    if not isinstance(model, LinearModel):
+        raise _broken("a linear model", type(model).__name__)
+    coding = coding_json.from_dict(content["coding"])
+    layout = coding.layout
+    if (layout.numbers, tuple(layout.code_sizes)) != (model.numbers, model.code_sizes):
+        raise _broken("a coding that fits the model", f"{layout.numbers} numbers and codes of {layout.code_sizes}")
+    estimator._set_model(model, coding)
+    estimator._set_outcome(files_json.outcome_from_dict(content["outcome"]))
+
+
+def _post_content(estimator: OddsPostProcessor) -> dict[str, Any]:
+    report = estimator.constraint_report_
+    return {
+        "base": type(estimator.estimator_).__name__,
+        "sensitive": [list(estimator.sensitive_names_), estimator.groups_named_],
+        "released": None if estimator.released_ is None else postprocess.to_dict(estimator.released_),
+        "guarantee": None if estimator.guarantee_ is None else estimator.guarantee_.to_dict(),
+        "report": {"reason": report.reason, "lines": [_line(line) for line in report.lines]},
+    }
+
+
+def _line(line: ConstraintLine) -> list[Any]:
+    return [line.target, *files_json.numbers([line.bound, line.value, line.noise, line.pressure]), line.certainly_broken]
+
+
+def _revive_post(estimator: OddsPostProcessor, content: Mapping[str, Any], model: Model, base: Any) -> None:
+    if not isinstance(model, PostProcessedModel):
+        raise _broken("a post-processed model", type(model).__name__)
+    lines = tuple(
+        ConstraintLine(str(target), float(bound), float(value), float(noise), float(pressure), bool(broken))
+        for target, bound, value, noise, pressure, broken in content["report"]["lines"]
+    )
+    names, in_X = content["sensitive"]
+    released, guarantee = content["released"], content["guarantee"]
+    estimator.constraint_report_ = ConstraintReport(lines, 0, str(content["report"]["reason"]))
+    estimator.released_ = None if released is None else postprocess.from_dict(released)
+    estimator.guarantee_ = None if guarantee is None else mixing_bounds.MixingGuarantee.from_dict(guarantee)
+    estimator.sensitive_names_, estimator.groups_named_ = tuple(map(str, names)), bool(in_X)
+    estimator._set_base(base, model)
+
+
+KINDS: dict[str, Kind] = {
+    "RateConstrainedClassifier": Kind(
+        RateConstrainedClassifier, frozenset({"coding", "outcome"}), _linear_content, _revive_linear
+    ),
+    "OddsPostProcessor": Kind(
+        OddsPostProcessor, frozenset({"base", "sensitive", "released", "guarantee", "report"}), _post_content, _revive_post
+    ),
+}

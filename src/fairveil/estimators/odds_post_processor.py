@@ -53,8 +53,8 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     P(decision = k | group c, base decision j) solves a linear program over the numbers of training rows by group, label and
     base decision, which are released once, with noise: Jagielski et al. (2019), sec. 3, after Hardt, Price and Srebro (2016);
-    see docs/post_processing.md. **It reads the group at prediction.** Any number of classes, groups and sensitive columns; without
-    constraints it decides as the base does.
+    see docs/post_processing.md. **It reads the group at prediction.** Any number of classes, groups and sensitive columns;
+    without constraints it decides as the base does.
 
     Parameters
     ----------
@@ -105,6 +105,8 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     guarantee_: MixingGuarantee | None
     constraint_report_: ConstraintReport
     released_: Released | None
+    sensitive_names_: tuple[str, ...]
+    groups_named_: bool
     cells_: Cells | None
     classes_: npt.NDArray[Any]
     groups_: tuple[Any, ...]
@@ -299,7 +301,7 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def _ids(self, X: Any, sensitive_features: Any, rows: int) -> npt.NDArray[np.intp] | None:
         cells = self.model_.cells
-        return None if cells is None else decided.group_ids(sensitive_features, X, cells, rows, self.groups_in_X_)
+        return None if cells is None else decided.group_ids(sensitive_features, X, cells, rows, self.groups_named_)
 
     def _resolved(self) -> ConstraintSystem:
         """The constraints again, over the cells of the table."""
@@ -332,14 +334,18 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             report = _report(guarantee, solved, SOLVED)
         statement = _statement(asked, base, promise, curator, noise, reads_groups=cells is not None)
         whole = training.rows.cells() if training.rows.layout.sensitive else None
-        self.estimator_, self.model_, self.privacy_ = base.estimator, model, statement
+        self._set_base(base.estimator, model)
+        self.privacy_ = statement
         self.guarantee_, self.constraint_report_, self.released_ = guarantee, report, released
         self.cells_, self.groups_ = whole, () if whole is None else whole.keys
         self.sensitive_names_ = training.rows.layout.sensitive_names
-        self.groups_in_X_ = asked.named
-        self.classes_ = as_array(classes)
+        self.groups_named_ = asked.named
         self.n_features_in_ = int(getattr(base.estimator, "n_features_in_", training.n_features))
         self._set_names(training.columns or tuple(getattr(base.estimator, "feature_names_in_", ())))
+
+    def _set_base(self, estimator: Any, model: PostProcessedModel) -> None:
+        self.estimator_, self.model_ = estimator, model
+        self.classes_ = as_array(model.classes)
 
     def _set_names(self, columns: Sequence[str]) -> None:
         if columns:

@@ -1,11 +1,13 @@
-"""Scorers that hand the groups to a fairness measure, with metadata routing on or off."""
+"""Scorers that hand the groups to a fairness measure, and to estimators that need them, with metadata routing on or off."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .. import _checks
@@ -45,7 +47,9 @@ class FairScorer:
             options["sample_weight"] = sample_weight
         if estimator_classes := self._classes(estimator):
             options.setdefault("classes", estimator_classes)
-        value = self.metric(y, getattr(estimator, self.response)(X), sensitive_features=_columns(given, X), **options)
+        groups = _columns(given, X)
+        handed = {"sensitive_features": groups} if _takes_groups(estimator, self.response) else {}
+        value = self.metric(y, getattr(estimator, self.response)(X, **handed), sensitive_features=groups, **options)
         return float(value) if self.greater_is_better else -float(value)
 
     def get_metadata_routing(self) -> MetadataRequest:
@@ -89,6 +93,14 @@ def fair_scorer(
     return FairScorer(
         metric, bool(greater_is_better), None if names is None else tuple(names), response, tuple(sorted(options.items()))
     )
+
+
+def _takes_groups(estimator: Any, response: str) -> bool:
+    """Whether its decisions need the groups: those of an `OddsPostProcessor`, or of a pipeline that ends in one, which hands
+    them on."""
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    method = getattr(last, response, None)
+    return method is not None and "sensitive_features" in inspect.signature(method).parameters
 
 
 def _columns(given: Any, X: Any) -> Any:

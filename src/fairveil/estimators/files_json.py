@@ -1,0 +1,104 @@
+"""Parameters, cells and outcomes of estimators as plain JSON values, and back. Numbers to the last bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, complaint
+from ..facts import Cells, Schema
+from ..fairness import Notion, keys
+from ..fairness.notions import from_dict as notion_from_dict
+from ..learning import Outcome, Reason
+
+ARRAYS = ("weights", "bounds", "values", "spread", "duals", "counts")
+
+
+def parameter(value: Any, name: str) -> Any:
+    """A parameter: plain values as they are, the rest under a word that says what it is."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, str, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"number": str(value)}
+    if isinstance(value, Notion):
+        return {"notion": value.to_dict()}
+    if isinstance(value, Schema):
+        return {"schema": value.to_dict()}
+    if isinstance(value, (list, tuple)):
+        return [parameter(item, name) for item in value]
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        return None
+    remedy = "Use parameters that JSON can hold."
+    raise InputError(complaint(expected="a parameter that can be written", of=name, got=type(value).__name__, remedy=remedy))
+
+
+def read_parameter(value: Any) -> Any:
+    """The inverse of `parameter`."""
+    if isinstance(value, list):
+        return [read_parameter(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((word, content),) = value.items()
+    readers: dict[str, Callable[[Any], Any]] = {
+        "number": float,
+        "notion": notion_from_dict,
+        "schema": Schema.from_dict,
+    }
+    return readers[word](content)
+
+
+def cells_to_dict(cells: Cells | None) -> dict[str, Any] | None:
+    """The cells of an estimator."""
+    if cells is None:
+        return None
+    columns = [[keys.to_json(value, of="groups") for value in column] for column in cells.columns]
+    return {"columns": columns, "mode": cells.mode, "names": list(cells.names)}
+
+
+def cells_from_dict(values: Any) -> Cells | None:
+    """The inverse of `cells_to_dict`."""
+    if values is None:
+        return None
+    return Cells(tuple(tuple(map(_hashable, column)) for column in values["columns"]), values["mode"], tuple(values["names"]))
+
+
+def outcome_to_dict(outcome: Outcome) -> dict[str, Any]:
+    """JSON writes the shortest text that reads back as the same float."""
+    arrays = {name: getattr(outcome, name) for name in ARRAYS}
+    listed = {name: {"shape": list(array.shape), "values": numbers(array)} for name, array in arrays.items()}
+    return {
+        "reason": outcome.reason.name,
+        "rounds": outcome.rounds,
+        "names": list(outcome.names),
+        "rows": outcome.rows,
+        "arrays": listed,
+    }
+
+
+def outcome_from_dict(values: Mapping[str, Any]) -> Outcome:
+    """The inverse of `outcome_to_dict`."""
+    arrays = {
+        name: np.array([float(number) for number in values["arrays"][name]["values"]]).reshape(values["arrays"][name]["shape"])
+        for name in ARRAYS
+    }
+    return Outcome(
+        reason=Reason[values["reason"]],
+        rounds=int(values["rounds"]),
+        names=tuple(map(str, values["names"])),
+        rows=float(values["rows"]),
+        **arrays,
+    )
+
+
+def numbers(array: Any) -> list[Any]:
+    """Numbers in a list; those that are not finite as texts."""
+    return [number if math.isfinite(number) else str(number) for number in np.asarray(array, np.float64).ravel().tolist()]
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
