@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from fairveil.curator import Curator, Rows
 from fairveil.errors import BudgetError
@@ -260,7 +261,12 @@ def test_against_fairlearn_in_the_noiseless_limit() -> None:
     groups, labels = rng.integers(2, size=(2, 4000))
     decided = np.where(rng.random(4000) < 0.2 + 0.15 * groups, 1 - labels, labels)
 
-    class Given:
+    class Given(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+        classes_ = np.array([0, 1])
+
+        def __sklearn_is_fitted__(self) -> bool:
+            return True
+
         def fit(self, X: Any, y: Any) -> Any:
             return self
 
