@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from . import privacy as privacy
     from . import report as report
     from . import study as study
+    from .estimators import OddsPostProcessor as OddsPostProcessor
+    from .estimators import OracleGameClassifier as OracleGameClassifier
     from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
     from .estimators import fair_scorer as fair_scorer
     from .estimators import load as load
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 PLACES = {
+    "OddsPostProcessor": ".estimators",
+    "OracleGameClassifier": ".estimators",
     "RateConstrainedClassifier": ".estimators",
     "fair_scorer": ".estimators",
     "load": ".estimators",
@@ -81,6 +85,8 @@ __all__ = [
     "FalseNegativeRate",
     "FalsePositiveRateParity",
     "Frontier",
+    "OddsPostProcessor",
+    "OracleGameClassifier",
     "PrivacyStatement",
     "Promise",
     "RateConstrainedClassifier",

@@ -17,7 +17,7 @@ from ..errors import InputError, complaint
 from ..estimators import inputs
 from ..estimators.coding import TableCoding
 from ..estimators.inputs import Ways
-from ..estimators.linear import as_array
+from ..estimators.coded import as_array
 from ..facts import RowBlock, Schema
 from ..study.held_out import HeldOut
 from .tables import Columns, Place, picked

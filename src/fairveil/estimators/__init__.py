@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from .constraint_report import ConstraintReport as ConstraintReport
     from .files import load as load
     from .files import save as save
+    from .odds_post_processor import OddsPostProcessor as OddsPostProcessor
+    from .oracle_game import OracleGameClassifier as OracleGameClassifier
     from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
     from .scoring import FairScorer as FairScorer
     from .scoring import fair_scorer as fair_scorer
@@ -19,6 +21,8 @@ PLACES = {
     "ConstraintLine": ".constraint_report",
     "ConstraintReport": ".constraint_report",
     "FairScorer": ".scoring",
+    "OddsPostProcessor": ".odds_post_processor",
+    "OracleGameClassifier": ".oracle_game",
     "RateConstrainedClassifier": ".rate_constrained",
     "fair_scorer": ".scoring",
     "load": ".files",
@@ -29,6 +33,8 @@ __all__ = [
     "ConstraintLine",
     "ConstraintReport",
     "FairScorer",
+    "OddsPostProcessor",
+    "OracleGameClassifier",
     "RateConstrainedClassifier",
     "fair_scorer",
     "load",

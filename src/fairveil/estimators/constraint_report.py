@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..learning import Outcome
+from ..learning.game import Equilibrium
 
 NOTHING_LEARNT = "the released number of rows cannot be told from none: the model was left at zero, which favours no class"
 
@@ -45,7 +46,7 @@ class ConstraintReport:
     reason: str
 
     @staticmethod
-    def of(outcome: Outcome) -> ConstraintReport:
+    def of(outcome: Outcome | Equilibrium) -> ConstraintReport:
         """The report of a search's outcome."""
         columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.duals)
         broken = set(outcome.broken)
@@ -53,7 +54,7 @@ class ConstraintReport:
             ConstraintLine(name, float(bound), float(value), float(noise), float(dual), j in broken)
             for j, (name, bound, value, noise, dual) in enumerate(zip(*columns, strict=True))
         )
-        return ConstraintReport(lines, outcome.rounds, outcome.reason.value if outcome.weights.any() else NOTHING_LEARNT)
+        return ConstraintReport(lines, outcome.rounds, outcome.reason.value if outcome.learnt else NOTHING_LEARNT)
 
     @property
     def met(self) -> bool:
@@ -89,7 +90,7 @@ class ConstraintReport:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __str__(self) -> str:
-        head = f"{self.rounds} rounds: {self.reason}."
+        head = f"{self.rounds} rounds: {self.reason}." if self.rounds else f"{self.reason[:1].upper()}{self.reason[1:]}."
         if not self.lines:
             return f"{head}\nNo constraint was asked for."
         body = [f"  {line.target}: {line.value:.4f} +- {line.noise:.4f}, {line.verdict}" for line in self.lines]

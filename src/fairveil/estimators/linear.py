@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..errors import InputError, complaint
-from ..facts import Cells, RowBlock, RowSource
+from ..facts import Cells, RowSource
 from ..fairness.inputs import read_weights, same_length
 from ..models import LinearModel
-from ..privacy.statement import PrivacyStatement
-from .coding import Coding, TableCoding
+from .coded import CodedClassifier, Floats, as_array, labels_of, same
+from .coding import Coding
 from .columns import read_labels
-from .grids import refuse_duplicates
 from .inputs import Training
 
-Floats = npt.NDArray[np.float64]
 
-
-class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+class LinearClassifier(CodedClassifier):
     """A classifier whose model is linear in coded rows. Abstract."""
 
-    __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}
-    __metadata_request__score: ClassVar = {"sample_weight": True}
-
     model_: LinearModel
-    privacy_: PrivacyStatement
-    coding_: Coding
-    cells_: Cells | None
-    classes_: npt.NDArray[Any]
-    groups_: tuple[Any, ...]
     coef_: Floats
     intercept_: Floats
     coef_names_: tuple[str, ...]
-    n_features_in_: int
-    feature_names_in_: npt.NDArray[Any]
-
-    @abstractmethod
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> LinearClassifier:
-        """Fit."""
 
     def decision_function(self, X: Any) -> Floats:
         """Scores: (rows,) with two classes, above 0 for the second; else (rows, classes), the largest wins."""
@@ -63,93 +41,20 @@ class LinearClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share (by weight) of rows whose class is predicted right. Coded rows bring their own labels: leave `y` out."""
         predicted = self.predict(X)
-        labels = _labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
+        labels = labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
         same_length({"X": len(predicted), "y": len(labels)})
         weights = read_weights(sample_weight, len(labels), of="X")
-        right = np.fromiter(map(_same, predicted.tolist(), labels.tolist()), bool, len(labels))
+        right = np.fromiter(map(same, predicted.tolist(), labels.tolist()), bool, len(labels))
         return float(np.average(right, weights=weights))
-
-    def _blocks(self, X: Any) -> Iterator[RowBlock]:
-        check_is_fitted(self, "model_")
-        if getattr(X, "ndim", 2) != 2:
-            check_array(X)  # says how to reshape it
-        refuse_duplicates(X, "X")
-        if not isinstance(X, (RowSource, RowBlock)) and not self._lacks_only_groups(X):
-            validate_data(self, X, reset=False, skip_check_array=True)
-        return self.coding_.blocks(X)
-
-    def _lacks_only_groups(self, X: Any) -> bool:
-        """Whether X has all features by name: what is not there was sensitive, or is not read at all by a schema."""
-        shown = _column_names(X)
-        if not isinstance(self.coding_, TableCoding):  # a schema, which finds its columns itself, or coded rows
-            return shown is not None
-        columns = self.coding_.columns
-        features = [feature.name for feature in self.coding_.features]
-        if isinstance(X, Mapping) and hasattr(self, "feature_names_in_"):
-            lacking = [name for name in features if name not in X]
-            if lacking:
-                remedy = "Pass the columns of the fit."
-                raise InputError(complaint(expected=f"columns {lacking}", of="X", got=shown, remedy=remedy))
-            return True
-        if len(features) == len(columns):
-            return False
-        if shown is None:
-            return getattr(X, "ndim", 0) == 2 and X.shape[1] == len(features)
-        return [name for name in shown if name in columns] == [name for name in columns if name in shown] and set(
-            features
-        ) <= set(shown) <= set(columns)
 
     def _publish(self, training: Training, cells: Cells | None, weights: Floats) -> None:
         """Write what every linear classifier has after a fit. `weights` (outputs, 1 + width), the intercept first."""
         model = LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout)
         self._set_model(model, training.coding)
-        self.cells_ = cells
-        self.groups_ = () if cells is None else cells.keys
-        self.n_features_in_ = training.n_features
-        if training.columns:
-            self.feature_names_in_ = np.array(training.columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._publish_shape(training, cells)
 
     def _set_model(self, model: LinearModel, coding: Coding) -> None:
         coef, intercept = coding.in_input_units(model.weights, model.intercept)
         self.model_, self.coding_ = model, coding
         self.classes_ = as_array(model.classes)
         self.coef_, self.intercept_, self.coef_names_ = coef, intercept, coding.feature_names
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        tags.classifier_tags.poor_score = True
-        tags.input_tags.sparse = True
-        return tags
-
-
-def as_array(classes: tuple[Any, ...]) -> npt.NDArray[Any]:
-    """Classes as an array of their own kind; of objects where kinds are mixed."""
-    if len({type(value) for value in classes}) == 1:
-        return np.array(classes)
-    out = np.empty(len(classes), dtype=object)
-    out[:] = classes
-    return out
-
-
-def _same(one: object, other: object) -> bool:
-    return bool(one == other)
-
-
-def _labels_of(source: RowSource, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    codes = [block.labels for block in source.blocks()]
-    if any(part is None for part in codes):
-        raise InputError(complaint(expected="rows with labels", of="X", got="rows without", remedy="Pass y."))
-    return np.asarray(classes[np.concatenate([part for part in codes if part is not None])])
-
-
-def _column_names(X: Any) -> list[str] | None:
-    """Names of a table's columns; None for arrays."""
-    if isinstance(X, Mapping):
-        return list(map(str, X))
-    import narwhals as nw
-
-    wrapped = nw.from_native(X, pass_through=True, eager_only=True)
-    return list(map(str, wrapped.columns)) if isinstance(wrapped, nw.DataFrame) else None

@@ -18,7 +18,8 @@ from . import inputs, promises
 from .constraint_report import ConstraintReport
 from .inputs import Training, Ways
 from .intents import Intent
-from .linear import Floats, LinearClassifier
+from .coded import Floats
+from .linear import LinearClassifier
 from .progress import progress
 from .publish import statement_of
 
@@ -138,7 +139,7 @@ class RateConstrainedClassifier(LinearClassifier):
         training = read(ways)
         promises.require_cap(training, promise)
         promises.require_groups(notions, training)
-        cells = _cells(notions, training)
+        cells = cells_of(notions, training)
         rows = training.rows
         public_rows = promises.public_rows_of(self.public_rows, training, promise)
         promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
@@ -186,7 +187,7 @@ class RateConstrainedClassifier(LinearClassifier):
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
 
-def _cells(notions: list[Notion], training: Training) -> Cells | None:
+def cells_of(notions: list[Notion], training: Training) -> Cells | None:
     """Product groups, unless every notion is content with marginal ones, whose histograms are smaller."""
     if not training.rows.layout.sensitive:
         return None

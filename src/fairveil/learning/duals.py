@@ -70,3 +70,27 @@ class ProjectedAscent:
 
     def _projected(self, duals: Floats) -> Floats:
         return np.asarray(np.minimum(np.maximum(duals, 0.0), self.bound))
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentiatedGradient:
+    """The auditor: duals on a simplex of size `bound`, moved by exponentiated gradient (Jagielski et al., Algorithm 3).
+
+        duals_k = bound exp(theta_k) / (1 + sum_j exp(theta_j)),        theta <- theta + rate x excess
+
+    One corner of the simplex is no pressure at all. Over T rounds of excesses within [-m, m], with rate m <= 1, the best fixed
+    duals are ahead of those played by at most bound ln(1 + constraints) / (rate T) + rate bound m^2 a round.
+    """
+
+    bound: float
+    rate: float
+
+    def duals(self, theta: Floats) -> Floats:
+        """The auditor's play."""
+        top = max(float(theta.max(initial=0.0)), 0.0)
+        powers = np.exp(theta - top)
+        return np.asarray(self.bound * powers / (np.exp(-top) + powers.sum()))
+
+    def step(self, theta: Floats, excess: Floats) -> Floats:
+        """One round, given noisy excesses; undefined ones count as zero."""
+        return np.asarray(theta + self.rate * np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0))

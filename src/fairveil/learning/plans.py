@@ -317,7 +317,7 @@ class Plan:
         pulls = self.system.jacobian(counts, self.floor)
         if self.outputs == 1:  # the first class's decisions are what the second's leave
             pulls = pulls[:, 1::2] - pulls[:, ::2]
-        sizes = _norms(pulls)
+        sizes = lengths(pulls)
         model = Linear(np.zeros((self.outputs, 1 + self.layout.width)))
         noise = self.report_multiplier * self._unit(self.histogram(model))
 
@@ -328,20 +328,23 @@ class Plan:
         return spread
 
     def _slopes(self, counts: Floats, decisions: Floats) -> Floats:
-        """|d values / d counts|. A rate is top / size, and a count moves the size, unless the floor holds it; with two classes
-        it moves the first class's decisions too."""
         assert self.system is not None
-        system, classes = self.system, self.system.shape[2]
         histogram = self.by_class(decisions[np.newaxis], counts[np.newaxis])[0]
-        sizes = system.event_sizes(counts, self.floor)[system.event_of]
-        moves_size = np.where(sizes > self.floor, system.rates(histogram, counts, self.floor), 0.0)
-        slopes = -sparse.diags_array(moves_size) @ system.members[system.event_of]
-        if self.outputs == 1:
-            slopes = slopes + system.numerators[:, ::classes]
-        return _norms(system.coefficients @ sparse.diags_array(1.0 / sizes) @ slopes)
+        return slopes_of_counts(self.system, counts, histogram, self.floor, self.outputs)
 
 
-def _norms(lines: Any) -> Floats:
+def slopes_of_counts(system: ConstraintSystem, counts: Floats, histogram: Floats, floor: float, outputs: int) -> Floats:
+    """|d values / d counts|. A rate is top / size, and a count moves the size, unless the floor holds it; with two classes (one
+    output) it moves the first class's decisions too."""
+    sizes = system.event_sizes(counts, floor)[system.event_of]
+    moves_size = np.where(sizes > floor, system.rates(histogram, counts, floor), 0.0)
+    slopes = -sparse.diags_array(moves_size) @ system.members[system.event_of]
+    if outputs == 1:
+        slopes = slopes + system.numerators[:, :: system.shape[2]]
+    return lengths(system.coefficients @ sparse.diags_array(1.0 / sizes) @ slopes)
+
+
+def lengths(lines: Any) -> Floats:
     """The length of each row of a sparse array."""
     return np.sqrt(np.asarray(sparse.csr_array(lines).power(2).sum(axis=1), dtype=np.float64).ravel())
 
@@ -364,7 +367,7 @@ def make(
     numbers are dense, and known to lie in [-1, 1] where they are protected: then they are scaled by their released moments.
     """
     settings = settings or Settings()
-    system = _system(notions, cells, layout)
+    system = system_of(notions, cells, layout)
     by_label = system is not None and system.needs_labels
     kept = cells if system is not None and system.needs_groups else None
     if system is not None:
@@ -375,7 +378,7 @@ def make(
     return plan if plan.is_exact else _priced(plan)
 
 
-def _system(notions: Sequence[Notion], cells: Cells | None, layout: RowLayout) -> ConstraintSystem | None:
+def system_of(notions: Sequence[Notion], cells: Cells | None, layout: RowLayout) -> ConstraintSystem | None:
     """The constraints that ask for something; an error where one cannot be influenced by any model."""
     asked = [notion for notion in notions if not notion.is_vacuous]
     if not asked:
@@ -391,7 +394,7 @@ def _system(notions: Sequence[Notion], cells: Cells | None, layout: RowLayout) -
             )
         )
     pulls, classes = system.jacobian(np.ones(system.shape[:2])), system.shape[2]
-    apart = sum(_norms(pulls[:, k::classes] - pulls[:, ::classes]) for k in range(1, classes))
+    apart = sum(lengths(pulls[:, k::classes] - pulls[:, ::classes]) for k in range(1, classes))
     for j in np.flatnonzero(apart < 1e-12):
         raise InputError(
             complaint(

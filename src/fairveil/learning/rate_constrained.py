@@ -97,11 +97,20 @@ class Outcome:
     rows: float
 
     @property
+    def learnt(self) -> bool:
+        """Whether there is anything in the model: a search that could not tell its rows from none leaves it at zero."""
+        return bool(self.weights.any())
+
+    @property
     def broken(self) -> tuple[int, ...]:
-        """The constraints that are certainly not met: above their bound by 0.01, and by more than noise explains."""
-        excess = self.values - self.bounds
-        deviations = float(ndtri(1.0 - CHANCE / max(1, len(self.values))))  # any of them by chance: CHANCE at most
-        return tuple(int(j) for j in np.flatnonzero(excess > np.maximum(0.01, deviations * self.spread)))
+        """The constraints that are certainly not met."""
+        return certainly_broken(self.values - self.bounds, self.spread)
+
+
+def certainly_broken(excess: Floats, spread: Floats) -> tuple[int, ...]:
+    """Which constraints are above their bound by 0.01, and by more than noise of these deviations explains."""
+    deviations = float(ndtri(1.0 - CHANCE / max(1, len(excess))))  # any of them by chance: CHANCE at most
+    return tuple(int(j) for j in np.flatnonzero(excess > np.maximum(0.01, deviations * spread)))
 
 
 @dataclass(frozen=True, eq=False)

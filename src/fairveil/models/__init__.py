@@ -2,6 +2,7 @@
 
 from . import files, folders
 from .files import load, save
+from .grouped import GroupedLinearModel
 from .linear import AffineMap, LinearModel
 from .mixture import DerandomisedModel, MixtureModel
 from .model import Model, Parts, RandomState
@@ -10,6 +11,7 @@ from .postprocessed import PostProcessedModel
 __all__ = [
     "AffineMap",
     "DerandomisedModel",
+    "GroupedLinearModel",
     "LinearModel",
     "MixtureModel",
     "Model",

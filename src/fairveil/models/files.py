@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ..errors import ChecksumError, FairveilError, InputError, complaint
 from .folders import read_folder, write_folder
+from .grouped import GroupedLinearModel
 from .linear import LinearModel
 from .mixture import DerandomisedModel, MixtureModel
 from .model import Model, Parts
@@ -46,6 +47,7 @@ register(LinearModel.kind, lambda parts, models: LinearModel.from_parts(parts))
 register(MixtureModel.kind, lambda parts, models: MixtureModel(models, parts.arrays["weights"]))
 register(DerandomisedModel.kind, lambda parts, models: DerandomisedModel(models[0], parts.values["threshold"]))
 register(PostProcessedModel.kind, PostProcessedModel.from_parts)
+register(GroupedLinearModel.kind, lambda parts, models: GroupedLinearModel.from_parts(parts, models[0]))
 
 
 def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:

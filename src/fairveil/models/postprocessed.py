@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, complaint
-from ..facts import Cells, RowBlock
+from ..facts import Cells
+from .groups import cell_ids, cells_from_values, cells_to_values
 from .model import Codes, Floats, Model, Parts, RandomState, draw_codes, fixed_array, known_classes, one_hot
 
 ROUNDING = 1e-9  # how far a row of probabilities may sum from 1 before it is refused
@@ -96,9 +97,7 @@ class PostProcessedModel(Model):
 
     def to_parts(self) -> Parts:
         """The table, classes and cells, and the parts of the base."""
-        cells = None
-        if self.cells is not None:
-            cells = {"columns": [list(column) for column in self.cells.columns], "names": list(self.cells.names)}
+        cells = None if self.cells is None else cells_to_values(self.cells)
         models = () if self.base is None else (self.base.to_parts(),)
         return Parts(self.kind, {"classes": list(self.classes), "cells": cells}, {"mixing": self.mixing}, models)
 
@@ -106,21 +105,9 @@ class PostProcessedModel(Model):
     def from_parts(parts: Parts, models: Sequence[Model]) -> PostProcessedModel:
         """The inverse of `to_parts`."""
         given = parts.values["cells"]
-        cells = None
-        if given is not None:
-            columns = tuple(tuple(map(_hashable, column)) for column in given["columns"])
-            cells = Cells(columns, "product", tuple(given["names"]))
+        cells = None if given is None else cells_from_values(given)
         base = models[0] if models else None
         return PostProcessedModel(parts.arrays["mixing"], tuple(parts.values["classes"]), cells, base)
 
     def _cell_ids(self, rows: Any) -> npt.NDArray[np.integer] | None:
-        if self.cells is None:
-            return None
-        if not isinstance(rows, RowBlock) or rows.sensitive is None:
-            remedy = "Pass a RowBlock with sensitive codes: this model decides by group."
-            raise InputError(complaint(expected="rows with sensitive codes", of="rows", got=type(rows).__name__, remedy=remedy))
-        return np.asarray(self.cells.ids(rows.sensitive)[0])
-
-
-def _hashable(value: Any) -> Hashable:
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+        return None if self.cells is None else cell_ids(rows, self.cells)

@@ -1,0 +1,118 @@
+"""The face that classifiers of coded rows share: how X is read at prediction. Abstract; `fit` is each one's own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from ..errors import InputError, complaint
+from ..facts import Cells, RowBlock, RowSource
+from ..privacy.statement import PrivacyStatement
+from .coding import Coding, TableCoding
+from .grids import refuse_duplicates
+from .inputs import Training
+
+Floats = npt.NDArray[np.float64]
+
+
+class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+    """A classifier of rows that a coding makes of X. Abstract."""
+
+    __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}
+    __metadata_request__score: ClassVar = {"sample_weight": True}
+
+    privacy_: PrivacyStatement
+    coding_: Coding
+    cells_: Cells | None
+    classes_: npt.NDArray[Any]
+    groups_: tuple[Any, ...]
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> CodedClassifier:
+        """Fit."""
+
+    def _blocks(self, X: Any) -> Iterator[RowBlock]:
+        check_is_fitted(self, "model_")
+        if getattr(X, "ndim", 2) != 2:
+            check_array(X)  # says how to reshape it
+        refuse_duplicates(X, "X")
+        if not isinstance(X, (RowSource, RowBlock)) and not self._lacks_only_groups(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return self.coding_.blocks(X)
+
+    def _lacks_only_groups(self, X: Any) -> bool:
+        """Whether X has all features by name: what is not there was sensitive, or is not read at all by a schema."""
+        shown = _column_names(X)
+        if not isinstance(self.coding_, TableCoding):  # a schema, which finds its columns itself, or coded rows
+            return shown is not None
+        columns = self.coding_.columns
+        features = [feature.name for feature in self.coding_.features]
+        if isinstance(X, Mapping) and hasattr(self, "feature_names_in_"):
+            lacking = [name for name in features if name not in X]
+            if lacking:
+                remedy = "Pass the columns of the fit."
+                raise InputError(complaint(expected=f"columns {lacking}", of="X", got=shown, remedy=remedy))
+            return True
+        if len(features) == len(columns):
+            return False
+        if shown is None:
+            return getattr(X, "ndim", 0) == 2 and X.shape[1] == len(features)
+        return [name for name in shown if name in columns] == [name for name in columns if name in shown] and set(
+            features
+        ) <= set(shown) <= set(columns)
+
+    def _publish_shape(self, training: Training, cells: Cells | None) -> None:
+        """Write what is public of the columns, classes and groups of a fit."""
+        self.coding_, self.classes_ = training.coding, as_array(training.classes)
+        self.cells_ = cells
+        self.groups_ = () if cells is None else cells.keys
+        self.n_features_in_ = training.n_features
+        if training.columns:
+            self.feature_names_in_ = np.array(training.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def as_array(classes: tuple[Any, ...]) -> npt.NDArray[Any]:
+    """Classes as an array of their own kind; of objects where kinds are mixed."""
+    if len({type(value) for value in classes}) == 1:
+        return np.array(classes)
+    out = np.empty(len(classes), dtype=object)
+    out[:] = classes
+    return out
+
+
+def same(one: object, other: object) -> bool:
+    return bool(one == other)
+
+
+def labels_of(source: RowSource, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    codes = [block.labels for block in source.blocks()]
+    if any(part is None for part in codes):
+        raise InputError(complaint(expected="rows with labels", of="X", got="rows without", remedy="Pass y."))
+    return np.asarray(classes[np.concatenate([part for part in codes if part is not None])])
+
+
+def _column_names(X: Any) -> list[str] | None:
+    """Names of a table's columns; None for arrays."""
+    if isinstance(X, Mapping):
+        return list(map(str, X))
+    import narwhals as nw
+
+    wrapped = nw.from_native(X, pass_through=True, eager_only=True)
+    return list(map(str, wrapped.columns)) if isinstance(wrapped, nw.DataFrame) else None

@@ -1,0 +1,307 @@
+"""`OracleGameClassifier`: a fair mixture of classifiers, found by a private game (Jagielski et al., sec. 4)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _checks
+from ..curator import Curator
+from ..errors import ConstraintNotMet, InputError, complaint
+from ..facts import Cells, RowBlock, RowSource
+from ..fairness import FalsePositiveRateParity
+from ..fairness.inputs import read_weights, same_length
+from ..learning.choosing import AttachedRule, Choice, Labellings, Listed, thresholds
+from ..learning.game import Equilibrium, Game, plan, play
+from ..learning.game_bounds import Guarantee
+from ..learning.ground import Ground
+from ..learning.oracles import Descent, GroupedRule, LinearRule, Oracle, Rule
+from ..learning.regression import Regression
+from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
+from ..models.model import draw_codes
+from ..privacy.promise import Promise
+from . import inputs, promises
+from .coded import CodedClassifier, Floats, labels_of
+from .columns import names_in, read_labels
+from .constraint_report import ConstraintReport
+from .decided import codes_of, group_ids, in_blocks
+from .inputs import Training
+from .progress import progress
+from .publish import statement_of
+from .rate_constrained import cells_of
+
+ORACLES = ("regression", "exponential", "labellings", "descent")
+
+
+class OracleGameClassifier(CodedClassifier):
+    """A uniform mixture of classifiers, the learner's plays in a private game against an auditor (docs/oracle_game.md).
+
+    Parameters
+    ----------
+    constraints, epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds,
+    random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    dual_bound : the size of the auditor's simplex; larger: closer to the bounds, for more error and noise. None: 2.
+    rounds : None: chosen from the promise, between 50 and 500 (`learning.game`).
+    oracle : how the learner responds. "regression": linear regression of costs, from sums released once. "exponential": the
+        exponential mechanism over `candidates`. "labellings": the same over the labellings that cuts of public scores induce
+        (sensitive features protected, two classes). "descent": private gradient descent.
+    candidates : of the exponential oracle: "thresholds" (one column against one number), or a list of fitted classifiers that
+        were made without these rows; they are trusted, and the statement says so.
+    group_aware : rules read the group, at prediction too: an intercept for each group, and the maximally discriminatory
+        classifiers (Jagielski et al., sec. 4.1). dual_bound=None is then the number of groups. Product groups.
+    clip : the largest norm of a row in released sums (records protected); None: 1 for each number and category column.
+    confidence : of `guarantee_`.
+
+    Fitted: `model_` (a mixture; with a list of candidates None, and `candidates_`, `plays_`), `privacy_`, `guarantee_`,
+    `constraint_report_`, `outcome_` (released values alone), `classes_`, `groups_`, `n_features_in_`, `feature_names_in_`,
+    `n_iter_`, `coding_`, `cells_`.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 2)) + 0.5 * A[:, None]
+    >>> y = (X.sum(axis=1) + rng.normal(size=2000) > 1).astype(int)
+    >>> clf = OracleGameClassifier("equalized_odds:0.1", epsilon=2.0, protects="sensitive_features", random_state=0, rounds=50)
+    >>> clf.fit(X, y, sensitive_features=A).predict(X[:3], random_state=0).shape
+    (3,)
+    >>> clf.privacy_.epsilon <= 2.0, clf.n_iter_
+    (True, 50)
+
+    Guarantees (tests/estimators/test_estimators_game.py):
+    1. What is fitted depends on the rows through the curator's answers alone, except for what `privacy_.facts` and
+       `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most the promise.
+    3. A fit that fails or is broken off changes no attribute.
+    """
+
+    __metadata_request__score: ClassVar = {"sample_weight": True, "sensitive_features": True}
+    __metadata_request__predict: ClassVar = {"sensitive_features": True, "random_state": True}
+    __metadata_request__predict_proba: ClassVar = {"sensitive_features": True}
+
+    model_: MixtureModel | None
+    guarantee_: Guarantee | None
+    outcome_: Equilibrium
+    constraint_report_: ConstraintReport
+    candidates_: tuple[Any, ...]
+    plays_: Floats
+
+    def __init__(
+        self,
+        constraints: Any = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        protects: str = "records",
+        neighbours: str | None = None,
+        schema: Any = None,
+        public_rows: int | None = None,
+        max_sample_weight: float = 1.0,
+        unsafe_data_dependent_bounds: bool = False,
+        random_state: Any = None,
+        ledger: Any = None,
+        dual_bound: float | None = None,
+        rounds: int | None = None,
+        oracle: str = "regression",
+        candidates: Any = "thresholds",
+        group_aware: bool = False,
+        clip: float | None = None,
+        confidence: float = 0.95,
+        sensitive_as_feature: bool = False,
+    ) -> None:
+        self.constraints = constraints
+        self.epsilon = epsilon
+        self.delta = delta
+        self.protects = protects
+        self.neighbours = neighbours
+        self.schema = schema
+        self.public_rows = public_rows
+        self.max_sample_weight = max_sample_weight
+        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
+        self.random_state = random_state
+        self.ledger = ledger
+        self.dual_bound = dual_bound
+        self.rounds = rounds
+        self.oracle = oracle
+        self.candidates = candidates
+        self.group_aware = group_aware
+        self.clip = clip
+        self.confidence = confidence
+        self.sensitive_as_feature = sensitive_as_feature
+
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OracleGameClassifier:
+        """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        promises.refuse_ledger(self.ledger)
+        notions = promises.notions_of(self.constraints)
+        confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
+        _checks.one_of(ORACLES, oracle=self.oracle)
+        ways = promises.ways_of(
+            self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
+        )
+        training = inputs.read(X, y, sensitive_features, sample_weight, ways)
+        promises.require_cap(training, promise)
+        promises.require_groups(notions, training)
+        rows = training.rows
+        cells = cells_of(notions, training)
+        public_rows = promises.public_rows_of(self.public_rows, training, promise)
+        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
+        cap = rows.max_sample_weight if rows.weighted else None
+        aware = bool(self.group_aware)
+        ground = Ground.of(
+            promise, rows.layout, cells, notions, public_rows=public_rows, max_sample_weight=cap, group_aware=aware
+        )
+        listed = self._listed()
+        game = plan(
+            ground,
+            self._oracle(ground, training, listed, X),
+            dual_bound=self.dual_bound,
+            rounds=self.rounds,
+            confidence=confidence,
+            only_false_positives=bool(notions) and all(isinstance(notion, FalsePositiveRateParity) for notion in notions),
+        )
+        curator = self._curator(promise, training, game, public_rows)
+        with progress("Playing") as tick:
+            outcome = play(curator, game, tick)
+        self._publish(training, outcome, listed, cells)
+        self.named_ = names_in(sensitive_features) is not None
+        self.privacy_ = statement_of(curator, training)
+        if not self.constraint_report_.met:
+            self._warn()
+        return self
+
+    # -- predictions -------------------------------------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """The law of `predict`, exactly: the share of the mixture's rules that decide for each class, (rows, classes).
+
+        `sensitive_features`: needed, and read, by a game with `group_aware=True` alone.
+        """
+        check_is_fitted(self, "outcome_")
+        if self.model_ is None:
+            return self._law_of_candidates(X)
+        blocks: Iterable[RowBlock] = self._blocks(X)
+        if self._reads_groups:
+            blocks = self._with_groups(list(blocks), X, sensitive_features)
+        return np.concatenate([self.model_.decision_proba(block) for block in blocks])
+
+    @property
+    def _reads_groups(self) -> bool:
+        assert self.model_ is not None
+        return any(isinstance(model, GroupedLinearModel) for model in self.model_.models)
+
+    def _with_groups(self, blocks: list[RowBlock], X: Any, given: Any) -> list[RowBlock]:
+        """Blocks with the product cell of each row, read from what was given at prediction."""
+        assert self.cells_ is not None
+        rows = sum(block.rows for block in blocks)
+        ids = group_ids(given, X, self.cells_, rows, self.named_)
+        codes = np.stack(np.unravel_index(ids, self.cells_.sizes)).astype(np.uint16)
+        ends = np.cumsum([block.rows for block in blocks])
+        parts = np.split(codes, ends[:-1], axis=1)
+        return [replace(block, sensitive=part) for block, part in zip(blocks, parts, strict=True)]
+
+    def predict(self, X: Any, *, sensitive_features: Any = None, random_state: Any = None) -> npt.NDArray[Any]:
+        """The class of each row, drawn from the mixture: a rule anew for every row. The same seed draws the same."""
+        codes = draw_codes(self.predict_proba(X, sensitive_features=sensitive_features), random_state)
+        return np.asarray(self.classes_[codes])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
+        """The expected share (by weight) of rows whose class is predicted right."""
+        law = self.predict_proba(X, sensitive_features=sensitive_features)
+        labels = labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
+        same_length({"X": len(law), "y": len(labels)})
+        weights = read_weights(sample_weight, len(labels), of="X")
+        at = {value: code for code, value in enumerate(self.classes_.tolist())}
+        codes = np.array([at.get(label, -1) for label in labels.tolist()])
+        right = np.where(codes >= 0, law[np.arange(len(law)), np.maximum(codes, 0)], 0.0)
+        return float(np.average(right, weights=weights))
+
+    def derandomise(self, threshold: float | None = None) -> DerandomisedModel:
+        """One deterministic model of coded rows: the class that most rules decide for. Its gap is its own: measure it."""
+        check_is_fitted(self, "outcome_")
+        if self.model_ is None:
+            remedy = "Take predict_proba(X).argmax(axis=1), or choose among thresholds."
+            got = "candidates made elsewhere"
+            raise InputError(complaint(expected="a mixture of linear models", of="derandomise", got=got, remedy=remedy))
+        return self.model_.derandomise(threshold)
+
+    def _law_of_candidates(self, X: Any) -> Floats:
+        law: Floats = np.zeros((0, 0))
+        for candidate, share in zip(self.candidates_, self.plays_, strict=True):
+            if share == 0.0:
+                continue
+            codes = codes_of(candidate.predict(X), self.classes_.tolist())
+            law = np.zeros((len(codes), len(self.classes_))) if not law.size else law
+            law[np.arange(len(codes)), codes] += share
+        return law
+
+    # -- fitting -----------------------------------------------------------------------------------------------------------
+
+    def _listed(self) -> tuple[Any, ...]:
+        """The classifiers given as candidates; none for a class by name."""
+        if self.oracle != "exponential" or isinstance(self.candidates, str):
+            _checks.one_of(("thresholds",), candidates=self.candidates if isinstance(self.candidates, str) else "thresholds")
+            return ()
+        listed = tuple(self.candidates) if isinstance(self.candidates, Sequence) else ()
+        if not listed or not all(callable(getattr(candidate, "predict", None)) for candidate in listed):
+            remedy = "Pass a list of fitted classifiers, or leave it at 'thresholds'."
+            got = type(self.candidates).__name__
+            raise InputError(complaint(expected="objects with predict(X)", of="candidates", got=got, remedy=remedy))
+        return listed
+
+    def _oracle(self, ground: Ground, training: Training, listed: tuple[Any, ...], X: Any) -> Oracle[Any]:
+        if self.oracle == "regression":
+            return Regression(None if self.clip is None else _checks.positive(clip=self.clip))
+        if self.oracle == "descent":
+            return Descent(clip=None if self.clip is None else _checks.positive(clip=self.clip))
+        if self.oracle == "labellings":
+            return Choice(Labellings(ground.layout))
+        if not listed:
+            return Choice(thresholds(ground.layout))
+        decided = [codes_of(candidate.predict(X), training.classes) for candidate in listed]
+        return Choice(Listed([in_blocks(codes, training.rows) for codes in decided]))
+
+    def _curator(self, promise: Promise, training: Training, game: Game, public_rows: int | None) -> Curator:
+        private = promise.is_private and not promise.rows_are_public
+        return Curator(
+            training.rows,
+            promise,
+            plan=game.plan,
+            noise=promises.noise_of(self.random_state),
+            public_rows=public_rows if private else None,
+            facts=[fact for fact in training.facts if self.public_rows is None or fact.name != "number of rows"],
+        )
+
+    def _publish(self, training: Training, outcome: Equilibrium, listed: tuple[Any, ...], cells: Cells | None) -> None:
+        shares = np.array(outcome.plays, np.float64) / sum(outcome.plays)
+        self.model_ = None if listed else MixtureModel([_model(rule, training) for rule in outcome.rules], shares)
+        plays = np.zeros(len(listed))
+        for rule, share in zip(outcome.rules, shares, strict=True):
+            if isinstance(rule, AttachedRule):
+                plays[rule.place] += share
+        self.candidates_, self.plays_ = listed, plays
+        self._publish_shape(training, cells)
+        self.outcome_, self.guarantee_ = outcome, outcome.guarantee
+        self.n_iter_ = outcome.rounds
+        self.constraint_report_ = ConstraintReport.of(outcome)
+
+    def _warn(self) -> None:
+        worst = self.constraint_report_.worst
+        assert worst is not None
+        text = (
+            f"a constraint is certainly not met: {worst.target}; the mixture reached {worst.value:.4f} (noise "
+            f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon, dual_bound or more rounds; see constraint_report_."
+        )
+        warnings.warn(text, ConstraintNotMet, stacklevel=3)
+
+
+def _model(rule: Rule, training: Training) -> LinearModel | GroupedLinearModel:
+    assert isinstance(rule, LinearRule | GroupedRule)
+    weights = rule.weights
+    linear = LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout)
+    return linear if isinstance(rule, LinearRule) else GroupedLinearModel(linear, rule.offsets, rule.of)

@@ -1,0 +1,252 @@
+"""The exponential mechanism as an oracle: a private choice from a finite class, in every round (Jagielski et al., sec. 4).
+
+A candidate's cost is a fixed combination of how its decisions fall by cell and label, so one histogram a candidate, kept
+inside the curator, serves all rounds. The mechanism is scaled by the range of a neighbour's changes (`curator.choice`); with
+sensitive features alone protected that is max_{y, a, a'} of the spread over classes of costs[a', y] - costs[a, y]: about
+2 dual_bound / N, where the paper has (2 |A| B + 1) / (min N - 1), read from the data.
+
+With probability 1 - chance a choice is within range ln(candidates / chance) / epsilon of the best (PRIVACY T6).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..curator import (
+    Attached,
+    AttachedHistogram,
+    Block,
+    Curator,
+    FeatureSums,
+    GramMatrices,
+    Linear,
+    PredictionHistogram,
+    ScoreHistogram,
+)
+from ..errors import InputError, complaint
+from ..facts import Cells, RowLayout
+from ..privacy.events import Event, Exponential
+from .descent import Floats
+from .ground import Ground
+from .oracles import LinearRule, Oracle, Rule, count_rows
+from .regression import regressed_errors
+
+Asked = PredictionHistogram | AttachedHistogram
+
+GRID = tuple(round(-0.9 + 0.2 * k, 1) for k in range(10))
+"""Where thresholds on numbers coded by a schema, to [-1, 1], are cut: public, whatever the data."""
+EDGES = tuple(round(-3.0 + 0.1 * k, 1) for k in range(61))
+"""Where labellings are cut, in standard deviations of a public score."""
+
+
+@dataclass(frozen=True, eq=False)
+class AttachedRule(Rule):
+    """A candidate made elsewhere, by its place in the list that was given."""
+
+    place: int
+    handle: Attached
+
+    @property
+    def key(self) -> Hashable:
+        return ("candidate", self.place)
+
+    def decisions(self, cells: Cells | None, by_label: bool) -> AttachedHistogram:
+        return AttachedHistogram(self.handle, cells, by_label, decisions="hard")
+
+
+class Class(ABC):
+    """A finite class of rules. Abstract."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many rules there are, at most: public before anything is asked."""
+
+    @abstractmethod
+    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
+        """The questions how all candidates decide, by cell and label, and the candidates in order. Asks only what is free."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearClass(Class):
+    """Linear models, (candidates, outputs, 1 + width): public, chosen without the data."""
+
+    weights: Floats
+
+    @property
+    def size(self) -> int:
+        return len(self.weights)
+
+    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
+        question = PredictionHistogram(Linear(self.weights), ground.cells, "hard", by_label=True)
+        return [question], [LinearRule(line) for line in self.weights]
+
+
+def thresholds(layout: RowLayout) -> LinearClass:
+    """One column against one number: every cut of `GRID` of every number, every category, both ways round, and the constants.
+
+    With K classes: one class on one side, another on the other, for every pair.
+    """
+    cuts = []
+    for j in range(layout.numbers):
+        for cut in GRID:
+            cuts.append(_line(layout.width, 1 + j, 1.0, -cut))
+    for j in range(sum(layout.code_sizes)):
+        cuts.append(_line(layout.width, 1 + layout.numbers + j, 1.0, -0.5))
+    return LinearClass(_sided(np.array(cuts).reshape(-1, 1 + layout.width), len(layout.classes or ())))
+
+
+def _line(width: int, at: int, slope: float, intercept: float) -> Floats:
+    line = np.zeros(1 + width)
+    line[at], line[0] = slope, intercept
+    return line
+
+
+def _sided(cuts: Floats, classes: int) -> Floats:
+    """Both sides of each cut as decisions, and a constant for each class: (candidates, outputs, 1 + width)."""
+    constant = np.zeros((1, cuts.shape[1]))
+    constant[0, 0] = 1.0
+    if classes == 2:
+        return np.asarray(np.concatenate([cuts, -cuts, constant, -constant])[:, np.newaxis, :])
+    out = []
+    for low, high in itertools.permutations(range(classes), 2):
+        lines = np.zeros((len(cuts), classes, cuts.shape[1]))
+        lines[:, :, 0] = -1e6  # below any score of a coded row that matters
+        lines[:, low] = 0.0
+        lines[:, high] = cuts
+        out.append(lines)
+    ends = np.zeros((classes, classes, cuts.shape[1]))
+    ends[np.arange(classes), np.arange(classes), 0] = 1.0
+    return np.asarray(np.concatenate([*out, ends]))
+
+
+@dataclass(frozen=True, eq=False)
+class Labellings(Class):
+    """H(S): the labellings of the rows that cuts of public scores induce, each once. Where features are public.
+
+    The scores are each coded column, and the regression of the error; cuts between which no row lies give one labelling.
+    """
+
+    layout: RowLayout
+
+    @property
+    def size(self) -> int:
+        return len(_sided(np.zeros(((1 + self.layout.width) * len(EDGES), 1)), len(self.layout.classes or ())))
+
+    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
+        if ground.classes != 2:
+            remedy = "Choose among thresholds, or a list of models: candidates=..."
+            raise InputError(complaint(expected="two classes", of="labellings of the rows", got=ground.classes, remedy=remedy))
+        if not ground.sees_features:
+            remedy = "Choose among thresholds, or a list of models made without these rows: candidates=..."
+            got = "protected records"
+            raise InputError(complaint(expected="public features", of="labellings of the rows", got=got, remedy=remedy))
+        scores = self._scores(curator)
+        (bins,) = curator.answer([(ScoreHistogram(Linear(scores[:, np.newaxis, :]), EDGES), 0.0)])
+        cuts = [
+            score - edge * _line(self.layout.width, 0, 0.0, 1.0)
+            for score, line in zip(scores, bins.reshape(len(scores), -1), strict=True)
+            for edge in _distinct(line)
+        ]
+        whole = LinearClass(_sided(np.array(cuts).reshape(-1, 1 + self.layout.width), ground.classes))
+        return whole.gather(curator, ground)
+
+    def _scores(self, curator: Curator) -> Floats:
+        """Standardised: each coded column, then the second class's regression."""
+        gram, sums = curator.answer([(GramMatrices(None), 0.0), (FeatureSums(None, by_label=True), 0.0)])
+        whole = gram[0]
+        errors = regressed_errors(whole, sums.reshape(-1, sums.shape[-1]))
+        lines = np.concatenate([np.eye(1 + self.layout.width)[1:], [errors[0] - errors[1]]])
+        means = lines @ whole[0] / whole[0, 0]
+        variances = np.einsum("id,de,ie->i", lines, whole, lines) / whole[0, 0] - means**2
+        varies = variances > 1e-12
+        lines, means, deviations = lines[varies], means[varies], np.sqrt(variances[varies])
+        lines[:, 0] -= means
+        return np.asarray(lines / deviations[:, np.newaxis])
+
+
+def _distinct(bins: Floats) -> list[float]:
+    """Edges that tell rows apart, one for each way to do so: with a row below, a row above, and one between it and the last."""
+    below = np.cumsum(bins)[:-1]
+    edges, last = [], 0.0
+    for edge, count in zip(EDGES, below.tolist(), strict=True):
+        if last < count < bins.sum():
+            edges.append(edge)
+        last = count
+    return edges
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Class):
+    """Models made elsewhere, by how they decide for a block of rows: they must not have been made from protected rows."""
+
+    models: Sequence[Callable[[Block], Any]]
+    titles: Sequence[str] = ()
+
+    @property
+    def size(self) -> int:
+        return len(self.models)
+
+    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
+        handles = [curator.attach(model, title=f"candidate {j}") for j, model in enumerate(self.models)]
+        rules = [AttachedRule(j, handle) for j, handle in enumerate(handles)]
+        return [rule.decisions(ground.cells, True) for rule in rules], list(rules)
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """What rounds choose from."""
+
+    questions: list[Asked]
+    rules: list[Rule]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice(Oracle[Gathered]):
+    """The exponential mechanism over a finite class; `epsilon` is what one choice costs."""
+
+    of: Class
+    epsilon: float = math.inf
+    exact_best = True
+    rounds_share = 0.6
+
+    def at(self, once: float, round_: float) -> Choice:
+        """A Gaussian of multiplier z is 1/(2 z^2)-zCDP, a choice epsilon^2/8 (PRIVACY T6): epsilon = 2 / z costs the same."""
+        return replace(self, epsilon=2.0 / round_ if round_ > 0 else math.inf)
+
+    def round_events(self, ground: Ground) -> list[Event]:
+        return [] if ground.is_exact else [Exponential(self.epsilon)]
+
+    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, Gathered]:
+        counts = count_rows(curator, ground, counts_multiplier)
+        return counts, Gathered(*self.of.gather(curator, ground))
+
+    def respond(
+        self, curator: Curator, ground: Ground, prepared: Gathered, cell_costs: Floats, rows: float
+    ) -> tuple[Rule, Gathered]:
+        costs = ground.costs(cell_costs, rows)
+        index = curator.choose(prepared.questions, self.epsilon, costs=costs, purpose="a choice of the learner")
+        return prepared.rules[index], prepared
+
+    def regret(self, ground: Ground, costs: Floats, chance: float) -> float:
+        if ground.is_exact:
+            return 0.0
+        return reach(ground, costs) * math.log(self.of.size / chance) / self.epsilon
+
+
+def reach(ground: Ground, costs: Floats) -> float:
+    """The range of one neighbour's changes of the candidates' costs (`curator.choice`)."""
+    cap = ground.max_sample_weight or 1.0
+    sizes = (ground.groups,) if ground.cells is None or ground.cells.mode == "product" else ground.cells.sizes
+    parts = np.split(costs, np.cumsum(sizes)[:-1])
+    if ground.sees_features:
+        return cap * sum(float(np.ptp(part[:, np.newaxis] - part[np.newaxis], axis=-1).max()) for part in parts)
+    one = sum(float(np.ptp(part, axis=-1).max()) for part in parts)
+    return cap * one * (1.0 if ground.promise.neighbours == "add-remove" else 2.0)

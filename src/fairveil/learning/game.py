@@ -1,0 +1,378 @@
+"""A game of learner against auditor (Jagielski et al., Algorithm 3, in the form of PRIVACY 6.2).
+
+    min over mixtures Q, max over duals:   L(Q, duals) = error(Q) + sum_k duals_k (value_k(Q) - bound_k)
+
+The auditor plays exponentiated gradient over the simplex of size `dual_bound`; the learner answers with a private oracle. Each
+round the auditor is told how the learner's rule decides, with noise; the answer is the uniform mixture of the rules.
+
+    init   counts by cell and label, and what the oracle needs, released once
+    step   duals -> dL/dH -> the oracle's rule -> its decisions by cell (noisy) -> excesses -> duals
+    stop   after the rounds of the plan
+    finish the mixture, the mean of the released decisions, and what theory says of them
+
+`Differs:` the paper's noise is Laplace, scaled by the smallest cell of the data, which is not released, and its learner pays in
+every round. Here multipliers are constants, counts are released, and the regression oracle pays once.
+
+Guarantees (tests/learning/test_learning_game.py):
+1. A game's log is its plan, event for event.
+2. The mixture depends on the rows through the curator's answers alone.
+3. A game that is broken off leaves a log that is a beginning of the plan, and the curator closed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from .. import _checks
+from ..curator import Ask, Curator, describe
+from ..fairness import ConstraintSystem
+from ..fairness.systems import FixedCounts
+from ..privacy import calibrate
+from ..privacy.events import Event, Repeated, compose
+from .descent import Floats, Progress, Reason
+from .duals import ExponentiatedGradient
+from .game_bounds import Guarantee, Seen
+from .ground import Ground
+from .oracles import GroupedRule, LinearRule, Oracle, Rule, indicators
+from .plans import lengths, slopes_of_counts
+from .rate_constrained import CHANCE, certainly_broken
+
+FEWEST, MOST = 50, 500
+DUAL_BOUND = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium:
+    """What a game found: released values only.
+
+    `rules` and how often each was played, `plays`; `values`: each constraint's value of the mixture, noisy, and the standard
+    deviation of its noise in `spread`; `duals`: the mean of the auditor's plays.
+    """
+
+    rules: tuple[Rule, ...]
+    plays: tuple[int, ...]
+    reason: Reason
+    rounds: int
+    names: tuple[str, ...]
+    bounds: Floats
+    values: Floats
+    spread: Floats
+    duals: Floats
+    counts: Floats
+    rows: float
+    guarantee: Guarantee | None
+
+    @property
+    def broken(self) -> tuple[int, ...]:
+        """The constraints that are certainly not met."""
+        return certainly_broken(self.values - self.bounds, self.spread)
+
+    @property
+    def learnt(self) -> bool:
+        """Whether there is anything in the rules."""
+        return any(not isinstance(rule, LinearRule) or bool(rule.weights.any()) for rule in self.rules)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Between rounds: released values only."""
+
+    prepared: Any
+    counts: Floats
+    rows: float
+    fixed: FixedCounts | None
+    auditor: ExponentiatedGradient
+    theta: Floats
+    played: dict[Hashable, tuple[Rule, int]]
+    seen: Seen
+    round: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """A game that is planned and priced: public values alone. Made by `plan`."""
+
+    ground: Ground
+    oracle: Oracle[Any]
+    rounds: int
+    dual_bound: float
+    counts_multiplier: float
+    audit_multiplier: float
+    confidence: float = 0.95
+    only_false_positives: bool = False
+    plan: Event | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plan", self.events() if self.ground.promise.is_private else None)
+
+    @property
+    def system(self) -> ConstraintSystem | None:
+        """The constraints, or None."""
+        return self.ground.system
+
+    @property
+    def floor(self) -> float:
+        """The least number of rows that a cell is taken to have."""
+        return self.ground.floor(self.counts_multiplier)
+
+    def events(self) -> Event:
+        """The whole game's events."""
+        parts = self.oracle.first_events(self.ground, self.counts_multiplier)
+        one = self.oracle.round_events(self.ground)
+        if self.system is not None:
+            one = [*one, self._audit_event()]
+        return compose([*parts, Repeated(compose(one), self.rounds)] if one else parts)
+
+    def _audit_event(self) -> Event:
+        g = self.ground
+        question = LinearRule(np.zeros((g.outputs, 1 + g.layout.width))).decisions(g.cells, g.by_label)
+        return describe([(question, self.audit_multiplier)], g.layout, g.promise, max_sample_weight=g.max_sample_weight)
+
+    # -- init, step, stop, finish ------------------------------------------------------------------------------------------
+
+    def init(self, curator: Curator) -> State:
+        """Counts, and what the oracle needs."""
+        counts, prepared = self.oracle.prepare(curator, self.ground, self.counts_multiplier)
+        per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
+        rows = float(self.ground.public_rows or max(self.floor, counts.sum() / per_row))
+        fixed = None if self.system is None else self.system.at(counts, self.floor)
+        theta = np.zeros(0 if self.system is None else len(self.system))
+        seen = Seen.nothing(theta, counts, self.ground.classes)
+        return State(prepared, counts, rows, fixed, self._auditor(counts), theta, {}, seen)
+
+    def _auditor(self, counts: Floats) -> ExponentiatedGradient:
+        """Its rate is the one that is best for excesses of size 1 with this noise: 1/2 sqrt(ln(1 + K) / (T (1 + noise^2))).
+
+        `Differs:` the paper's is for no noise, and what noise adds is in its bound alone.
+        """
+        constraints = 1 if self.system is None else len(self.system)
+        square = 1.0
+        if self.system is not None and not self.ground.is_exact:
+            square += float(np.max(self._audit_noise(counts))) ** 2
+        return ExponentiatedGradient(self.dual_bound, 0.5 * math.sqrt(math.log(1 + constraints) / (self.rounds * square)))
+
+    def step(self, curator: Curator, state: State) -> State:
+        """One round."""
+        duals = state.auditor.duals(state.theta)
+        none = np.zeros((*state.counts.shape, self.ground.classes))
+        cell_costs = none if state.fixed is None else state.fixed.cell_costs(duals)
+        rule, prepared = self.oracle.respond(curator, self.ground, state.prepared, cell_costs, state.rows)
+        state = replace(state, prepared=prepared, round=state.round + 1)
+        if state.fixed is None or self.system is None:
+            return self._played(state, rule)
+        costs = self.ground.costs(cell_costs, state.rows)
+        rule, histogram = self._better(state, rule, self._audited(curator, state, rule), costs)
+        excess = state.fixed.values(histogram) - self.system.bounds
+        state = self._played(state, rule)
+        regret = self.oracle.regret(self.ground, costs, (1 - self.confidence) / 4 / self.rounds)
+        counted = state.round > self.oracle.burn_in * self.rounds
+        seen = state.seen.after(duals, excess, histogram if counted else none, regret + self._doubt(costs), counted)
+        heard = self.system.exact_values(histogram, state.counts, self.floor, clip=True) - self.system.bounds
+        return replace(state, theta=state.auditor.step(state.theta, heard), seen=seen)
+
+    def _played(self, state: State, rule: Rule) -> State:
+        if state.round <= self.oracle.burn_in * self.rounds:
+            return state
+        return replace(state, played=state.played | {rule.key: (rule, state.played.get(rule.key, (rule, 0))[1] + 1)})
+
+    def _audited(self, curator: Curator, state: State, rule: Rule) -> Floats:
+        """How the rule decides, (cells, labels, classes), with noise."""
+        g = self.ground
+        asks = [Ask(rule.decisions(g.cells, g.by_label), self.audit_multiplier)]
+        free = [] if rule.reads_groups else [rule.decisions(None, g.by_label)]
+        (answer,) = g.joint(curator, asks, free, "the auditor's count")
+        answer = answer.reshape(*state.counts.shape, -1)
+        return answer if answer.shape[-1] == g.classes else g.by_class(answer, state.counts)
+
+    @cached_property
+    def _indicators(self) -> list[GroupedRule]:
+        """The maximally discriminatory classifiers, where rules may read the group and there are two classes."""
+        g = self.ground
+        return indicators(g.cells, g.layout.width) if g.group_aware and g.cells is not None and g.outputs == 1 else []
+
+    def _better(self, state: State, rule: Rule, histogram: Floats, costs: Floats) -> tuple[Rule, Floats]:
+        """The rule, or the cheapest indicator of a group if released values say that it costs less: how those decide is in
+        the counts, and costs nothing (Theorem 4.6 needs them in the class)."""
+        best, cost = (rule, histogram), float((costs * histogram).sum())
+        for other in self._indicators:
+            decided = state.counts * (other.offsets > 0)
+            shown = np.stack([state.counts - decided, decided], axis=-1)
+            if (price := float((costs * shown).sum())) < cost:
+                best, cost = (other, shown), price
+        return best
+
+    def _doubt(self, costs: Floats) -> float:
+        """How far a comparison with the indicators may be off by noise, but for a share of the chance; 0 where none is made."""
+        if not self._indicators or self.ground.is_exact:
+            return 0.0
+        question = LinearRule(np.zeros((1, 1 + self.ground.layout.width))).decisions(self.ground.cells, self.ground.by_label)
+        noise = self.audit_multiplier * self.ground.move(question) + 2 * self.counts_multiplier * self.ground.move(
+            self.ground.counts
+        )
+        return float(ndtri(1.0 - (1 - self.confidence) / 4 / self.rounds)) * noise * float(np.linalg.norm(costs))
+
+    def stop(self, state: State) -> Reason | None:
+        """When the rounds of the plan are done."""
+        return Reason.ROUNDS if state.round >= self.rounds else None
+
+    def finish(self, state: State, reason: Reason) -> Equilibrium:
+        """The mixture and what was released of it."""
+        rules, plays = zip(*state.played.values(), strict=True)
+        empty = np.zeros(0)
+        names: tuple[str, ...] = ()
+        values, spread, guarantee, bounds = empty, empty, None, empty
+        if self.system is not None and state.fixed is not None:
+            names, bounds = self.system.names, self.system.bounds
+            histogram = state.seen.mean_histogram
+            values = self.system.exact_values(histogram, state.counts, self.floor)
+            of_audit, of_counts = self._audit_noise(state.counts), self._count_noise(state.counts, histogram)
+            heard = max(1, state.seen.counted)
+            spread = np.hypot(of_audit / math.sqrt(heard), of_counts)
+            guarantee = Guarantee.of(
+                state.seen,
+                self.system,
+                state.counts,
+                self.floor,
+                values,
+                dual_bound=self.dual_bound,
+                audit_noise=of_audit,
+                count_noise=0.0 if self.ground.is_exact else self.counts_multiplier * self.ground.move(self.ground.counts),
+                steepness=self._steepness,
+                confidence=self.confidence,
+            )
+        return Equilibrium(
+            rules,
+            plays,
+            reason,
+            state.round,
+            names,
+            bounds,
+            values,
+            spread,
+            state.seen.mean_duals,
+            state.counts,
+            state.rows,
+            guarantee,
+        )
+
+    @property
+    def _steepness(self) -> float | None:
+        """dual_bound - (|A| - 1), where Theorem 4.6 holds: false positive rates alone, and the indicators in the class."""
+        if not self._indicators or not self.only_false_positives:
+            return None
+        return self.dual_bound - (self.ground.groups - 1)
+
+    def _audit_noise(self, counts: Floats) -> Floats:
+        """The standard deviation of each constraint's value by the noise of one audit."""
+        g, system = self.ground, self.system
+        assert system is not None
+        if g.is_exact:
+            return np.zeros(len(system))
+        pulls = system.jacobian(counts, self.floor)
+        if g.outputs == 1:
+            pulls = pulls[:, 1::2] - pulls[:, ::2]
+        question = LinearRule(np.zeros((g.outputs, 1 + g.layout.width))).decisions(g.cells, g.by_label)
+        return np.asarray(self.audit_multiplier * g.move(question) * lengths(pulls))
+
+    def _count_noise(self, counts: Floats, histogram: Floats) -> Floats:
+        """The same by the noise of the counts."""
+        g, system = self.ground, self.system
+        assert system is not None
+        if g.is_exact:
+            return np.zeros(len(system))
+        return self.counts_multiplier * g.move(g.counts) * slopes_of_counts(system, counts, histogram, self.floor, g.outputs)
+
+
+def plan(
+    ground: Ground,
+    oracle: Oracle[Any],
+    *,
+    dual_bound: float | None = None,
+    rounds: int | None = None,
+    confidence: float = 0.95,
+    only_false_positives: bool = False,
+    counts_share: float = 0.05,
+) -> Game:
+    """The game whose noise is the least that keeps the promise.
+
+    Shares of the squared budget: the counts', the oracle's, the auditor's the rest. Without constraints there is one round.
+    """
+    usual = float(ground.groups) if ground.group_aware else DUAL_BOUND  # Corollary 4.6.1
+    bound = usual if dual_bound is None else _checks.positive(dual_bound=dual_bound)
+    constraints = 0 if ground.system is None else len(ground.system)
+    audit_share = 1.0 - counts_share - oracle.once_share - oracle.rounds_share if constraints else 0.0
+    chosen = (
+        _checks.whole(at_least=1, rounds=rounds) if rounds is not None else _rounds(ground, oracle, constraints, counts_share)
+    )
+
+    def at(z: float) -> Game:
+        once = z / math.sqrt(oracle.once_share) if oracle.once_share else 0.0
+        share = oracle.rounds_share + (audit_share if not constraints else 0.0)
+        in_a_round = z * math.sqrt(chosen / share) if share else 0.0
+        audit = z * math.sqrt(chosen / audit_share) if constraints else 0.0
+        counts = z / math.sqrt(counts_share)
+        return Game(ground, oracle.at(once, in_a_round), chosen, bound, counts, audit, confidence, only_false_positives)
+
+    if ground.is_exact:
+        return at(0.0)
+
+    def events(z: float) -> Event:
+        return at(z).events()
+
+    return at(calibrate(ground.promise, events, start=10.0).multiplier)
+
+
+def _rounds(ground: Ground, oracle: Oracle[Any], constraints: int, counts_share: float) -> int:
+    """How many rounds: the paper's balance of the two players' regrets, with the constants of this game's noise.
+
+    With c sqrt(T) the noise of one of T audits, in units of a rate, the auditor's regret is about dual_bound sqrt(ln(1 + K))
+    sqrt(1 / T + c^2): T = 1 / c^2 rounds come within sqrt(2) of the best. A learner that pays in every round has a regret of
+    r sqrt(T) dual_bound: T = sqrt(ln(1 + K)) / r (the paper's formula).
+    """
+    from ..privacy.routes import gaussian_mu
+
+    if not constraints:
+        return 1 if oracle.burn_in == 0 else FEWEST
+    if ground.is_exact:
+        return MOST
+    mu = gaussian_mu(ground.promise.epsilon, ground.promise.delta)
+    rows = ground.public_rows
+    if rows is None or mu <= 0:
+        return 2 * FEWEST
+    cell = rows / (ground.groups * (ground.classes if ground.by_label else 1))
+    audit_share = 1.0 - counts_share - oracle.once_share - oracle.rounds_share
+    noise = math.sqrt(2.0) / (mu * math.sqrt(audit_share) * cell)
+    wanted = 1.0 / noise**2
+    one = oracle.at(1.0, 1.0 / (mu * math.sqrt(oracle.rounds_share))) if oracle.rounds_share else None
+    costs = np.zeros((ground.groups, ground.classes, ground.classes))
+    costs[0, :, 0] = 1.0 / cell
+    a_round = one.regret(ground, costs, CHANCE) if one is not None else math.inf
+    if 0 < a_round < math.inf:
+        wanted = min(wanted, math.sqrt(math.log(1 + constraints)) / a_round)
+    return int(min(max(wanted, FEWEST), MOST))
+
+
+def play(
+    curator: Curator, game: Game, progress: Progress | None = None, *, watch: Callable[[State], None] | None = None
+) -> Equilibrium:
+    """Play a game to its end with a curator that was made for its plan; the curator is closed afterwards, come what may."""
+    try:
+        state = game.init(curator)
+        while (reason := game.stop(state)) is None:
+            state = game.step(curator, state)
+            if watch is not None:
+                watch(state)
+            if progress is not None:
+                progress(state.round, game.rounds)
+        result = game.finish(state, reason)
+        curator.finish()
+    finally:
+        curator.close()
+    return result

@@ -1,0 +1,156 @@
+"""What theory says of a game that was played: Jagielski et al., Theorem 4.4, with the noise of this game (docs/oracle_game.md).
+
+With regrets R_auditor and R_learner (a round) the mean plays are a nu-approximate equilibrium, nu = R_auditor + R_learner
+(Theorem 4.3), and for the best mixture Q* of the oracle's class that keeps every bound (Lemmas C.3 and C.4):
+
+    error(Q) <= error(Q*) + 2 nu,        value_k(Q) <= bound_k + (1 + 2 nu) / dual_bound,
+
+and, where the class holds the maximally discriminatory classifiers and only false positive rates are constrained (Theorem 4.6),
+value_k(Q) <= bound_k + 2 nu / (dual_bound - (|A| - 1)).
+
+`Differs:` the paper bounds the auditor's regret beforehand, by the largest noise of any round. It can be *measured*: the best
+fixed duals against those played, on the released excesses, is off by a mean of T independent Gaussians only (each round's noise
+is drawn after that round's duals are fixed). The mixture's own values are measured by the same mean, which gives a second bound
+on the gap, mostly the smaller one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..fairness import ConstraintSystem
+from .descent import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Sums over rounds of released values: duals, excesses, their products, decisions, and the learner's stated regret."""
+
+    duals: Floats
+    excess: Floats
+    product: float
+    histogram: Floats
+    regret: float
+    rounds: int = 0
+    counted: int = 0
+
+    @staticmethod
+    def nothing(theta: Floats, counts: Floats, classes: int) -> Seen:
+        """Before the first round."""
+        zeros = np.zeros_like(theta)
+        return Seen(zeros, zeros, 0.0, np.zeros((*counts.shape, classes)), 0.0)
+
+    def after(self, duals: Floats, excess: Floats, histogram: Floats, regret: float, counted: bool) -> Seen:
+        """One round more; `counted`: whether its rule is part of the mixture."""
+        pressed = float(np.nansum(duals * excess))
+        sums = (self.duals + duals, self.excess + np.nan_to_num(excess), self.product + pressed, self.histogram + histogram)
+        return Seen(*sums, self.regret + regret, self.rounds + 1, self.counted + counted)
+
+    @property
+    def mean_duals(self) -> Floats:
+        """The auditor's mean play."""
+        return np.asarray(self.duals / max(1, self.rounds))
+
+    @property
+    def mean_histogram(self) -> Floats:
+        """How the mixture decides."""
+        return np.asarray(self.histogram / max(1, self.counted))
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What holds with probability `confidence` over the noise, as numbers for this fit, of the training rows.
+
+    `gap_excess`: no constraint is above its bound by more: the smaller of the theorem's and of what was measured. `worst`:
+    the largest value that any constraint may have. `error_excess`: the mixture's error against the best mixture of the
+    oracle's class that keeps every bound; infinite where the oracle's own regret is not known (regression, descent), as the
+    paper's is for its regression.
+    """
+
+    confidence: float
+    dual_bound: float
+    auditor_regret: float
+    learner_regret: float
+    nu: float
+    error_excess: float
+    gap_excess: float
+    worst: float
+    measured: tuple[float, ...]
+
+    @staticmethod
+    def of(
+        seen: Seen,
+        system: ConstraintSystem,
+        counts: Floats,
+        floor: float,
+        values: Floats,
+        *,
+        dual_bound: float,
+        audit_noise: Floats,
+        count_noise: float,
+        steepness: float | None = None,
+        confidence: float,
+    ) -> Guarantee:
+        """`audit_noise`: the standard deviation of each value in one round; `count_noise`: of one count. `steepness`:
+        dual_bound - (|A| - 1) where Theorem 4.6 holds."""
+        chance, rounds, k = 1.0 - confidence, max(1, seen.rounds), max(1, len(values))
+        of_counts = count_errors(system, counts, floor, count_noise, chance / 4)
+        by_chance = float(ndtri(1.0 - chance / 4 / (2 * k))) * audit_noise / math.sqrt(max(1, seen.counted))
+        upper = values + np.where(audit_noise > 0, by_chance, 0.0) + of_counts
+        best = dual_bound * max(0.0, float(np.max(seen.excess, initial=0.0)) / rounds)
+        noise = 2.0 * dual_bound * float(np.max(audit_noise, initial=0.0)) * float(ndtri(1.0 - chance / 4 / (2 * k + 2)))
+        auditor = max(0.0, best - seen.product / rounds) + noise / math.sqrt(rounds) + 2 * dual_bound * _top(of_counts)
+        learner = seen.regret / rounds
+        nu = auditor + learner
+        theorem = (1.0 + 2.0 * nu) / dual_bound
+        if steepness is not None and steepness > 0:
+            theorem = min(theorem, 2.0 * nu / steepness)
+        measured = _top(upper - system.bounds)
+        worst = float(np.nanmax(np.minimum(upper, system.bounds + theorem), initial=0.0))
+        return Guarantee(
+            confidence, dual_bound, auditor, learner, nu, 2 * nu, min(theorem, max(0.0, measured)), worst, tuple(upper.tolist())
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; what is not known is None."""
+        plain = {
+            name: value if not isinstance(value, float) or math.isfinite(value) else None
+            for name, value in asdict(self).items()
+        }
+        return plain | {"measured": [value if math.isfinite(value) else None for value in self.measured]}
+
+    def __str__(self) -> str:
+        error = "not known: the oracle's own regret is not" if math.isinf(self.error_excess) else f"{self.error_excess:.4f}"
+        return (
+            f"With probability {self.confidence:g}: no constraint is above its bound by more than {self.gap_excess:.4f} on the "
+            f"training rows; error above the best of the class: {error}."
+        )
+
+
+def count_errors(system: ConstraintSystem, counts: Floats, floor: float, noise: float, chance: float) -> Floats:
+    """How far each value may be off because rates were divided by noisy counts: sum of |coefficient| q / size over its rates.
+
+    top / N and top / N~ differ by at most |N - N~| / N~, as top <= N. Infinite where an event's count is at its floor.
+    """
+    if noise == 0:
+        return np.zeros(len(system))
+    cells = np.asarray(system.members.sum(axis=1), np.float64).ravel()
+    sizes = system.event_sizes(counts)
+    quantile = float(ndtri(1.0 - chance / (2.0 * max(1, len(cells))))) * noise * np.sqrt(cells)
+    off = np.where(np.nan_to_num(sizes) > floor, quantile / np.maximum(np.nan_to_num(sizes), floor), np.inf)[system.event_of]
+    coefficients = abs(system.coefficients).tocsr()
+    return np.array(
+        [
+            float((coefficients.data[a:b] * off[coefficients.indices[a:b]]).sum())
+            for a, b in zip(coefficients.indptr[:-1], coefficients.indptr[1:], strict=True)
+        ]
+    )
+
+
+def _top(values: Floats) -> float:
+    return float(np.max(values, initial=0.0))

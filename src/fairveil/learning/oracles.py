@@ -1,0 +1,214 @@
+"""Private cost-sensitive oracles: given what each decision costs by cell, label and class, a rule whose total cost is small.
+
+A row of cell c and label y that is given class k costs  C_k = costs[c, y, k]; an oracle looks for a rule h with little
+sum_i C_{h(x_i)}. The paper's learner (its Subroutine 2, BEST_h) is such an oracle, asked once a round at the
+auditor's duals.
+
+| oracle       | a round costs               | its rules                                    | see             |
+| regression   | nothing (post-processing)   | linear: regress costs, take the cheapest     | `regression`    |
+| exponential  | one exponential mechanism   | a finite class                               | `choosing`      |
+| descent      | a few private gradients     | linear: descend a softmax of costs           | `Descent` below |
+
+Guarantees (tests/learning/test_learning_oracles.py):
+1. What an oracle does depends on the rows through the curator's answers alone, and on costs made of released values.
+2. The log of a round is the oracle's `round_events`, and of its preparation `first_events`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from ..curator import Ask, Curator, GradientSum, GroupedHistogram, Linear, PredictionHistogram, Question, describe
+from ..facts import Cells
+from ..privacy.events import Event, compose
+from .descent import Floats
+from .ground import Ground
+
+P = TypeVar("P")
+
+
+class Rule(ABC):
+    """What an oracle answers with: one way to decide. Abstract."""
+
+    @property
+    @abstractmethod
+    def key(self) -> Hashable:
+        """Equal for rules that decide alike."""
+
+    @abstractmethod
+    def decisions(self, cells: Cells | None, by_label: bool) -> Question:
+        """The question how its decisions fall."""
+
+    @property
+    def reads_groups(self) -> bool:
+        """Whether a row's group decides, too."""
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRule(Rule):
+    """A linear model's hard decisions; `weights` (outputs, 1 + width), the intercept first."""
+
+    weights: Floats
+
+    @property
+    def key(self) -> Hashable:
+        return self.weights.tobytes()
+
+    def decisions(self, cells: Cells | None, by_label: bool) -> Question:
+        return PredictionHistogram(Linear(self.weights), cells, "hard", by_label=by_label)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedRule(Rule):
+    """A linear model with an intercept of its own for each product cell; `offsets` (cells, outputs)."""
+
+    weights: Floats
+    offsets: Floats
+    of: Cells
+
+    @property
+    def key(self) -> Hashable:
+        return self.weights.tobytes(), self.offsets.tobytes()
+
+    @property
+    def reads_groups(self) -> bool:
+        return True
+
+    def decisions(self, cells: Cells | None, by_label: bool) -> Question:
+        return GroupedHistogram(Linear(self.weights), self.offsets, self.of, cells, by_label)
+
+
+def indicators(cells: Cells, width: int) -> list[GroupedRule]:
+    """The maximally discriminatory classifiers, two for each group: the second class for it alone, and for all others.
+
+    Assumption 4.1 of Jagielski et al. Two classes.
+    """
+    zeros = np.zeros((1, 1 + width))
+    alone = 2.0 * np.eye(cells.count) - 1.0
+    return [GroupedRule(zeros, sign * line[:, np.newaxis], cells) for line in alone for sign in (1.0, -1.0)]
+
+
+class Oracle(ABC, Generic[P]):
+    """How best responses are found. Abstract; `P` is what it prepared and carries from round to round, released values alone.
+
+    `exact_best`: whether a response is the best of the oracle's class up to noise, so that the theorem's bound on error holds.
+    `burn_in`: the share of rounds, at the start, whose rules are left out of the answer. `once_share`, `rounds_share`: of the
+    squared Gaussian budget, for what is released once and for all rounds together.
+    """
+
+    exact_best: bool = False
+    burn_in: float = 0.0
+    once_share: float = 0.0
+    rounds_share: float = 0.0
+
+    @abstractmethod
+    def at(self, once: float, round_: float) -> Oracle[P]:
+        """The same oracle at these multipliers: of what is released once, and of what is released in a round."""
+
+    def first_events(self, ground: Ground, counts_multiplier: float) -> list[Event]:
+        """What `prepare` will log: the counts, and what else is released once."""
+        return [counting_event(ground, counts_multiplier)]
+
+    @abstractmethod
+    def round_events(self, ground: Ground) -> list[Event]:
+        """What `respond` will log."""
+
+    @abstractmethod
+    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, P]:
+        """Counts by (cell, label), released with that multiplier, and what else the oracle needs."""
+
+    @abstractmethod
+    def respond(self, curator: Curator, ground: Ground, prepared: P, cell_costs: Floats, rows: float) -> tuple[Rule, P]:
+        """A rule with little cost, (cells, labels or 1, classes) beside the error's own 1 / rows a row."""
+
+    def regret(self, ground: Ground, costs: Floats, chance: float) -> float:
+        """How far a response's cost may be above the class's best, but for `chance`; infinite where nothing is known."""
+        return math.inf
+
+
+def count_rows(curator: Curator, ground: Ground, multiplier: float) -> Floats:
+    """Counts by (cell, label), released once."""
+    asks = [Ask(ground.counts, multiplier)]
+    (answer,) = ground.joint(curator, asks, [replace(ground.counts, cells=None)], "counts of the cells")
+    return ground.table(answer)
+
+
+def counting_event(ground: Ground, multiplier: float) -> Event:
+    """What `count_rows` logs."""
+    return describe([(ground.counts, multiplier)], ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Where the descent is: weights and momentum."""
+
+    weights: Floats
+    velocity: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Descent(Oracle[Course]):
+    """Best responses by private gradient descent: a few steps a round, from where the round before ended.
+
+        min_w  mean loss(w) + sum_k (rows x dL/dH)[cell, label, k] softmax(score)_k
+
+    The log loss stands for the error, the softmax for the decision, as in rate-constrained descent. Heuristic: no bound on its
+    regret. Where only sensitive features are protected the loss's gradient is exact, and noise is in the costs' part alone.
+    """
+
+    steps: int = 5
+    clip: float | None = None
+    rate: float = 1.0
+    momentum: float = 0.9
+    multiplier: float = 0.0
+    rounds_share = 0.65
+    burn_in = 0.3
+
+    def at(self, once: float, round_: float) -> Descent:
+        return replace(self, multiplier=round_ * math.sqrt(self.steps))
+
+    def round_events(self, ground: Ground) -> list[Event]:
+        ask = self._ask(ground, self._zeros(ground), None)
+        event = describe([ask], ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
+        return [compose([event] * self.steps)]
+
+    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, Course]:
+        zeros = self._zeros(ground)
+        return count_rows(curator, ground, counts_multiplier), Course(zeros, zeros)
+
+    def respond(
+        self, curator: Curator, ground: Ground, prepared: Course, cell_costs: Floats, rows: float
+    ) -> tuple[Rule, Course]:
+        w, v = prepared.weights, prepared.velocity
+        costs = None if ground.system is None else rows * cell_costs
+        rate = self._rate(ground, rows)
+        for _ in range(self.steps):
+            (gradient,) = curator.answer([self._ask(ground, w, costs)], purpose="a step of the learner")
+            v = self.momentum * v - rate * gradient / rows
+            w = w + v
+        return LinearRule(w), Course(w, v)
+
+    def _rate(self, ground: Ground, rows: float) -> float:
+        """Less where the noise of an averaged gradient, times the length of a row, would walk more than a logit or so."""
+        length = math.sqrt(1.0 + ground.layout.numbers + len(ground.layout.code_sizes))
+        noise = self.multiplier * self._clip(ground) * (ground.max_sample_weight or 1.0) / rows
+        return self.rate if noise == 0 else min(self.rate, 0.3 * (1.0 - self.momentum) / (noise * length))
+
+    def _clip(self, ground: Ground) -> float:
+        return self.clip or (1.0 if ground.promise.protects == "sensitive_features" else 2.0)
+
+    def _zeros(self, ground: Ground) -> Floats:
+        return np.zeros((ground.outputs, 1 + ground.layout.width))
+
+    def _ask(self, ground: Ground, weights: Floats, costs: Floats | None) -> Ask:
+        given: Any = costs
+        if costs is None and ground.system is not None:
+            given = np.zeros(ground.system.shape)
+        return Ask(GradientSum(Linear(weights), self._clip(ground), ground.cells, given), self.multiplier)
