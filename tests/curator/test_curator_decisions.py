@@ -173,13 +173,16 @@ def test_guarantee_2_scores_are_the_costs_of_all_decisions(rows_of, classes, wei
     cells = rows.cells("marginal")
     model = linear_candidates(classes)
     question = PredictionHistogram(model, cells, by_label=True)
-    for size in (1.0, 2.0**23):
+    for size in (1.0, 2.0**23, 1e-200, 1e150):
         costs = np.random.default_rng(1).uniform(-size, size, (cells.count, classes, classes))
         table, contest = contest_of([question], rows, costs, ADD)
         found = contest.exact()
         assert (found.dtype == object) == weights
         (block,) = rows.blocks()
-        rounded = np.rint(costs * 2**24).astype(np.int64)
+        made = decisions.Costs.of(costs, question, rows.layout)
+        more = costs - costs[..., :1]
+        rounded = made.integers
+        assert np.abs(np.ldexp(rounded, -made.exponent) - more).max() <= 2.0**-40 * np.abs(more).max()
         wanted = []
         for m in range(model.models):
             p = reference.predictions(question, block, m)
@@ -297,7 +300,9 @@ def test_events_of_choices_are_known_beforehand(rows_of):
             (bound,) = curator.statement().bounds
             assert (bound.question, bound.norm) == ("choice by prediction histogram", "range")
             made = decisions.Costs.of(costs, of, rows.layout)
-            assert bound.sensitivity == pytest.approx(made.reach(promise, rows.layout, reads_groups=False) / 2**24, rel=1e-9)
+            assert bound.sensitivity == pytest.approx(
+                made.reach(promise, rows.layout, reads_groups=False) / 2**made.exponent, rel=1e-9
+            )
     free = [Curator(rows, SENSITIVE).choose(whole, epsilon, costs=[[[0.0, 1.0, 2.0]]]) for epsilon in (1e-9, math.inf)]
     assert free == [0, 0]  # decides for class 0, which is cheapest, always; the first of the best
     with pytest.raises(PrivacyError, match="finite epsilon"):
@@ -315,7 +320,7 @@ def test_events_of_choices_are_known_beforehand(rows_of):
         (lambda m, c, a: PredictionHistogram(m, c), None, None, "costs"),
         (lambda m, c, a: PredictionHistogram(m, c), np.zeros((6, 3, 3)), None, "shape"),
         (lambda m, c, a: PredictionHistogram(m, c), np.full((6, 1, 3), np.nan), None, "finite"),
-        (lambda m, c, a: PredictionHistogram(m, c), np.full((6, 1, 3), 2.0**25), None, "2\\^24"),
+        (lambda m, c, a: PredictionHistogram(m, c), np.full((6, 1, 3), 1e200), None, "2\\^500"),
         (lambda m, c, a: PredictionHistogram(m, c), "a", None, "costs"),
         (lambda m, c, a: PredictionHistogram(m, c), np.zeros((6, 1, 3)), [1.0], "cell_weights"),
         (lambda m, c, a: GroupLosses(m, c), np.zeros((6, 1, 3)), None, "costs"),

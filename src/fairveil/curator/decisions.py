@@ -29,7 +29,7 @@ from ..facts import Cells, RowLayout
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS
 from .attached import AttachedHistogram
-from .choice import WEIGHT_BITS, Contest
+from .choice import Contest
 from .pricing import Deciding
 from .public_scale import columns_of
 from .question import Scale, cell_count, need_classes
@@ -37,6 +37,8 @@ from .rows import Rows
 from .totals import totals
 
 Ints = npt.NDArray[np.int64]
+COST_BITS = 40  # costs are whole numbers up to 2^40, whatever their unit
+LARGEST_COST = 2.0**500
 EXACT_BITS = 61  # below this, sums of 64-bit integers and their differences are exact
 
 
@@ -55,14 +57,15 @@ def check(questions: Sequence[Deciding]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What decisions cost, in whole multiples of 2^-24, less the first class's: (cells, labels, classes)."""
+    """What decisions cost more than the first class, in whole multiples of 2^-exponent: (cells, labels, classes)."""
 
     cells: Cells | None
     integers: Ints
+    exponent: int
 
     @staticmethod
     def of(given: Any, question: Deciding, layout: RowLayout) -> Costs:
-        """Checked and rounded to multiples of 2^-24: a score is then an exact integer combination of exact counts."""
+        """Checked, and rounded to 2^-40 of the largest: a score is then an exact integer combination of exact counts."""
         classes = need_classes(layout, "a choice by decisions")
         labels, count = classes if question.by_label else 1, cell_count(question.cells)
         try:
@@ -70,17 +73,19 @@ class Costs:
         except (TypeError, ValueError):
             costs = np.empty(0)
         good = costs.shape in ((count, labels, classes), (count, 1, classes))
-        if not good or not (np.abs(costs) <= 2.0**WEIGHT_BITS).all():
+        if not good or not (np.abs(costs) <= LARGEST_COST).all():
             raise InputError(
                 complaint(
-                    expected=f"finite numbers of size at most 2^24, shape ({count}, {labels} or 1, {classes})",
+                    expected=f"finite numbers of size at most 2^500, shape ({count}, {labels} or 1, {classes})",
                     of="costs",
                     got="others" if good else costs.shape,
                     remedy="One cost for each cell, true label (or 1 for all) and predicted class, from released values only.",
                 )
             )
-        whole = np.rint(costs * 2.0**WEIGHT_BITS).astype(np.int64)
-        return Costs(question.cells, np.broadcast_to(whole - whole[..., :1], (count, labels, classes)))
+        more = costs - costs[..., :1]
+        exponent = COST_BITS - math.frexp(float(np.abs(more).max()))[1]
+        whole = np.rint(np.ldexp(more, exponent)).astype(np.int64)
+        return Costs(question.cells, np.broadcast_to(whole, (count, labels, classes)), exponent)
 
     @property
     def largest(self) -> int:
@@ -173,12 +178,12 @@ def by_decisions(table: Table, given: Any, promise: Promise, most_rows: int) -> 
     def exact() -> npt.NDArray[Any]:
         return exact_scores(table.counts(), costs, table.rows.exact_count * weight)
 
-    stated = math.ldexp(reach, -WEIGHT_BITS - table.scale.exponent) * OUTWARDS
+    stated = math.ldexp(reach, -costs.exponent - table.scale.exponent) * OUTWARDS
     return Contest(exact, reach, 2 * most_rows * weight * max(1, costs.largest), stated)
 
 
 def exact_scores(counts: Ints, costs: Costs, most: int) -> npt.NDArray[Any]:
-    """sum costs H for each candidate, in units of 2^-24 x grid unit. `most`: no cell and label holds more grid units."""
+    """sum costs H for each candidate, in units of 2^-exponent x grid unit. `most`: no cell and label holds more grid units."""
     line = costs.integers[..., 1:].reshape(-1)
     if most * costs.largest < 2**EXACT_BITS:
         return np.asarray(counts @ line)
