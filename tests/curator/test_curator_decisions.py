@@ -165,6 +165,17 @@ def test_what_all_candidates_share_does_not_enter_the_range_or_the_choice():
         assert (one.exact() == other.exact()).all()
 
 
+def test_the_unit_of_costs_does_not_matter():
+    """Costs of a mean, a millionth of a sum's, are as fine."""
+    rows = pool(3, far=False)
+    costs = np.random.default_rng(5).normal(size=(6, 3, 3))
+    questions = [PredictionHistogram(linear_candidates(3), rows.cells(), by_label=True)]
+    one, other = (contest_of(questions, rows, c, SENSITIVE)[1] for c in (costs, np.ldexp(costs, -300)))
+    assert one.reach == other.reach
+    assert (one.exact() == other.exact()).all()
+    assert other.stated == math.ldexp(one.stated, -300)
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("weights", [False, True])
 def test_guarantee_2_scores_are_the_costs_of_all_decisions(rows_of, classes, weights):
