@@ -32,11 +32,11 @@ from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
 from . import bases, decided, promises
 from .bases import Base, Wishes
+from .coded import Floats, as_array
 from .columns import read_labels
 from .constraint_report import ConstraintLine, ConstraintReport
 from .decided import Asked
 from .inputs import Ways
-from .linear import Floats, as_array
 
 SLACKS = ("none", "theorem")
 READS_GROUPS = (

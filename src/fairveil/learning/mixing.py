@@ -6,7 +6,7 @@ With counts N[c, y, j] of group cell c, label y and base decision j, and p[c, j,
     such that   value_i(p) <= bound_i + slack_i  for every constraint i,   sum_k p[c, j, k] = 1,   p >= 0
 
 where values are those of the histogram H[c, y, k] = sum_j N[c, y, j] p[c, j, k] (`fairness.ConstraintSystem`): linear in p.
-This is (3) of Jagielski et al., with Hardt, Price and Srebro (2016) inside. Everything here is post-processing of `Released`.
+This is (1) of Jagielski et al., with Hardt, Price and Srebro (2016) inside. Everything here is post-processing of `Released`.
 
 Always a solution: counts are not negative, small groups are filled up (`filled`), and where the constraints contradict each
 other the least uniform excess is found first. Among optimal tables one that changes few decisions is taken, by a cost of

@@ -115,9 +115,8 @@ def guarantee(released: Released, system: ConstraintSystem, table: Floats, confi
 def slacks(released: Released, system: ConstraintSystem, confidence: float) -> Floats:
     """How far, for any table at all, a constraint's value at the counts of the program is from its exact value: at most so.
 
-    A rate A / M over m counts that are each off by at most w_i is off by at most (sum w_i - min w_i) / M_low, for every table;
-    M_low is the least number of rows that the event may have. With these slacks the best table of the exact counts is feasible
-    (the paper's slack, (4), from our noise).
+    A rate over counts that are each off by at most w_i, M of them in the program, is off by at most (sum w_i - min w_i) / M for
+    every table. With these slacks the best table of the exact counts is feasible (the paper's slack in (1), from our noise).
     """
     if not released.noise.sd:
         return np.zeros(len(system))
@@ -127,7 +126,7 @@ def slacks(released: Released, system: ConstraintSystem, confidence: float) -> F
     members = _members(system)
     added = float((counts - released.counts).sum())
     most = (1.0 if released.totals is None else 2.0) * _sum_of_noise(released, confidence) + added
-    sizes = members @ low.ravel()
+    sizes = members @ counts.ravel()
     total = members @ away
     least = np.array([away[members.indices[a:b]].min(initial=math.inf) for a, b in _runs(members)])
     with np.errstate(divide="ignore"):
