@@ -37,7 +37,7 @@ from ..fairness.systems import FixedCounts
 from ..privacy import calibrate
 from ..privacy.events import Event, Repeated, compose
 from .descent import Floats, Progress, Reason
-from .duals import ExponentiatedGradient
+from .duals import ExponentiatedGradient, Leaning
 from .game_bounds import Guarantee, Seen
 from .ground import Ground
 from .oracles import GroupedRule, LinearRule, Oracle, Rule, indicators
@@ -88,8 +88,7 @@ class State:
     counts: Floats
     rows: float
     fixed: FixedCounts | None
-    auditor: ExponentiatedGradient
-    theta: Floats
+    leaning: Leaning
     played: dict[Hashable, tuple[Rule, int]]
     seen: Seen
     round: int = 0
@@ -143,24 +142,18 @@ class Game:
         per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
         rows = float(self.ground.public_rows or max(self.floor, counts.sum() / per_row))
         fixed = None if self.system is None else self.system.at(counts, self.floor)
-        theta = np.zeros(0 if self.system is None else len(self.system))
-        seen = Seen.nothing(theta, counts, self.ground.classes)
-        return State(prepared, counts, rows, fixed, self._auditor(counts), theta, {}, seen)
+        none = np.zeros(0 if self.system is None else len(self.system))
+        seen = Seen.nothing(none, counts, self.ground.classes)
+        return State(prepared, counts, rows, fixed, Leaning(none), {}, seen)
 
-    def _auditor(self, counts: Floats) -> ExponentiatedGradient:
-        """Its rate is the one that is best for excesses of size 1 with this noise: 1/2 sqrt(ln(1 + K) / (T (1 + noise^2))).
-
-        `Differs:` the paper's is for no noise, and what noise adds is in its bound alone.
-        """
-        constraints = 1 if self.system is None else len(self.system)
-        square = 1.0
-        if self.system is not None and not self.ground.is_exact:
-            square += float(np.max(self._audit_noise(counts))) ** 2
-        return ExponentiatedGradient(self.dual_bound, 0.5 * math.sqrt(math.log(1 + constraints) / (self.rounds * square)))
+    @property
+    def auditor(self) -> ExponentiatedGradient:
+        """How the duals are played."""
+        return ExponentiatedGradient(self.dual_bound)
 
     def step(self, curator: Curator, state: State) -> State:
         """One round."""
-        duals = state.auditor.duals(state.theta)
+        duals = self.auditor.duals(state.leaning)
         none = np.zeros((*state.counts.shape, self.ground.classes))
         cell_costs = none if state.fixed is None else state.fixed.cell_costs(duals)
         rule, prepared = self.oracle.respond(curator, self.ground, state.prepared, cell_costs, state.rows)
@@ -175,7 +168,7 @@ class Game:
         counted = state.round > self.oracle.burn_in * self.rounds
         seen = state.seen.after(duals, excess, histogram if counted else none, regret + self._doubt(costs), counted)
         heard = self.system.exact_values(histogram, state.counts, self.floor, clip=True) - self.system.bounds
-        return replace(state, theta=state.auditor.step(state.theta, heard), seen=seen)
+        return replace(state, leaning=self.auditor.step(state.leaning, heard), seen=seen)
 
     def _played(self, state: State, rule: Rule) -> State:
         if state.round <= self.oracle.burn_in * self.rounds:
