@@ -5,7 +5,7 @@ inside the curator, serves all rounds. The mechanism is scaled by the range of a
 sensitive features alone protected that is max_{y, a, a'} of the spread over classes of costs[a', y] - costs[a, y]: about
 2 dual_bound / N, where the paper has (2 |A| B + 1) / (min N - 1), read from the data.
 
-With probability 1 - chance a choice is within range ln(candidates / chance) / epsilon of the best (PRIVACY T6).
+But for probability exp(-s) a choice is within range (ln(candidates) + s) / epsilon of the best (PRIVACY T6).
 """
 
 from __future__ import annotations
@@ -235,10 +235,10 @@ class Choice(Oracle[Gathered]):
         index = curator.choose(prepared.questions, self.epsilon, costs=costs, purpose="a choice of the learner")
         return prepared.rules[index], prepared
 
-    def regret(self, ground: Ground, costs: Floats, chance: float) -> float:
+    def regret(self, ground: Ground, costs: Floats) -> tuple[float, float]:
         if ground.is_exact:
-            return 0.0
-        return reach(ground, costs) * math.log(self.of.size / chance) / self.epsilon
+            return 0.0, 0.0
+        return reach(ground, costs) / self.epsilon, math.log(self.of.size)
 
 
 def reach(ground: Ground, costs: Floats) -> float:

@@ -38,11 +38,11 @@ from ..privacy import calibrate
 from ..privacy.events import Event, Repeated, compose
 from .descent import Floats, Progress, Reason
 from .duals import ExponentiatedGradient, Leaning
-from .game_bounds import Guarantee, Seen
+from .game_bounds import Guarantee, Lag, Seen
 from .ground import Ground
 from .oracles import GroupedRule, LinearRule, Oracle, Rule, indicators
 from .plans import lengths, slopes_of_counts
-from .rate_constrained import CHANCE, certainly_broken
+from .rate_constrained import certainly_broken
 
 FEWEST, MOST = 50, 500
 DUAL_BOUND = 2.0
@@ -164,9 +164,9 @@ class Game:
         rule, histogram = self._better(state, rule, self._audited(curator, state, rule), costs)
         excess = state.fixed.values(histogram) - self.system.bounds
         state = self._played(state, rule)
-        regret = self.oracle.regret(self.ground, costs, (1 - self.confidence) / 4 / self.rounds)
+        lag = Lag.of(*self.oracle.regret(self.ground, costs), self._doubt(costs))
         counted = state.round > self.oracle.burn_in * self.rounds
-        seen = state.seen.after(duals, excess, histogram if counted else none, regret + self._doubt(costs), counted)
+        seen = state.seen.after(duals, excess, histogram if counted else none, lag, counted)
         heard = self.system.exact_values(histogram, state.counts, self.floor, clip=True) - self.system.bounds
         return replace(state, leaning=self.auditor.step(state.leaning, heard), seen=seen)
 
@@ -346,7 +346,8 @@ def _rounds(ground: Ground, oracle: Oracle[Any], constraints: int, counts_share:
     one = oracle.at(1.0, 1.0 / (mu * math.sqrt(oracle.rounds_share))) if oracle.rounds_share else None
     costs = np.zeros((ground.groups, ground.classes, ground.classes))
     costs[0, :, 0] = 1.0 / cell
-    a_round = one.regret(ground, costs, CHANCE) if one is not None else math.inf
+    unit, known = one.regret(ground, costs) if one is not None else (math.inf, 0.0)
+    a_round = unit * (known + 1.0)
     if 0 < a_round < math.inf:
         wanted = min(wanted, math.sqrt(math.log(1 + constraints)) / a_round)
     return int(min(max(wanted, FEWEST), MOST))

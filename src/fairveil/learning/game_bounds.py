@@ -27,15 +27,40 @@ from ..fairness import ConstraintSystem
 from .descent import Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far responses may be behind the best: sum of certain + unit E_t, E_t at most exponential of mean 1, given the past."""
+
+    certain: float = 0.0
+    units: float = 0.0
+    squares: float = 0.0
+    largest: float = 0.0
+
+    @staticmethod
+    def of(unit: float, known: float, doubt: float) -> Lag:
+        """One round's: unit (known + E) and a doubt beside it."""
+        return Lag((unit * known if known else 0.0) + doubt, unit, unit * unit, unit)
+
+    def after(self, other: Lag) -> Lag:
+        """Of both."""
+        sums = (self.certain + other.certain, self.units + other.units, self.squares + other.squares)
+        return Lag(*sums, max(self.largest, other.largest))
+
+    def total(self, chance: float) -> float:
+        """What the sum exceeds with that chance at most: exponential variables are sub-gamma (Bernstein)."""
+        away = -math.log(chance)
+        return self.certain + self.units + math.sqrt(2.0 * self.squares * away) + self.largest * away
+
+
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Sums over rounds of released values: duals, excesses, their products, decisions, and the learner's stated regret."""
+    """Sums over rounds of released values: duals, excesses, their products, decisions, and the learner's stated lag."""
 
     duals: Floats
     excess: Floats
     product: float
     histogram: Floats
-    regret: float
+    lag: Lag
     rounds: int = 0
     counted: int = 0
 
@@ -43,13 +68,13 @@ class Seen:
     def nothing(theta: Floats, counts: Floats, classes: int) -> Seen:
         """Before the first round."""
         zeros = np.zeros_like(theta)
-        return Seen(zeros, zeros, 0.0, np.zeros((*counts.shape, classes)), 0.0)
+        return Seen(zeros, zeros, 0.0, np.zeros((*counts.shape, classes)), Lag())
 
-    def after(self, duals: Floats, excess: Floats, histogram: Floats, regret: float, counted: bool) -> Seen:
+    def after(self, duals: Floats, excess: Floats, histogram: Floats, lag: Lag, counted: bool) -> Seen:
         """One round more; `counted`: whether its rule is part of the mixture."""
         pressed = float(np.nansum(duals * excess))
         sums = (self.duals + duals, self.excess + np.nan_to_num(excess), self.product + pressed, self.histogram + histogram)
-        return Seen(*sums, self.regret + regret, self.rounds + 1, self.counted + counted)
+        return Seen(*sums, self.lag.after(lag), self.rounds + 1, self.counted + counted)
 
     @property
     def mean_duals(self) -> Floats:
@@ -105,7 +130,7 @@ class Guarantee:
         best = dual_bound * max(0.0, float(np.max(seen.excess, initial=0.0)) / rounds)
         noise = 2.0 * dual_bound * float(np.max(audit_noise, initial=0.0)) * float(ndtri(1.0 - chance / 4 / (2 * k + 2)))
         auditor = max(0.0, best - seen.product / rounds) + noise / math.sqrt(rounds) + 2 * dual_bound * _top(of_counts)
-        learner = seen.regret / rounds
+        learner = seen.lag.total(chance / 4) / rounds
         nu = auditor + learner
         theorem = (1.0 + 2.0 * nu) / dual_bound
         if steepness is not None and steepness > 0:

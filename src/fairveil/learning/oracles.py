@@ -128,9 +128,10 @@ class Oracle(ABC, Generic[P]):
     def respond(self, curator: Curator, ground: Ground, prepared: P, cell_costs: Floats, rows: float) -> tuple[Rule, P]:
         """A rule with little cost, (cells, labels or 1, classes) beside the error's own 1 / rows a row."""
 
-    def regret(self, ground: Ground, costs: Floats, chance: float) -> float:
-        """How far a response's cost may be above the class's best, but for `chance`; infinite where nothing is known."""
-        return math.inf
+    def regret(self, ground: Ground, costs: Floats) -> tuple[float, float]:
+        """(unit, known): a response's cost is above the class's best by at most unit (known + E), E no larger than an exponential
+        variable of mean 1, whatever came before. Infinite where nothing is known."""
+        return math.inf, 0.0
 
 
 def count_rows(curator: Curator, ground: Ground, multiplier: float) -> Floats:
