@@ -129,7 +129,7 @@ def prepare(estimator: Any, wishes: Wishes, X: Any, y: Any, sensitive_features: 
         chosen = _promised(estimator, wishes, spare)
         groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
         chosen.fit(X, y, **groups, **_weights(sample_weight))
-        return Base(chosen, chosen.privacy_, _events(chosen.privacy_))
+        return Base(chosen, chosen.privacy_, _events(chosen.privacy_))  # no statement: an error, and nothing is published
     chosen = clone(estimator)
     chosen.fit(X, y, **_weights(sample_weight))
     return Base(chosen, None, ())  # features and labels are public, or nothing is promised: `check` refuses the rest
@@ -149,9 +149,7 @@ def _promised(estimator: Any, wishes: Wishes, spare: bool) -> Any:
     promise = wishes.promise
     chosen: Any = RateConstrainedClassifier() if estimator is None else clone(estimator)
     params = chosen.get_params(deep=False)
-    reads_groups = params.get("constraints") is not None or params.get("constraint") is not None
-    pays = promise.is_private and spare and (promise.protects == "records" or reads_groups)
-    share = wishes.share if pays else 1.0
+    share = wishes.share if promise.is_private and spare else 1.0
     chosen.set_params(
         epsilon=promise.epsilon * share,
         delta=promise.delta * share,

@@ -32,7 +32,8 @@ Ints = npt.NDArray[np.intp]
 TIE = 1e-6
 FLOOR = 4.0
 """A group with a label is taken to have at least so many standard deviations of its count's noise."""
-NODES = 20_000  # of the branch and bound for deterministic tables: a limit that does not depend on the clock
+NODES = 50_000  # of the branch and bound for deterministic tables, over the size of the table: a limit that no clock moves
+MOST_ENTRIES = 400
 FEASIBLE = 1e-9
 
 
@@ -120,21 +121,32 @@ def least_error(program: Program) -> float:
 def deterministic(program: Program) -> Mixed:
     """The best table of zeros and ones: the least excess over the bounds first, then the least error (mixed-integer programs).
 
-    Every group and base decision gets one class. With little freedom the best may be one class for everybody.
+    Every group and base decision gets one class. With little freedom the best may be one class for everybody. Tables of more
+    than `MOST_ENTRIES` entries are not searched for: the best of one class for all, the base's own decisions and the likeliest
+    classes of the best table of chances; likewise where a search ends without a proof (`NODES`), beside what it met.
     """
     cells, classes, _ = program.shape
-    width = cells * classes * classes
-    simplex = optimize.LinearConstraint(_sums(program.shape), 1.0, 1.0)
-    excess = 0.0
-    if len(program.limits):
-        lines = _beside(program.rows, -1.0)
+    tables = [np.broadcast_to(one, program.shape) for one in np.eye(classes)]
+    tables.append(np.broadcast_to(np.eye(classes), program.shape))
+    tables.append(np.eye(classes)[solve(program).table.argmax(axis=2)])
+    if min(_excess(program, table) for table in tables) > FEASIBLE:
+        lines = optimize.LinearConstraint(_beside(program.rows, -1.0), -np.inf, program.limits)
         ends = optimize.LinearConstraint(_beside(_sums(program.shape), 0.0), 1.0, 1.0)
-        cost = np.append(np.zeros(width), 1.0)
-        found = _integer(cost, [optimize.LinearConstraint(lines, -np.inf, program.limits), ends], np.append(np.ones(width), 0))
-        excess = max(0.0, float((program.rows @ np.rint(found[:width]) - program.limits).max()))
+        width = cells * classes * classes
+        tables += _integer(program, np.append(np.zeros(width), 1.0), [lines, ends])
+    excess = min(_excess(program, table) for table in tables)
     limits = optimize.LinearConstraint(program.rows, -np.inf, program.limits + excess + FEASIBLE)
-    table = _integer(_tied(program), [limits, simplex] if len(program.limits) else [simplex], np.ones(width))
-    return Mixed(np.rint(table).reshape(program.shape), np.zeros(len(program.kept)), excess)
+    simplex = optimize.LinearConstraint(_sums(program.shape), 1.0, 1.0)
+    tables += _integer(program, _tied(program), [limits, simplex] if len(program.limits) else [simplex])
+    cost = _tied(program)
+    kept = [table for table in tables if _excess(program, table) <= excess + 2.0 * FEASIBLE]
+    best = min(kept, key=lambda table: float(cost @ table.ravel()))
+    return Mixed(np.array(best), np.zeros(len(program.kept)), excess)
+
+
+def _excess(program: Program, table: Floats) -> float:
+    """How far a table is above the bounds, at most; 0 where it keeps them all."""
+    return max(0.0, float((program.rows @ table.ravel() - program.limits).max(initial=0.0)))
 
 
 def _histogram_of_tables(counts: Floats) -> Any:
@@ -192,18 +204,20 @@ def _least_excess(program: Program) -> float:
     return float(found.fun)
 
 
-def _integer(cost: Floats, constraints: list[Any], integral: Floats) -> Floats:
-    upper = np.where(integral > 0, 1.0, np.inf)
+def _integer(program: Program, cost: Floats, constraints: list[Any]) -> list[Floats]:
+    """The best table of zeros and ones that was found, or none. Costs beyond the table's are of numbers of at least 0."""
+    width = math.prod(program.shape)
+    whole = np.arange(len(cost)) < width
+    if width > MOST_ENTRIES:
+        return []
     found: Any = optimize.milp(
         cost,
         constraints=constraints,
-        integrality=integral.astype(np.intp),
-        bounds=optimize.Bounds(0.0, upper),
-        options={"node_limit": NODES},
+        integrality=whole.astype(np.intp),
+        bounds=optimize.Bounds(0.0, np.where(whole, 1.0, np.inf)),
+        options={"node_limit": max(1, NODES // width)},
     )
-    if found.x is None:
-        raise _unsolved(found.message)
-    return np.asarray(found.x)
+    return [] if found.x is None else [np.rint(found.x[:width]).reshape(program.shape)]
 
 
 def _beside(lines: Any, value: float) -> Any:

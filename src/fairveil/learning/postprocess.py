@@ -34,8 +34,8 @@ from ..privacy.events import DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp,
 from ..privacy.promise import Promise
 
 Floats = npt.NDArray[np.float64]
-GRID = 1e-3
-"""Added to a bound on Gaussian noise, for its rounding to the grid of sums."""
+GRID = 0.5
+"""Added to a bound on Gaussian noise, which is rounded to the grid of the sums: whole numbers, without weights."""
 
 
 @dataclass(frozen=True)
