@@ -281,6 +281,7 @@ def test_contradictions_warn_with_the_best_that_was_reached() -> None:
         ({"ledger": object()}, "ledger"),
         ({"estimator": "forest"}, "classifier"),
         ({"estimator": LogisticRegression}, "classifier"),
+        ({"estimator": fv.OddsPostProcessor()}, "without groups"),
     ],
 )
 def test_arguments_are_checked(options: dict[str, Any], match: str) -> None:

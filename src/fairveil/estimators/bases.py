@@ -87,6 +87,11 @@ def is_fitted(estimator: Any) -> bool:
 
 def check(estimator: Any, wishes: Wishes) -> None:
     """Refuse what can be refused before any row is read."""
+    if carries_a_promise(estimator) and "base_share" in estimator.get_params(deep=False):
+        remedy = "Give it all constraints at once."
+        raise InputError(
+            complaint(expected="a base that decides without groups", of="estimator", got="a post-processor", remedy=remedy)
+        )
     if estimator is None or carries_a_promise(estimator):
         if wishes.public_base and (estimator is None or not is_fitted(estimator)):
             raise _not_fitted_in_public(type(estimator).__name__)
