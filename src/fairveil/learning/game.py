@@ -166,7 +166,9 @@ class Game:
         state = self._played(state, rule)
         lag = Lag.of(*self.oracle.regret(self.ground, costs), self._doubt(costs))
         counted = state.round > self.oracle.burn_in * self.rounds
-        seen = state.seen.after(duals, excess, histogram if counted else none, lag, counted)
+        pull = cell_costs[..., 1:] - cell_costs[..., :1] if self.ground.outputs == 1 else cell_costs
+        variance = (self._audit_scale * float(np.linalg.norm(pull))) ** 2
+        seen = state.seen.after(duals, excess, histogram if counted else none, lag, variance, counted)
         heard = self.system.exact_values(histogram, state.counts, self.floor, clip=True) - self.system.bounds
         return replace(state, leaning=self.auditor.step(state.leaning, heard), seen=seen)
 
@@ -205,10 +207,7 @@ class Game:
         """How far a comparison with the indicators may be off by noise, but for a share of the chance; 0 where none is made."""
         if not self._indicators or self.ground.is_exact:
             return 0.0
-        question = LinearRule(np.zeros((1, 1 + self.ground.layout.width))).decisions(self.ground.cells, self.ground.by_label)
-        noise = self.audit_multiplier * self.ground.move(question) + 2 * self.counts_multiplier * self.ground.move(
-            self.ground.counts
-        )
+        noise = self._audit_scale + 2 * self.counts_multiplier * self.ground.move(self.ground.counts)
         return float(ndtri(1.0 - (1 - self.confidence) / 4 / self.rounds)) * noise * float(np.linalg.norm(costs))
 
     def stop(self, state: State) -> Reason | None:
@@ -262,6 +261,13 @@ class Game:
             return None
         return self.dual_bound - (self.ground.groups - 1)
 
+    @cached_property
+    def _audit_scale(self) -> float:
+        """The standard deviation of the noise in one number of an audit."""
+        g = self.ground
+        question = LinearRule(np.zeros((g.outputs, 1 + g.layout.width))).decisions(g.cells, g.by_label)
+        return 0.0 if g.is_exact else self.audit_multiplier * g.move(question)
+
     def _audit_noise(self, counts: Floats) -> Floats:
         """The standard deviation of each constraint's value by the noise of one audit."""
         g, system = self.ground, self.system
@@ -271,8 +277,7 @@ class Game:
         pulls = system.jacobian(counts, self.floor)
         if g.outputs == 1:
             pulls = pulls[:, 1::2] - pulls[:, ::2]
-        question = LinearRule(np.zeros((g.outputs, 1 + g.layout.width))).decisions(g.cells, g.by_label)
-        return np.asarray(self.audit_multiplier * g.move(question) * lengths(pulls))
+        return np.asarray(self._audit_scale * lengths(pulls))
 
     def _count_noise(self, counts: Floats, histogram: Floats) -> Floats:
         """The same by the noise of the counts."""

@@ -9,9 +9,10 @@ and, where the class holds the maximally discriminatory classifiers and only fal
 value_k(Q) <= bound_k + 2 nu / (dual_bound - (|A| - 1)).
 
 `Differs:` the paper bounds the auditor's regret beforehand, by the largest noise of any round. It can be *measured*: the best
-fixed duals against those played, on the released excesses, is off by a mean of T independent Gaussians only (each round's noise
-is drawn after that round's duals are fixed). The mixture's own values are measured by the same mean, which gives a second bound
-on the gap, mostly the smaller one.
+fixed duals against those played, on the released excesses, is off by sums of Gaussians only (each round's noise is drawn after
+that round's duals are fixed). The mixture's own values are measured by the same mean, which gives a second bound on the gap,
+mostly the smaller one. Four things may go wrong, each with a quarter of 1 - confidence: the counts' noise, the audits' in the
+mean of each excess, the audits' against the duals played, and the learner's lag.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .descent import Floats
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far responses may be behind the best: sum of certain + unit E_t, E_t at most exponential of mean 1, given the past."""
+    """How far responses may be behind the best: sum of certain + unit E, E at most exponential of mean 1, given the past."""
 
     certain: float = 0.0
     units: float = 0.0
@@ -61,6 +62,7 @@ class Seen:
     product: float
     histogram: Floats
     lag: Lag
+    variance: float = 0.0
     rounds: int = 0
     counted: int = 0
 
@@ -70,11 +72,11 @@ class Seen:
         zeros = np.zeros_like(theta)
         return Seen(zeros, zeros, 0.0, np.zeros((*counts.shape, classes)), Lag())
 
-    def after(self, duals: Floats, excess: Floats, histogram: Floats, lag: Lag, counted: bool) -> Seen:
-        """One round more; `counted`: whether its rule is part of the mixture."""
+    def after(self, duals: Floats, excess: Floats, histogram: Floats, lag: Lag, variance: float, counted: bool) -> Seen:
+        """One round more. `variance`: of the noise in duals x excess; `counted`: whether its rule is part of the mixture."""
         pressed = float(np.nansum(duals * excess))
         sums = (self.duals + duals, self.excess + np.nan_to_num(excess), self.product + pressed, self.histogram + histogram)
-        return Seen(*sums, self.lag.after(lag), self.rounds + 1, self.counted + counted)
+        return Seen(*sums, self.lag.after(lag), self.variance + variance, self.rounds + 1, self.counted + counted)
 
     @property
     def mean_duals(self) -> Floats:
@@ -125,12 +127,12 @@ class Guarantee:
         dual_bound - (|A| - 1) where Theorem 4.6 holds."""
         chance, rounds, k = 1.0 - confidence, max(1, seen.rounds), max(1, len(values))
         of_counts = count_errors(system, counts, floor, count_noise, chance / 4)
-        by_chance = float(ndtri(1.0 - chance / 4 / (2 * k))) * audit_noise / math.sqrt(max(1, seen.counted))
-        upper = values + np.where(audit_noise > 0, by_chance, 0.0) + of_counts
-        best = dual_bound * max(0.0, float(np.max(seen.excess, initial=0.0)) / rounds)
-        noise = 2.0 * dual_bound * float(np.max(audit_noise, initial=0.0)) * float(ndtri(1.0 - chance / 4 / (2 * k + 2)))
-        auditor = max(0.0, best - seen.product / rounds) + noise / math.sqrt(rounds) + 2 * dual_bound * _top(of_counts)
-        learner = seen.lag.total(chance / 4) / rounds
+        deviations = float(ndtri(1.0 - chance / 4 / k))
+        upper = values + deviations * audit_noise / math.sqrt(max(1, seen.counted)) + of_counts
+        best = dual_bound * _top(seen.excess / rounds + deviations * audit_noise / math.sqrt(rounds) + of_counts)
+        pressed = np.where(seen.mean_duals > 0, seen.mean_duals * of_counts, 0.0).sum()
+        auditor = max(0.0, best - seen.product / rounds + drift(seen.variance, chance / 4) / rounds + float(pressed))
+        learner = seen.lag.total(chance / 4) / rounds + 2.0 * float(pressed)
         nu = auditor + learner
         theorem = (1.0 + 2.0 * nu) / dual_bound
         if steepness is not None and steepness > 0:
@@ -155,6 +157,19 @@ class Guarantee:
             f"With probability {self.confidence:g}: no constraint is above its bound by more than {self.gap_excess:.4f} on the "
             f"training rows; error above the best of the class: {error}."
         )
+
+
+def drift(variance: float, chance: float) -> float:
+    """What a sum of Gaussians exceeds with that chance at most, each drawn after its variance was fixed, which the past may
+    decide; `variance`: of all, as it turned out.
+
+    For a bound v fixed beforehand, P(sum > sqrt(2 v L) and variance <= v) <= exp(-L). Powers of 2, from 2^-60 to 2^59, are
+    all tried: chance / 120 for each.
+    """
+    if variance == 0.0:
+        return 0.0
+    v = 2.0 ** math.ceil(min(max(math.log2(variance), -60.0), 59.0))
+    return math.sqrt(2.0 * v * math.log(120.0 / chance)) if variance <= v else math.inf
 
 
 def count_errors(system: ConstraintSystem, counts: Floats, floor: float, noise: float, chance: float) -> Floats:

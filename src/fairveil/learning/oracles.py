@@ -129,8 +129,8 @@ class Oracle(ABC, Generic[P]):
         """A rule with little cost, (cells, labels or 1, classes) beside the error's own 1 / rows a row."""
 
     def regret(self, ground: Ground, costs: Floats) -> tuple[float, float]:
-        """(unit, known): a response's cost is above the class's best by at most unit (known + E), E no larger than an exponential
-        variable of mean 1, whatever came before. Infinite where nothing is known."""
+        """(unit, known): a response's cost is above the class's best by at most unit (known + E), E no larger than an
+        exponential variable of mean 1, whatever came before. Infinite where nothing is known."""
         return math.inf, 0.0
 
 
