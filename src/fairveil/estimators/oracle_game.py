@@ -30,7 +30,7 @@ from . import inputs, promises
 from .coded import CodedClassifier, Floats, labels_of
 from .columns import names_in, read_labels
 from .constraint_report import ConstraintReport
-from .decided import codes_of, group_ids, in_blocks
+from .decided import codes_of, group_ids, in_blocks, without
 from .inputs import Training
 from .progress import progress
 from .publish import statement_of
@@ -232,6 +232,7 @@ class OracleGameClassifier(CodedClassifier):
 
     def _law_of_candidates(self, X: Any) -> Floats:
         law: Floats = np.zeros((0, 0))
+        X = self._features_of_candidates(X, () if self.cells_ is None else self.cells_.names)
         for candidate, share in zip(self.candidates_, self.plays_, strict=True):
             if share == 0.0:
                 continue
@@ -239,6 +240,10 @@ class OracleGameClassifier(CodedClassifier):
             law = np.zeros((len(codes), len(self.classes_))) if not law.size else law
             law[np.arange(len(codes)), codes] += share
         return law
+
+    def _features_of_candidates(self, X: Any, sensitive: Sequence[str]) -> Any:
+        """X without sensitive columns, which no candidate may read unless they are features."""
+        return X if self.sensitive_as_feature else without(X, sensitive)
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
 
@@ -263,7 +268,8 @@ class OracleGameClassifier(CodedClassifier):
             return Choice(Labellings(ground.layout))
         if not listed:
             return Choice(thresholds(ground.layout))
-        decided = [codes_of(candidate.predict(X), training.classes) for candidate in listed]
+        features = self._features_of_candidates(X, ground.layout.sensitive_names)
+        decided = [codes_of(candidate.predict(features), training.classes) for candidate in listed]
         return Choice(Listed([in_blocks(codes, training.rows) for codes in decided]))
 
     def _curator(self, promise: Promise, training: Training, game: Game, public_rows: int | None) -> Curator:
