@@ -30,7 +30,7 @@ class Block:
     weights: npt.NDArray[np.float64]
     number: int = 0  # which block of the source this is
     chosen: npt.NDArray[np.integer] | None = None  # which of that block's rows these are; None: all
-    _cells: dict[Cells, npt.NDArray[np.integer]] = field(default_factory=dict)
+    _cells: dict[Cells | None, npt.NDArray[np.integer]] = field(default_factory=dict)
 
     @property
     def is_sparse(self) -> bool:
@@ -39,9 +39,10 @@ class Block:
 
     def cells(self, cells: Cells | None) -> npt.NDArray[np.integer]:
         """Cell ids, (cells a row, rows); one cell for all when `cells` is None."""
-        if cells is None:
-            return np.zeros((1, self.rows), np.uint8)
         if cells not in self._cells:
+            if cells is None:  # kept: a round that asks about everyone should not clear so much memory again
+                self._cells[None] = np.zeros((1, self.rows), np.uint8)
+                return self._cells[None]
             lines = lines_of(cells, self.layout)
             if len(lines) == 1:
                 self._cells[cells] = self.sensitive[lines[0] : lines[0] + 1]

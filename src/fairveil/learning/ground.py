@@ -126,11 +126,11 @@ class Ground:
 
     def joint(self, curator: Curator, asks: Sequence[Ask], free: Sequence[Question], purpose: str) -> list[Floats]:
         """One joint release; where features are public, each answer by cell is put onto its exact totals in `free`."""
-        answers = curator.answer(asks, purpose=purpose)
         if self.is_exact or not self.sees_features or not free:
-            return answers
-        totals = curator.answer([Ask(question, 0.0) for question in free])
-        return [self.onto_totals(answer, total[0]) for answer, total in zip(answers, totals, strict=True)]
+            return curator.answer(asks, purpose=purpose)
+        answers = curator.answer([*asks, *(Ask(question, 0.0) for question in free)], purpose=purpose)
+        noisy, totals = answers[: len(asks)], answers[len(asks) :]
+        return [self.onto_totals(answer, total[0]) for answer, total in zip(noisy, totals, strict=True)]
 
     def costs(self, cell_costs: Floats, rows: float) -> Floats:
         """What one decision costs the Lagrangian, (cells, labels, classes): 1[y != k] / rows + dL/dH."""
