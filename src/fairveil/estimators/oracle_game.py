@@ -15,7 +15,7 @@ from .. import _checks
 from ..curator import Curator
 from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowBlock, RowSource
-from ..fairness import FalsePositiveRateParity
+from ..fairness import FalsePositiveRateParity, Notion
 from ..fairness.inputs import read_weights, same_length
 from ..learning.choosing import AttachedRule, Choice, Labellings, Listed, thresholds
 from ..learning.game import Equilibrium, Game, plan, play
@@ -163,7 +163,7 @@ class OracleGameClassifier(CodedClassifier):
             dual_bound=self.dual_bound,
             rounds=self.rounds,
             confidence=confidence,
-            only_false_positives=bool(notions) and all(isinstance(notion, FalsePositiveRateParity) for notion in notions),
+            only_false_positives=_one_parity_of_false_positives(notions),
         )
         curator = self._curator(promise, training, game, public_rows)
         with progress("Playing") as tick:
@@ -304,6 +304,13 @@ class OracleGameClassifier(CodedClassifier):
             f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon, dual_bound or more rounds; see constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
+
+
+def _one_parity_of_false_positives(notions: Sequence[Notion]) -> bool:
+    """Theorem 4.6: raising the lowest groups' rates repairs every pair of groups. Not groups against the rest, and not two
+    classes' rates at once."""
+    asked = [notion for notion in notions if not notion.is_vacuous]
+    return len(asked) == 1 and isinstance(asked[0], FalsePositiveRateParity) and asked[0].compare == "pairs"
 
 
 def _model(rule: Rule, training: Training) -> LinearModel | GroupedLinearModel:

@@ -28,7 +28,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import chdtri, ndtri
 
 from .. import _checks
 from ..curator import Ask, Curator, describe
@@ -38,13 +38,16 @@ from ..privacy import calibrate
 from ..privacy.events import Event, Repeated, compose
 from .descent import Floats, Progress, Reason
 from .duals import ExponentiatedGradient, Leaning
-from .game_bounds import Guarantee, Lag, Seen
+from .game_bounds import PARTS, ROUNDING, Guarantee, Seen
 from .ground import Ground
 from .oracles import GroupedRule, LinearRule, Oracle, Rule, indicators
 from .plans import lengths, slopes_of_counts
 from .rate_constrained import certainly_broken
 
 FEWEST, MOST = 50, 500
+COMPARING = 0.3
+"""Of an audit's price, for the comparison with the indicators, where there are any. What is measured has noise of its own: kept
+by a comparison on the same noise, rules would look better than they are."""
 DUAL_BOUND = 2.0
 
 
@@ -131,8 +134,15 @@ class Game:
 
     def _audit_event(self) -> Event:
         g = self.ground
-        question = LinearRule(np.zeros((g.outputs, 1 + g.layout.width))).decisions(g.cells, g.by_label)
-        return describe([(question, self.audit_multiplier)], g.layout, g.promise, max_sample_weight=g.max_sample_weight)
+        rule = LinearRule(np.zeros((g.outputs, 1 + g.layout.width)))
+        return describe(self._audits(rule), g.layout, g.promise, max_sample_weight=g.max_sample_weight)
+
+    def _audits(self, rule: Rule) -> list[Ask]:
+        """One audit; where rules are compared with the indicators two, that together cost as much: to compare, to measure."""
+        question = rule.decisions(self.ground.cells, self.ground.by_label)
+        if not self._indicators:
+            return [Ask(question, self.audit_multiplier)]
+        return [Ask(question, self.audit_multiplier / math.sqrt(share)) for share in (COMPARING, 1.0 - COMPARING)]
 
     # -- init, step, stop, finish ------------------------------------------------------------------------------------------
 
@@ -143,8 +153,16 @@ class Game:
         rows = float(self.ground.public_rows or max(self.floor, counts.sum() / per_row))
         fixed = None if self.system is None else self.system.at(counts, self.floor)
         none = np.zeros(0 if self.system is None else len(self.system))
-        seen = Seen.nothing(none, counts, self.ground.classes)
+        seen = Seen.nothing(none, counts, self.ground.classes, self._usual_lag(fixed, rows))
         return State(prepared, counts, rows, fixed, Leaning(none), {}, seen)
+
+    def _usual_lag(self, fixed: FixedCounts | None, rows: float) -> float:
+        """The unit of the learner's lag with all pressure on the first constraint: a scale, known before the first round."""
+        if fixed is None or self.system is None:
+            return 1.0
+        duals = self.dual_bound * np.eye(1, len(self.system))[0]
+        unit, _ = self.oracle.regret(self.ground, self.ground.costs(fixed.cell_costs(duals), rows))
+        return unit if math.isfinite(unit) else 1.0
 
     @property
     def auditor(self) -> ExponentiatedGradient:
@@ -161,10 +179,10 @@ class Game:
         if state.fixed is None or self.system is None:
             return self._played(state, rule)
         costs = self.ground.costs(cell_costs, state.rows)
-        rule, histogram = self._better(state, rule, self._audited(curator, state, rule), costs)
+        rule, histogram = self._better(state, rule, *self._audited(curator, state, rule), costs)
         excess = state.fixed.values(histogram) - self.system.bounds
         state = self._played(state, rule)
-        lag = Lag.of(*self.oracle.regret(self.ground, costs), self._doubt(costs))
+        lag = state.seen.lag.after(*self.oracle.regret(self.ground, costs), self._doubt(costs))
         counted = state.round > self.oracle.burn_in * self.rounds
         pull = cell_costs[..., 1:] - cell_costs[..., :1] if self.ground.outputs == 1 else cell_costs
         variance = (self._audit_scale * float(np.linalg.norm(pull))) ** 2
@@ -177,14 +195,14 @@ class Game:
             return state
         return replace(state, played=state.played | {rule.key: (rule, state.played.get(rule.key, (rule, 0))[1] + 1)})
 
-    def _audited(self, curator: Curator, state: State, rule: Rule) -> Floats:
-        """How the rule decides, (cells, labels, classes), with noise."""
+    def _audited(self, curator: Curator, state: State, rule: Rule) -> tuple[Floats, Floats]:
+        """How the rule decides, (cells, labels, classes), with noise: to compare, and to measure."""
         g = self.ground
-        asks = [Ask(rule.decisions(g.cells, g.by_label), self.audit_multiplier)]
-        free = [] if rule.reads_groups else [rule.decisions(None, g.by_label)]
-        (answer,) = g.joint(curator, asks, free, "the auditor's count")
-        answer = answer.reshape(*state.counts.shape, -1)
-        return answer if answer.shape[-1] == g.classes else g.by_class(answer, state.counts)
+        asks = self._audits(rule)
+        free = [] if rule.reads_groups else [rule.decisions(None, g.by_label)] * len(asks)
+        answers = [answer.reshape(*state.counts.shape, -1) for answer in g.joint(curator, asks, free, "the auditor's count")]
+        shown = [one if one.shape[-1] == g.classes else g.by_class(one, state.counts) for one in answers]
+        return shown[0], shown[-1]
 
     @cached_property
     def _indicators(self) -> list[GroupedRule]:
@@ -192,10 +210,10 @@ class Game:
         g = self.ground
         return indicators(g.cells, g.layout.width) if g.group_aware and g.cells is not None and g.outputs == 1 else []
 
-    def _better(self, state: State, rule: Rule, histogram: Floats, costs: Floats) -> tuple[Rule, Floats]:
+    def _better(self, state: State, rule: Rule, noisy: Floats, histogram: Floats, costs: Floats) -> tuple[Rule, Floats]:
         """The rule, or the cheapest indicator of a group if released values say that it costs less: how those decide is in
         the counts, and costs nothing (Theorem 4.6 needs them in the class)."""
-        best, cost = (rule, histogram), float((costs * histogram).sum())
+        best, cost = (rule, histogram), float((costs * noisy).sum())
         for other in self._indicators:
             decided = state.counts * (other.offsets > 0)
             shown = np.stack([state.counts - decided, decided], axis=-1)
@@ -204,11 +222,17 @@ class Game:
         return best
 
     def _doubt(self, costs: Floats) -> float:
-        """How far a comparison with the indicators may be off by noise, but for a share of the chance; 0 where none is made."""
+        """How far a comparison with the indicators may be off by noise, but for a share of the chance; 0 where none is made.
+
+        The audit's noise is drawn after the costs are fixed: a Gaussian, in every round. The counts' was drawn before, and
+        costs follow it: its length bounds what it does to any of them.
+        """
         if not self._indicators or self.ground.is_exact:
             return 0.0
-        noise = self._audit_scale + 2 * self.counts_multiplier * self.ground.move(self.ground.counts)
-        return float(ndtri(1.0 - (1 - self.confidence) / 4 / self.rounds)) * noise * float(np.linalg.norm(costs))
+        part = (1.0 - self.confidence) / PARTS / 2.0
+        audit = self._audit_scale * math.sqrt((1.0 - COMPARING) / COMPARING) * float(ndtri(1.0 - part / 2.0 / self.rounds))
+        counts = self._count_scale * math.sqrt(float(chdtri(costs[..., 0].size, part)))
+        return float(np.linalg.norm(costs[..., 1] - costs[..., 0])) * max(audit + counts, 2.0 * counts)
 
     def stop(self, state: State) -> Reason | None:
         """When the rounds of the plan are done."""
@@ -235,8 +259,9 @@ class Game:
                 values,
                 dual_bound=self.dual_bound,
                 audit_noise=of_audit,
-                count_noise=0.0 if self.ground.is_exact else self.counts_multiplier * self.ground.move(self.ground.counts),
-                steepness=self._steepness,
+                count_noise=self._count_scale,
+                rows_off=self._rows_off(state),
+                indicated=self.ground.groups if self._indicators and self.only_false_positives else None,
                 confidence=self.confidence,
             )
         return Equilibrium(
@@ -254,19 +279,29 @@ class Game:
             guarantee,
         )
 
-    @property
-    def _steepness(self) -> float | None:
-        """dual_bound - (|A| - 1), where Theorem 4.6 holds: false positive rates alone, and the indicators in the class."""
-        if not self._indicators or not self.only_false_positives:
-            return None
-        return self.dual_bound - (self.ground.groups - 1)
+    def _rows_off(self, state: State) -> tuple[float, float]:
+        """Between what the true number of rows lies, over the number that errors are divided by."""
+        g = self.ground
+        per_row = 1 if g.cells is None else g.cells.per_row
+        if g.promise.rows_are_public and g.max_sample_weight is None and state.rows == g.public_rows:
+            return 1.0, 1.0
+        total = float(state.counts.sum()) / per_row
+        part = (1.0 - self.confidence) / PARTS / 2.0
+        size = state.counts.size
+        away = 0.0 if g.sees_features else float(ndtri(1.0 - part)) * self._count_scale * math.sqrt(size) + ROUNDING * size
+        return (total - away / per_row) / state.rows, (total + away / per_row) / state.rows
+
+    @cached_property
+    def _count_scale(self) -> float:
+        """The standard deviation of the noise in one count."""
+        return 0.0 if self.ground.is_exact else self.counts_multiplier * self.ground.move(self.ground.counts)
 
     @cached_property
     def _audit_scale(self) -> float:
-        """The standard deviation of the noise in one number of an audit."""
+        """The standard deviation of the noise in one number of what an audit measures."""
         g = self.ground
-        question = LinearRule(np.zeros((g.outputs, 1 + g.layout.width))).decisions(g.cells, g.by_label)
-        return 0.0 if g.is_exact else self.audit_multiplier * g.move(question)
+        ask = self._audits(LinearRule(np.zeros((g.outputs, 1 + g.layout.width))))[-1]
+        return 0.0 if g.is_exact else ask.multiplier * g.move(ask.question)
 
     def _audit_noise(self, counts: Floats) -> Floats:
         """The standard deviation of each constraint's value by the noise of one audit."""
@@ -285,7 +320,7 @@ class Game:
         assert system is not None
         if g.is_exact:
             return np.zeros(len(system))
-        return self.counts_multiplier * g.move(g.counts) * slopes_of_counts(system, counts, histogram, self.floor, g.outputs)
+        return self._count_scale * slopes_of_counts(system, counts, histogram, self.floor, g.outputs)
 
 
 def plan(

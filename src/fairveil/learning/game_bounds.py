@@ -11,8 +11,9 @@ value_k(Q) <= bound_k + 2 nu / (dual_bound - (|A| - 1)).
 `Differs:` the paper bounds the auditor's regret beforehand, by the largest noise of any round. It can be *measured*: the best
 fixed duals against those played, on the released excesses, is off by sums of Gaussians only (each round's noise is drawn after
 that round's duals are fixed). The mixture's own values are measured by the same mean, which gives a second bound on the gap,
-mostly the smaller one. Four things may go wrong, each with a quarter of 1 - confidence: the counts' noise, the audits' in the
-mean of each excess, the audits' against the duals played, and the learner's lag.
+mostly the smaller one. Six things may go wrong, each with a sixth of 1 - confidence: the noise of counts that rates are divided
+by, the audits' in the mean of each excess, the audits' against the duals played, the learner's lag, its comparison with the
+indicators (`Game`), and a number of rows that is not public.
 """
 
 from __future__ import annotations
@@ -27,30 +28,44 @@ from scipy.special import ndtri
 from ..fairness import ConstraintSystem
 from .descent import Floats
 
+PARTS = 6.0
+"""In how many parts 1 - confidence is shared."""
+ROUNDING = 0.5
+"""Of a count's noise, to the grid of sums: whole numbers, without weights."""
+RATES = 2.0 ** np.arange(-10, 3)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Lag:
-    """How far responses may be behind the best: sum of certain + unit E, E at most exponential of mean 1, given the past."""
+    """How far responses may be behind the best: sum of certain + unit E, E at most exponential of mean 1, given the past.
 
-    certain: float = 0.0
-    units: float = 0.0
-    squares: float = 0.0
-    largest: float = 0.0
+    Units follow the duals, which follow the noise, so a rate s has to be fixed before the first round: exp(sum of s unit E +
+    ln(1 - s unit)) is a supermartingale, hence sum of unit E <= (L + sum of -ln(1 - s unit)) / s but for exp(-L). All of
+    `RATES`, over a `scale` that is known before the first round, are tried at once.
+    """
+
+    scale: float
+    certain: float
+    moments: Floats  # sum of -ln(1 - s unit), for each rate s
 
     @staticmethod
-    def of(unit: float, known: float, doubt: float) -> Lag:
-        """One round's: unit (known + E) and a doubt beside it."""
-        return Lag((unit * known if known else 0.0) + doubt, unit, unit * unit, unit)
+    def nothing(scale: float) -> Lag:
+        """Before the first round."""
+        return Lag(scale if scale > 0 else 1.0, 0.0, np.zeros(len(RATES)))
 
-    def after(self, other: Lag) -> Lag:
-        """Of both."""
-        sums = (self.certain + other.certain, self.units + other.units, self.squares + other.squares)
-        return Lag(*sums, max(self.largest, other.largest))
+    def after(self, unit: float, known: float, doubt: float) -> Lag:
+        """One round more: unit (known + E), and a doubt beside it."""
+        pace = np.minimum(RATES / self.scale * unit, 1.0) if math.isfinite(unit) else np.ones(len(RATES))
+        with np.errstate(divide="ignore"):
+            moments = self.moments - np.log1p(-pace)
+        return Lag(self.scale, self.certain + (unit * known if known else 0.0) + doubt, moments)
 
     def total(self, chance: float) -> float:
-        """What the sum exceeds with that chance at most: exponential variables are sub-gamma (Bernstein)."""
-        away = -math.log(chance)
-        return self.certain + self.units + math.sqrt(2.0 * self.squares * away) + self.largest * away
+        """What the sum exceeds with that chance at most."""
+        if not self.moments.any():
+            return self.certain
+        away = math.log(len(RATES) / chance)
+        return self.certain + float(((self.moments + away) * (self.scale / RATES)).min())
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +82,17 @@ class Seen:
     counted: int = 0
 
     @staticmethod
-    def nothing(theta: Floats, counts: Floats, classes: int) -> Seen:
-        """Before the first round."""
+    def nothing(theta: Floats, counts: Floats, classes: int, scale: float) -> Seen:
+        """Before the first round; `scale`: of the lag's units, roughly."""
         zeros = np.zeros_like(theta)
-        return Seen(zeros, zeros, 0.0, np.zeros((*counts.shape, classes)), Lag())
+        return Seen(zeros, zeros, 0.0, np.zeros((*counts.shape, classes)), Lag.nothing(scale))
 
     def after(self, duals: Floats, excess: Floats, histogram: Floats, lag: Lag, variance: float, counted: bool) -> Seen:
-        """One round more. `variance`: of the noise in duals x excess; `counted`: whether its rule is part of the mixture."""
+        """One round more, the lag with it. `variance`: of the noise in duals x excess; `counted`: whether the mixture has its
+        rule."""
         pressed = float(np.nansum(duals * excess))
         sums = (self.duals + duals, self.excess + np.nan_to_num(excess), self.product + pressed, self.histogram + histogram)
-        return Seen(*sums, self.lag.after(lag), self.variance + variance, self.rounds + 1, self.counted + counted)
+        return Seen(*sums, lag, self.variance + variance, self.rounds + 1, self.counted + counted)
 
     @property
     def mean_duals(self) -> Floats:
@@ -120,27 +136,31 @@ class Guarantee:
         dual_bound: float,
         audit_noise: Floats,
         count_noise: float,
-        steepness: float | None = None,
+        rows_off: tuple[float, float] = (1.0, 1.0),
+        indicated: int | None = None,
         confidence: float,
     ) -> Guarantee:
-        """`audit_noise`: the standard deviation of each value in one round; `count_noise`: of one count. `steepness`:
-        dual_bound - (|A| - 1) where Theorem 4.6 holds."""
-        chance, rounds, k = 1.0 - confidence, max(1, seen.rounds), max(1, len(values))
-        of_counts = count_errors(system, counts, floor, count_noise, chance / 4)
-        deviations = float(ndtri(1.0 - chance / 4 / k))
+        """`audit_noise`: the standard deviation of each value in one round; `count_noise`: of one count. `rows_off`: between
+        what the true number of rows lies, over the number that errors were divided by: the game was played on errors times
+        this. `indicated`: how many groups there are where Theorem 4.6 holds."""
+        part, rounds, k = (1.0 - confidence) / PARTS, max(1, seen.rounds), max(1, len(values))
+        of_counts = count_errors(system, counts, floor, count_noise, part)
+        deviations = float(ndtri(1.0 - part / k))
         upper = values + deviations * audit_noise / math.sqrt(max(1, seen.counted)) + of_counts
         best = dual_bound * _top(seen.excess / rounds + deviations * audit_noise / math.sqrt(rounds) + of_counts)
         pressed = np.where(seen.mean_duals > 0, seen.mean_duals * of_counts, 0.0).sum()
-        auditor = max(0.0, best - seen.product / rounds + drift(seen.variance, chance / 4) / rounds + float(pressed))
-        learner = seen.lag.total(chance / 4) / rounds + 2.0 * float(pressed)
+        auditor = max(0.0, best - seen.product / rounds + drift(seen.variance, part) / rounds + float(pressed))
+        learner = seen.lag.total(part) / rounds + 2.0 * float(pressed)
         nu = auditor + learner
-        theorem = (1.0 + 2.0 * nu) / dual_bound
-        if steepness is not None and steepness > 0:
-            theorem = min(theorem, 2.0 * nu / steepness)
+        least, most = rows_off
+        theorem = (most + 2.0 * nu) / dual_bound
+        if indicated is not None and dual_bound > most * (indicated - 1):
+            theorem = min(theorem, 2.0 * nu / (dual_bound - most * (indicated - 1)))
+        error = 2.0 * nu / least if least > 0 else math.inf
         measured = _top(upper - system.bounds)
         worst = float(np.nanmax(np.minimum(upper, system.bounds + theorem), initial=0.0))
         return Guarantee(
-            confidence, dual_bound, auditor, learner, nu, 2 * nu, min(theorem, max(0.0, measured)), worst, tuple(upper.tolist())
+            confidence, dual_bound, auditor, learner, nu, error, min(theorem, max(0.0, measured)), worst, tuple(upper.tolist())
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -181,7 +201,7 @@ def count_errors(system: ConstraintSystem, counts: Floats, floor: float, noise: 
         return np.zeros(len(system))
     cells = np.asarray(system.members.sum(axis=1), np.float64).ravel()
     sizes = system.event_sizes(counts)
-    quantile = float(ndtri(1.0 - chance / (2.0 * max(1, len(cells))))) * noise * np.sqrt(cells)
+    quantile = float(ndtri(1.0 - chance / (2.0 * max(1, len(cells))))) * noise * np.sqrt(cells) + ROUNDING * cells
     off = np.where(np.nan_to_num(sizes) > floor, quantile / np.maximum(np.nan_to_num(sizes), floor), np.inf)[system.event_of]
     coefficients = abs(system.coefficients).tocsr()
     return np.array(
