@@ -39,6 +39,7 @@ CROWD = 0.3  # noise of a cell's whole mean vector that is put up with, in stand
 SMOOTH = 1e-3  # the ridge of the logistic regression, in whitened coordinates
 STEPS = 100  # of L-BFGS at most
 RIDGE = 0.02  # of the error's regression where features are public, relative to each column's variance
+LEAST = 1e-9  # of a number that divides
 THIN = 1e-6  # of the largest eigenvalue: below it a direction is empty
 
 
@@ -101,7 +102,7 @@ class Regression(Oracle[Moments]):
         sums, counts = found.sums.sum(axis=1), np.maximum(found.counts, LEAST_ROWS)
         sizes, k = counts.sum(axis=1), len(found.lift)
         rows = float(sizes.sum())
-        gram = np.block([[rows * np.eye(k), sums.T], [sums, np.diag(sizes)]]) + RIDGE * np.eye(k + len(sizes))
+        gram = np.block([[rows * np.eye(k), sums.T], [sums, np.diag(sizes)]]) + LEAST_ROWS * np.eye(k + len(sizes))
         wrong = 1.0 - np.eye(ground.classes)
         of_rows = rows * np.einsum("cyk,cyj->jk", cell_costs, found.sums)
         of_groups = np.einsum("cy,cyk->ck", counts, wrong + rows * cell_costs)
@@ -183,9 +184,6 @@ def principal(gram: Floats, most: int, noise: float = 0.0) -> Floats:
     kept = order[values[order] > max(THIN * values[order[0]], noise / rows, LEAST)] if len(order) else order
     lines = (vectors[:, kept] / np.sqrt(values[kept])).T * units
     return np.ascontiguousarray(np.column_stack([-lines @ mean, lines]))
-
-
-LEAST = 1e-9
 
 
 def logistic_errors(curator: Curator, ground: Ground, lift: Floats) -> Floats:
