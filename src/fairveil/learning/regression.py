@@ -47,15 +47,16 @@ THIN = 1e-6  # of the largest eigenvalue: below it a direction is empty
 class Moments:
     """Released values: predicted costs of errors (classes, 1 + width), L (k, 1 + width), and shrunk sums (cells, labels, k).
 
-    `means` (classes,) and `slopes` (classes, k): of the predicted costs of errors, over the rows, and on z.
+    `means` (classes,) and `slopes` (classes, k): of the predicted costs of errors, over the rows, and on z; None where these
+    are a logistic model's, whose scale is another than that of costs.
     """
 
     errors: Floats
     lift: Floats
     sums: Floats
     counts: Floats
-    means: Floats
-    slopes: Floats
+    means: Floats | None = None
+    slopes: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,15 +99,20 @@ class Regression(Oracle[Moments]):
         return LinearRule(weights[:1] - weights[1:2] if ground.outputs == 1 else -weights), prepared
 
     def _by_group(self, ground: Ground, found: Moments, cell_costs: Floats) -> Rule:
-        """The regression of costs on (z, 1[A = a]): the Gram matrix of the two is made of the released counts and sums."""
+        """The regression of costs on (z, 1[A = a]): the Gram matrix of the two is made of the released counts and sums.
+
+        Where records are protected, of errors' costs too: groups differ in how they err at the same row. Where features are
+        public, of the constraints' alone, beside the logistic model.
+        """
         sums, counts = found.sums.sum(axis=1), np.maximum(found.counts, LEAST_ROWS)
         sizes, k = counts.sum(axis=1), len(found.lift)
         rows = float(sizes.sum())
         gram = np.block([[rows * np.eye(k), sums.T], [sums, np.diag(sizes)]]) + LEAST_ROWS * np.eye(k + len(sizes))
-        wrong = 1.0 - np.eye(ground.classes)
         of_rows = rows * np.einsum("cyk,cyj->jk", cell_costs, found.sums)
-        of_groups = np.einsum("cy,cyk->ck", counts, wrong + rows * cell_costs)
-        of_groups -= sizes[:, np.newaxis] * found.means + sums @ found.slopes.T
+        of_groups = rows * np.einsum("cy,cyk->ck", counts, cell_costs)
+        if found.means is not None and found.slopes is not None:
+            of_groups += counts @ (1.0 - np.eye(ground.classes))
+            of_groups -= sizes[:, np.newaxis] * found.means + sums @ found.slopes.T
         solved = np.linalg.solve(gram, np.concatenate([of_rows, of_groups]))
         weights, offsets = found.errors + solved[:k].T @ found.lift, solved[k:]
         assert ground.cells is not None
@@ -132,7 +138,7 @@ class Regression(Oracle[Moments]):
         if not ground.is_exact:
             noise = self.multiplier * math.sqrt(2.0 * asked.per_row) * float(clip or 0.0) * (ground.max_sample_weight or 1.0)
             by_cell = shrunk(by_cell, counts, ground, noise**2 * len(lift), ground.floor(counts_multiplier))
-        return _moments(errors, lift, by_cell, counts, gram[0])
+        return Moments(errors, lift, by_cell, counts)
 
     def _width(self, ground: Ground, least: float) -> int:
         if self.width is not None or ground.is_exact:
@@ -160,12 +166,8 @@ class Regression(Oracle[Moments]):
         errors = _whitened_errors(by_cell.sum(axis=0) / per_row, counts.sum(axis=0) / per_row, lift)
         noise = coordinate**2 * float((lift**2).sum())
         by_cell = shrunk(by_cell, counts, ground, noise, ground.floor(counts_multiplier))
-        return _moments(errors, lift, by_cell, counts, gram[0])
-
-
-def _moments(errors: Floats, lift: Floats, sums: Floats, counts: Floats, gram: Floats) -> Moments:
-    second = gram / max(float(gram[0, 0]), LEAST)
-    return Moments(errors, lift, sums, counts, errors @ second[0], errors @ second @ lift.T)
+        second = gram[0] / max(float(gram[0, 0, 0]), LEAST)
+        return Moments(errors, lift, by_cell, counts, errors @ second[0], errors @ second @ lift.T)
 
 
 def principal(gram: Floats, most: int, noise: float = 0.0) -> Floats:
