@@ -160,10 +160,10 @@ class Witness:
 
     def _noiseless(self, question: Question, rows: Rows) -> Floats:
         """(models, *shape): the exact sum over these rows, contributions clipped as the curator clips them."""
-        if self.promise.protects == "sensitive_features":
+        if self.promise.protects == "sensitive_features" and isinstance(question, GradientSum):
             exact = self._exact.setdefault(id(rows), Curator(rows, Promise(math.inf, self.promise.delta, "sensitive_features")))
             shape, costs = (question.models, *question.shape(rows.layout)), np.zeros(())
-            if isinstance(question, GradientSum) and question.clip is not None:  # the clip shortens the costs' part alone
+            if question.clip is not None:  # the clip shortens the costs' part alone
                 part = replace(question, loss="none")
                 scales = public_scale.of(part, rows)
                 (sums,) = totals([(part, scales)], rows, rows.blocks())
@@ -171,9 +171,9 @@ class Witness:
                 question = replace(question, cells=None, cell_costs=None)
             (answer,) = exact.answer([(question, 0.0)])
             return np.asarray(answer).reshape(shape) + costs
-        scale = question.scale(rows.layout, _cap(rows))
-        (sums,) = totals([(question, [scale])], rows, rows.blocks())
-        return np.asarray(sums * scale.unit)
+        scales = self._scales(Ask(question, 1.0), rows)
+        (sums,) = totals([(question, scales)], rows, rows.blocks())
+        return np.asarray(sums * np.array([scale.unit for scale in scales]).reshape(-1, *(1,) * (sums.ndim - 1)))
 
     def _noise(self, ask: Ask, rows: Rows, batch: Batch, shape: tuple[int, ...]) -> Floats:
         """(models or 1, ...): the scale of the promised noise, in the units of the question."""
