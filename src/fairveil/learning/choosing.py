@@ -30,6 +30,7 @@ from ..curator import (
     PredictionHistogram,
     ScoreHistogram,
 )
+from ..curator.decisions import Costs
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy.events import Event, Exponential
@@ -242,11 +243,8 @@ class Choice(Oracle[Gathered]):
 
 
 def reach(ground: Ground, costs: Floats) -> float:
-    """The range of one neighbour's changes of the candidates' costs (`curator.choice`)."""
-    cap = ground.max_sample_weight or 1.0
-    sizes = (ground.groups,) if ground.cells is None or ground.cells.mode == "product" else ground.cells.sizes
-    parts = np.split(costs, np.cumsum(sizes)[:-1])
-    if ground.sees_features:
-        return cap * sum(float(np.ptp(part[:, np.newaxis] - part[np.newaxis], axis=-1).max()) for part in parts)
-    one = sum(float(np.ptp(part, axis=-1).max()) for part in parts)
-    return cap * one * (1.0 if ground.promise.neighbours == "add-remove" else 2.0)
+    """The range of one neighbour's changes of the candidates' costs, as the curator has it (`curator.decisions.Costs`)."""
+    model = Linear(np.zeros((ground.outputs, 1 + ground.layout.width)))
+    made = Costs.of(costs, PredictionHistogram(model, ground.cells, "hard", by_label=True), ground.layout)
+    steps = made.reach(ground.promise, ground.layout, reads_groups=False)
+    return math.ldexp(steps, -made.exponent) * (ground.max_sample_weight or 1.0)
