@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,45 +58,48 @@ def _fit(model: Any, *rows: Any, **groups: Any) -> Any:
         return model.fit(*rows, **groups)
 
 
+def _fitted(model: Any, share: Callable[[Coded], Floats]) -> Fitted:
+    report = model.constraint_report_
+    reported = max((line.value for line in report.lines), default=None)
+    return Fitted(share, model.privacy_.epsilon, reported, not report.met)
+
+
 def rate_constrained(train: Coded, asked: dict[str, Any]) -> Fitted:
     """Private descent under rate constraints, blind to the group at prediction."""
     model = _fit(fv.RateConstrainedClassifier(**asked), train)
-    second, report = model.classes_[1], model.constraint_report_
-    reported = max((line.value for line in report.lines), default=None)
-    return Fitted(
-        lambda rows: (model.predict(rows) == second).astype(np.float64), model.privacy_.epsilon, reported, not report.met
-    )
+    second = model.classes_[1]
+    return _fitted(model, lambda rows: (model.predict(rows) == second).astype(np.float64))
 
 
 def game(train: Coded, asked: dict[str, Any]) -> Fitted:
     """The oracle game, blind to the group at prediction: a uniform mixture of linear thresholds."""
     model = _fit(fv.OracleGameClassifier(**asked), train)
-    return Fitted(lambda rows: np.asarray(model.predict_proba(rows)[:, 1]), model.privacy_.epsilon, None, False)
+    return _fitted(model, lambda rows: np.asarray(model.predict_proba(rows)[:, 1]))
 
 
-def post_processing(train: Coded, asked: dict[str, Any]) -> Fitted:
-    """Post-processing of logistic regression, which reads the group at prediction.
-
-    Features and labels are public: the base sees the training rows as they are, scaled by their means and deviations.
-    """
+@lru_cache(maxsize=1)
+def _logistic(train: Coded) -> Any:
+    """Logistic regression of the dense rows, scaled by their own means and deviations: what post-processing starts from."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    base = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
-    shared = {name: value for name, value in asked.items() if name not in ("constraints", "unsafe_data_dependent_bounds")}
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000)).fit(dense(train), _labels(train))
+
+
+def post_processing(train: Coded, asked: dict[str, Any]) -> Fitted:
+    """Post-processing of logistic regression (as in the paper's experiments), which reads the group at prediction.
+
+    Features and labels are public: the base sees the training rows as they are, once for all fits on them.
+    """
+    base = _logistic(train)
     if asked["constraints"] is None:  # what it starts from; nothing is asked about anybody's group
-        base.fit(dense(train), _labels(train))
         second = base.classes_[1]
         return Fitted(lambda rows: (base.predict(dense(rows)) == second).astype(np.float64), 0.0, None, False)
+    shared = {name: value for name, value in asked.items() if name not in ("constraints", "unsafe_data_dependent_bounds")}
     model = fv.OddsPostProcessor(base, asked["constraints"], **shared)
     _fit(model, dense(train), _labels(train), sensitive_features=_groups(train))
-    return Fitted(
-        lambda rows: np.asarray(model.predict_proba(dense(rows), sensitive_features=_groups(rows))[:, 1]),
-        model.privacy_.epsilon,
-        None,
-        False,
-    )
+    return _fitted(model, lambda rows: np.asarray(model.predict_proba(dense(rows), sensitive_features=_groups(rows))[:, 1]))
 
 
 METHODS: dict[str, Callable[[Coded, dict[str, Any]], Fitted]] = {

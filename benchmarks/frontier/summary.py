@@ -74,14 +74,22 @@ def versus_published(runs: Sequence[Run], wanted: Wanted, folder: FilePath) -> d
                         "our_gain_over_constant": ours.constant - line["ours"],
                     }
                 )
-    tally = {
+    tally, by_method = _tally(lines), {}
+    for method in dict.fromkeys(curve.method for curve in curves):
+        by_method[method] = _tally([line for line in lines if line["method"] == method])
+    ours_constant = float(np.mean([run["constant_error"] for run in runs]))
+    constants = {"ours": ours_constant, "theirs, about": their_constant}
+    return {"constant_error": constants, "tally": tally, "tally_by_method": by_method, "points": lines}
+
+
+def _tally(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """How many points got which verdict, a line for each pair of epsilons."""
+    return {
         f"ours {epsilon:g} against theirs {other:g}": dict(
             Counter(line["verdict"] for line in lines if (line["our_epsilon"], line["published_epsilon"]) == (epsilon, other))
         )
         for epsilon, other in sorted({(line["our_epsilon"], line["published_epsilon"]) for line in lines})
     }
-    ours_constant = float(np.mean([run["constant_error"] for run in runs]))
-    return {"constant_error": {"ours": ours_constant, "theirs, about": their_constant}, "tally": tally, "points": lines}
 
 
 def versus_ourselves(runs: Sequence[Run], wanted: Wanted) -> list[dict[str, Any]]:

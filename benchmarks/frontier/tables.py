@@ -5,6 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+VERDICTS = (
+    "below",
+    "below, within the band",
+    "not below: our curve ends at a larger gap",
+    "not below: our widest point has less gap and more error",
+    "not below",
+    "not compared: under the floor",
+)
 PROTECTED = {"records": "whole records, add-remove", "sensitive_features": "the sensitive column alone, replace-one"}
 
 
@@ -52,19 +60,12 @@ def _published(result: dict[str, Any]) -> str:
     theirs = constant["theirs, about"]
     words = f"A constant answer errs by {100 * constant['ours']:.1f}% on these test rows"
     words += "." if theirs is None else f", by about {100 * theirs:.1f}% on theirs."
-    rows = []
-    for name, tally in result["published"]["tally"].items():
-        rows.append(
-            [
-                name,
-                str(tally.get("below", 0)),
-                str(tally.get("below, within the band", 0)),
-                str(tally.get("not below: our curve ends at a larger gap", 0)),
-                str(tally.get("not below: our widest point has less gap and more error", 0)),
-                str(tally.get("not below", 0)),
-                str(tally.get("not compared: under the floor", 0)),
-            ]
-        )
+    tables = {"": result["published"]["tally"]}
+    if result["method"] != "rate-constrained":
+        tables = {f", {method}": tally for method, tally in result["published"]["tally_by_method"].items()}
+    rows = [
+        [name + whose, *(str(tally.get(v, 0)) for v in VERDICTS)] for whose, of in tables.items() for name, tally in of.items()
+    ]
     names = [
         "epsilon",
         "below",
@@ -95,19 +96,22 @@ def _fairlearn(lines: list[dict[str, Any]]) -> str:
 
 def asked_and_got(result: dict[str, Any]) -> str:
     """What was asked for, the mean gap in training, and the mean held-out gap with the 95 % band of the mean; in points."""
-    rows = [
-        [
-            f"{line['epsilon']:g}",
-            f"{100 * line['asked']:g}",
-            f"{100 * line['training_gap']['mean']:.2f}",
-            f"{100 * line['gap']['mean']:.2f} +- {100 * line['gap']['half_95']:.2f}",
-            f"{100 * (line['gap']['mean'] - line['asked']):+.2f}",
-            f"{100 * line['certainly_broken']:.0f}%",
-        ]
-        for line in result["points"]
-        if line["asked"] is not None and math.isfinite(line["epsilon"])
-    ]
-    return _table(["epsilon", "asked", "training", "held out", "held out - asked", "fits that say it is not met"], rows) + "\n"
+    held_out = result["evaluation"] == "held-out"
+    rows = []
+    for line in result["points"]:
+        if line["asked"] is None or math.isinf(line["epsilon"]):
+            continue
+        got = f"{100 * line['gap']['mean']:.2f} +- {100 * line['gap']['half_95']:.2f}"
+        cells = [f"{line['epsilon']:g}", f"{100 * line['asked']:g}"]
+        cells += [f"{100 * line['training_gap']['mean']:.2f}"] if held_out else []
+        cells += [got, f"{100 * (line['gap']['mean'] - line['asked']):+.2f}", f"{100 * line['certainly_broken']:.0f}%"]
+        rows.append(cells)
+    names = (
+        ["epsilon", "asked", "training", "held out", "held out - asked"]
+        if held_out
+        else ["epsilon", "asked", "got", "got - asked"]
+    )
+    return _table([*names, "fits that say it is not met"], rows) + "\n"
 
 
 def _table(names: list[str], rows: list[list[str]]) -> str:
