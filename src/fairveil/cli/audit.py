@@ -12,10 +12,13 @@ from . import options
 
 if TYPE_CHECKING:
     from ..fairness import GroupTable, Notion
+    from .deciding import Fitted
     from .measured import Measured
     from .samples import Truth
+    from .tables import Place
 
 EXACT = "exact counts of these rows: nothing in this table is private"
+EXPECTED = "rates are expected ones: this model decides by chance, and one draw of all decisions varies around them"
 
 
 def audit(
@@ -34,6 +37,7 @@ def audit(
     force: Annotated[bool, typer.Option("--force", help="Replace a page that is there.")] = False,
 ) -> None:
     """Show error and rates of every group, with counts and intervals; small groups are flagged. Exact, hence not private.
+    Of a model that decides by chance the rates are expected ones, without any draw's luck.
 
     Exit status: 0, or 1 when a --constraint is broken on these rows, or undefined; 2 refused.
     """
@@ -53,13 +57,13 @@ def audit(
             require_file(file, force=force, of="--html")
     notions = notions_of(constraint)
     place = options.place_of(table, query)
-    truth, decisions, classes = _decisions(place, target, sensitive, prediction, model)
+    truth, decisions, classes, expected = _decisions(place, target, sensitive, prediction, model)
     found = table_of(truth, decisions, groups=groups, classes=classes)
     gaps = [(words, measure(notion, truth, decisions, groups=groups, classes=classes)) for words, notion in _usual(groups)]
     asked = [(notion, measure(notion, truth, decisions, groups=groups, classes=classes)) for notion in notions]
     if html is not None:
-        _write(html, place.shown, found, gaps, asked)
-    _print_json(found, gaps, asked) if json else _print_words(found, gaps, asked, html)
+        _write(html, place.shown, found, gaps, asked, expected)
+    _print_json(found, gaps, asked, expected) if json else _print_words(found, gaps, asked, html, expected)
     if not all(_holds(notion, one) for notion, one in asked):
         raise typer.Exit(1)
 
@@ -71,11 +75,12 @@ def _usual(groups: str) -> list[tuple[str, Notion]]:
 
 
 def _decisions(
-    place: Any, target: str | None, sensitive: list[str] | None, prediction: str | None, model: Path | None
-) -> tuple[Truth, Any, Any]:
-    """Labels, groups, decisions and the known classes."""
+    place: Place, target: str | None, sensitive: list[str] | None, prediction: str | None, model: Path | None
+) -> tuple[Truth, Any, Any, bool]:
+    """Labels, groups, decisions (or the law of decisions made by chance), the known classes, and whether it is a law."""
     from ..errors import InputError, complaint
-    from .samples import CodedSample, Roles, Truth
+    from .deciding import by_chance, loaded, shown_to
+    from .samples import Roles, Truth
     from .tables import picked
 
     if model is None:
@@ -88,26 +93,44 @@ def _decisions(
         decisions = columns[str(prediction)]
         if not len(decisions):
             raise InputError(complaint(expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."))
-        return truth, decisions, None
-    from ..estimators import load
-    from ..estimators.coding import SchemaCoding
-    from .predict import features_of
+        return truth, decisions, None, False
+    clf = loaded(model)
+    truth = _truth(clf, place, target, sensitive)
+    return truth, shown_to(clf, place, _read(clf, place, sensitive)).judged(), clf.classes_.tolist(), by_chance(clf)
 
-    clf = load(model)
-    schema = clf.coding_.encoding.schema if isinstance(clf.coding_, SchemaCoding) else None
-    named = sensitive or (list(clf.cells_.names) if clf.cells_ is not None and schema is None else None)
-    roles = Roles.of(schema, target, named, None)
+
+def _truth(clf: Fitted, place: Place, target: str | None, sensitive: list[str] | None) -> Truth:
+    """Labels and groups: by the model's schema where it has one and names them, else as they come."""
+    from ..estimators.coding import SchemaCoding
+    from .deciding import coding_of
+    from .samples import CodedSample, Roles, Truth
+    from .tables import picked
+
+    coding = coding_of(clf)
+    schema = coding.encoding.schema if isinstance(coding, SchemaCoding) else None
+    of_model = () if clf.cells_ is None else clf.cells_.names
+    named = sensitive or list(of_model if schema is None else schema.sensitive)
+    label = target or (None if schema is None else schema.target)
+    known = schema is not None and set(named) <= set(schema.sensitive) and label == schema.target
+    roles = Roles.of(schema if known else None, label, named, None)
     _require_groups(roles.sensitive)
-    known = schema is not None and set(roles.sensitive) <= set(schema.sensitive) and roles.target == schema.target
     if known:
         sample = Roles(roles.schema, roles.target, roles.sensitive).read(place)
         assert isinstance(sample, CodedSample)
-        truth = sample.truth()
-    else:
-        columns = place.columns()
-        labels = picked(columns, [roles.target], place.shown, "--target")[roles.target]
-        truth = Truth(labels, picked(columns, roles.sensitive, place.shown, "--sensitive"))
-    return truth, clf.predict(features_of(clf, place)), clf.classes_.tolist()
+        return sample.truth()
+    columns = place.columns([roles.target] if all(isinstance(value, str) for value in clf.classes_.tolist()) else [])
+    labels = picked(columns, [roles.target], place.shown, "--target")[roles.target]
+    return Truth(labels, picked(columns, roles.sensitive, place.shown, "--sensitive"))
+
+
+def _read(clf: Fitted, place: Place, sensitive: list[str] | None) -> list[str] | None:
+    """What --sensitive names, where it stands for the columns by which a model decides: they have other names here."""
+    from .deciding import groups_read
+
+    cells = groups_read(clf)
+    if cells is None or not sensitive or len(sensitive) != len(cells.names):
+        return None
+    return None if set(cells.names) <= set(place.columns()) else sensitive
 
 
 def _require_groups(sensitive: tuple[str, ...]) -> None:
@@ -127,7 +150,7 @@ def _holds(notion: Notion, measured: Measured) -> bool:
 
 
 def _print_words(
-    found: GroupTable, gaps: list[tuple[str, Measured]], asked: list[tuple[Notion, Measured]], html: Path | None
+    found: GroupTable, gaps: list[tuple[str, Measured]], asked: list[tuple[Notion, Measured]], html: Path | None, expected: bool
 ) -> None:
     from .measured import words_of
 
@@ -139,6 +162,8 @@ def _print_words(
         verdict = "undefined" if math.isnan(one.value) else "holds" if _holds(notion, one) else "BROKEN"
         typer.echo(f"{words_of(notion)} <= {_bound(notion):g}: {_points(one)}: {verdict}")
     typer.echo(f"({EXACT})")
+    if expected:
+        typer.echo(f"({EXPECTED})")
     if html is not None:
         typer.echo(f"Written: {html}")
 
@@ -149,7 +174,9 @@ def _points(one: Measured) -> str:
     return f"{one.value:.4f} (95% interval {one.low:.4f} to {one.high:.4f})"
 
 
-def _print_json(found: GroupTable, gaps: list[tuple[str, Measured]], asked: list[tuple[Notion, Measured]]) -> None:
+def _print_json(
+    found: GroupTable, gaps: list[tuple[str, Measured]], asked: list[tuple[Notion, Measured]], expected: bool
+) -> None:
     import json
 
     out: dict[str, Any] = {
@@ -159,6 +186,7 @@ def _print_json(found: GroupTable, gaps: list[tuple[str, Measured]], asked: list
             {"notion": notion.to_dict(), "holds": None if math.isnan(one.value) else _holds(notion, one)} | _numbers(one)
             for notion, one in asked
         ],
+        "expected": expected,
         "private": False,
     }
     typer.echo(json.dumps(out, indent=2, ensure_ascii=False, allow_nan=False))
@@ -169,7 +197,12 @@ def _numbers(one: Measured) -> dict[str, float | None]:
 
 
 def _write(
-    html: Path, source: str, found: GroupTable, gaps: list[tuple[str, Measured]], asked: list[tuple[Notion, Measured]]
+    html: Path,
+    source: str,
+    found: GroupTable,
+    gaps: list[tuple[str, Measured]],
+    asked: list[tuple[Notion, Measured]],
+    expected: bool,
 ) -> None:
     from ..fairness.notions import GapNotion
     from ..report import GapFigure, GroupSection, Report, write
@@ -183,11 +216,13 @@ def _write(
         if not math.isnan(one.value)
     ]
     notes = [f"The {words} gap is undefined on these rows." for words, (_, one) in lines.items() if math.isnan(one.value)]
+    if expected:
+        notes.append(f"{EXPECTED[:1].upper()}{EXPECTED[1:]}.")
     page = Report(
         "Decisions, group by group",
         subject=f"Measured on {source}: {EXACT}.",
         gaps=tuple(figures),
-        tables=(GroupSection(found, of="audited people"),),
+        tables=(GroupSection(found, of="audited people", expected=expected),),
         notes=tuple(notes),
     )
     write(html, page)

@@ -11,9 +11,10 @@ import typer
 from . import options
 
 if TYPE_CHECKING:
-    from ..estimators import RateConstrainedClassifier
     from ..fairness import Notion
-    from ..report import Report
+    from ..report import Certainty, Report
+    from .deciding import Fitted
+    from .methods import Method
     from .samples import Roles, Sample
 
 MARK = "estimator.json"
@@ -28,6 +29,12 @@ def fit(
     constraint: Annotated[
         list[str] | None, typer.Option("--constraint", help="Such as demographic_parity:0.05; again for more.")
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="rate-constrained, post-processing (decides by group and by chance), or game (decides by chance). See docs."
+        ),
+    ] = "rate-constrained",
     epsilon: Annotated[float, typer.Option(help="The promise; inf is not private.")] = 1.0,
     delta: options.Delta = 1e-6,
     protects: options.Protects = "records",
@@ -48,19 +55,21 @@ def fit(
 
     Exit status: 0 written, 2 refused: then nothing was written.
     """
-    from ..estimators import RateConstrainedClassifier
+    from .. import _checks
     from ..estimators.promises import notions_of
     from .folders import require_free
+    from .methods import METHODS
     from .samples import Roles
 
+    chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
     require_free(out, force=force, mark=MARK)
     options.require_words(tuning=tuning, earlier_releases=earlier_releases)
     notions = notions_of(constraint)
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     rows = public_rows if public_rows is not None else roles.public_rows
-    clf = RateConstrainedClassifier(
-        notions or None,
+    clf = chosen.unfitted(
+        notions,
         epsilon=epsilon,
         delta=delta,
         protects=options.protection(protects),
@@ -80,21 +89,24 @@ def fit(
     with options.warnings_as_notes() as notes:
         clf.fit(X, y, sensitive_features=groups)
     _describe(clf, holdout, held is not None, tuning, earlier_releases)
-    _write(clf, report_of(clf, notions, roles, held, place.shown, notes), out, force)
+    _write(clf, report_of(clf, chosen, notions, roles, held, place.shown, notes), out, force)
 
 
 def report_of(
-    clf: RateConstrainedClassifier, notions: list[Notion], roles: Roles, held: Sample | None, source: str, notes: list[str]
+    clf: Fitted, method: Method, notions: list[Notion], roles: Roles, held: Sample | None, source: str, notes: list[str]
 ) -> Report:
     """The page of a fit: what was promised, asked for, seen in training and measured on rows that were not trained on."""
     from ..fairness.notions import GapNotion
     from ..report import GroupSection, Report
+    from .deciding import Shown, by_chance
     from .measured import gap_figure, measure, table_of, training_value, words_of
+    from .methods import outside, remarks
 
     truth = None if held is None else held.truth()
-    prediction = None if held is None else clf.predict(held.features)
+    # The held-out rows bring their groups with them, as columns or codes: those are what a model of groups reads.
+    prediction = None if held is None else Shown(clf, held.features, None).judged()
     classes: Any = clf.classes_.tolist()
-    gaps, said = [], list(notes)
+    gaps, said = [], [*notes, *remarks(clf)]
     for notion in notions:
         found = None
         if truth is not None:
@@ -111,22 +123,24 @@ def report_of(
         said.append(f"{words_of(notion)}: {'; '.join(parts)}.".capitalize())
     tables = []
     if truth is not None:
-        tables.append(GroupSection(table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)))
+        found_table = table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)
+        tables.append(GroupSection(found_table, expected=by_chance(clf)))
     return Report(
         f"A private and fair model of {_line(roles.target)}",
-        subject=_line(f"A linear classifier, fitted to {source} by rate-constrained private descent."),
+        subject=_line(method.subject.format(source=source)),
+        method=method.name,
         statement=clf.privacy_,
         statement_file="statement.json",
         gaps=tuple(gaps),
         tables=tuple(tables),
+        guarantee=_certain(clf),
         coefficients=_coefficients(clf),
+        not_covered=outside(clf),
         notes=tuple(said),
     )
 
 
-def _describe(
-    clf: RateConstrainedClassifier, holdout: float, measured: bool, tuning: str | None, earlier_releases: str | None
-) -> None:
+def _describe(clf: Fitted, holdout: float, measured: bool, tuning: str | None, earlier_releases: str | None) -> None:
     """What only this command knows goes into the statement."""
     from dataclasses import replace
 
@@ -148,17 +162,25 @@ def _describe(
     )
 
 
-def _coefficients(clf: RateConstrainedClassifier) -> tuple[Any, ...]:
-    """Those of the second of two classes, in the units of the table."""
+def _certain(clf: Fitted) -> Certainty | None:
+    from ..estimators import RateConstrainedClassifier
+    from ..report import certain
+
+    return None if isinstance(clf, RateConstrainedClassifier) or clf.guarantee_ is None else certain(clf.guarantee_)
+
+
+def _coefficients(clf: Fitted) -> tuple[Any, ...]:
+    """Those of the second of two classes, in the units of the table; of a model that is one linear classifier."""
+    from ..estimators import RateConstrainedClassifier
     from ..report import Coefficient
 
-    if len(clf.classes_) != 2:
+    if not isinstance(clf, RateConstrainedClassifier) or len(clf.classes_) != 2:
         return ()
     weights = [("(intercept)", float(clf.intercept_[0])), *zip(clf.coef_names_, clf.coef_[0].tolist(), strict=True)]
     return tuple(Coefficient(_line(name), weight) for name, weight in weights)
 
 
-def _write(clf: RateConstrainedClassifier, report: Report, out: Path, force: bool) -> None:
+def _write(clf: Fitted, report: Report, out: Path, force: bool) -> None:
     import tempfile
 
     from ..estimators import save

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators import RateConstrainedClassifier
 from ..facts import Cells
 from ..fairness import GroupTable, Notion, group_table
 from ..fairness.inputs import read_decisions
@@ -18,6 +17,7 @@ from ..fairness.notions import GapNotion
 from ..fairness.resolution import resolve
 from ..fairness.tables import wilson
 from ..figures import GapFigure
+from .deciding import Fitted, by_chance
 from .samples import Truth
 
 CONFIDENCE = 0.95
@@ -58,10 +58,12 @@ def measure(
     return Measured(*(max(max(one[at] for one in found), 0.0) for at in range(3)))
 
 
-def gap_figure(clf: RateConstrainedClassifier, notion: GapNotion, held: Measured | None) -> GapFigure:
+def gap_figure(clf: Fitted, notion: GapNotion, held: Measured | None) -> GapFigure:
     """Asked for, seen in training (with noise), measured on held-out rows."""
     training, noise = training_value(clf, notion)
     notes = [] if noise is None else [f"The training value carries noise of standard deviation {100 * noise:.2f} points."]
+    if held is not None and by_chance(clf):
+        notes.append("The held-out value is the expected one: this model decides by chance, and one draw varies around it.")
     if held is not None and math.isnan(held.value):
         notes.append("Undefined on the held-out rows: a group has no row of a kind that should be compared.")
         held = None
@@ -69,7 +71,7 @@ def gap_figure(clf: RateConstrainedClassifier, notion: GapNotion, held: Measured
     return GapFigure(words_of(notion), notion.max_gap, training, value, low, high, CONFIDENCE, tuple(notes))
 
 
-def training_value(clf: RateConstrainedClassifier, notion: Notion) -> tuple[float | None, float | None]:
+def training_value(clf: Fitted, notion: Notion) -> tuple[float | None, float | None]:
     """The largest released training value of a notion's constraints and its noise; None where it was not measured."""
     if clf.cells_ is None:
         return None, None

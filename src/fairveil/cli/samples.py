@@ -15,9 +15,9 @@ from ..data import EncodedRows
 from ..data.coding import is_missing
 from ..errors import InputError, complaint
 from ..estimators import inputs
+from ..estimators.coded import as_array
 from ..estimators.coding import TableCoding
 from ..estimators.inputs import Ways
-from ..estimators.coded import as_array
 from ..facts import RowBlock, Schema
 from ..study.held_out import HeldOut
 from .tables import Columns, Place, picked

@@ -1,12 +1,15 @@
 """Ring 5: reports. A page that is read without network and without JavaScript, and a JSON twin of every number on it."""
 
 from ..figures import Floor, FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
-from .contents import Coefficient, GroupSection, Report
+from .certain import certain
+from .contents import CertainLine, Certainty, Coefficient, GroupSection, Report
 from .numbers import to_dict
 from .page import render
 from .writing import Written, write
 
 __all__ = [
+    "CertainLine",
+    "Certainty",
     "Coefficient",
     "Floor",
     "FrontierFigure",
@@ -19,6 +22,7 @@ __all__ = [
     "Report",
     "Series",
     "Written",
+    "certain",
     "render",
     "to_dict",
     "write",

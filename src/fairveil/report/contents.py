@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..fairness import GroupTable
 from ..figures import FrontierFigure, GapFigure
@@ -13,11 +14,13 @@ from ..privacy.statement import PrivacyStatement
 @dataclass(frozen=True)
 class GroupSection:
     """A group table and whose it is: `of`, in the plural and without a number. `exact`: it was computed from their rows
-    without noise, so the page lists it as not covered."""
+    without noise, so the page lists it as not covered. `expected`: its rates are expected ones of a model that decides by
+    chance, not those of one draw."""
 
     table: GroupTable
     of: str = "held-out people"
     exact: bool = True
+    expected: bool = False
 
     def __post_init__(self) -> None:
         several(GroupTable, "table", (self.table,))
@@ -39,13 +42,49 @@ class Coefficient:
 
 
 @dataclass(frozen=True)
+class CertainLine:
+    """One bound: what it is `at_most` (None: not known, for the reason `missing`), and the `released` value, if any."""
+
+    name: str
+    at_most: float | None
+    released: float | None = None
+    missing: str = "not known"
+
+    def __post_init__(self) -> None:
+        line(name=self.name)
+        line(missing=self.missing)
+        for name in ("at_most", "released"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, finite(name, getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Certainty:
+    """What theory says of one fit: a sentence, its bounds, what they are conditional on, and every number of it as plain JSON
+    values. `report.certain` makes it from an estimator's `guarantee_`."""
+
+    sentence: str
+    confidence: float
+    lines: tuple[CertainLine, ...]
+    conditions: tuple[str, ...] = ()
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        line(sentence=self.sentence)
+        object.__setattr__(self, "confidence", finite("confidence", self.confidence))
+        object.__setattr__(self, "lines", several(CertainLine, "lines", self.lines))
+        object.__setattr__(self, "conditions", sentences("conditions", self.conditions))
+
+
+@dataclass(frozen=True)
 class Report:
     """A page. Everything but the title may be left out; sections that have nothing are left out too.
 
     `subject`: one or two sentences on data and model. `verdict`: a paragraph in words (None: written from statements, gaps and
     tables). `all_models`: the statement of all models together whose numbers the page shows, where `statement` is that of one
     of them (or the same one): the page says first what looking at all of them costs. `statement_file`: where `statement` lies
-    beside the page, for `fairveil verify`. `verify`: more commands. `not_covered`: sentences beside the statement's own; exact
+    beside the page, for `fairveil verify`. `method`: how the model was found, by name. `guarantee`: what is certain of it
+    (`report.certain`). `verify`: more commands. `not_covered`: sentences beside the statement's own; exact
     tables and held-out figures are added by themselves.
     `created`: a date in words; without one none is printed, and the same report gives the same bytes.
     """
@@ -65,17 +104,21 @@ class Report:
     notes: tuple[str, ...] = ()
     created: str | None = None
     language: str = "en"
+    method: str | None = None
+    guarantee: Certainty | None = None
 
     def __post_init__(self) -> None:
         line(title=self.title)
         line(language=self.language)
         line(empty=True, subject=self.subject)
-        for name in ("verdict", "statement_file", "created"):
+        for name in ("verdict", "statement_file", "created", "method"):
             if getattr(self, name) is not None:
                 line(**{name: getattr(self, name)})
         for name in ("statement", "all_models"):
             if getattr(self, name) is not None:
                 several(PrivacyStatement, name, (getattr(self, name),))
+        if self.guarantee is not None:
+            several(Certainty, "guarantee", (self.guarantee,))
         kinds = {"gaps": GapFigure, "tables": GroupSection, "frontiers": FrontierFigure, "coefficients": Coefficient}
         for name, kind in kinds.items():
             values = getattr(self, name)

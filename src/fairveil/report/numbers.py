@@ -16,7 +16,7 @@ from ..figures.scales import Scale
 from ..figures.words import PROTECTED, frontier_description, frontier_title, gap_description, gap_title, rates_description
 from ..privacy.statement_checks import versions_now
 from ..privacy.statement_words import items
-from .contents import GroupSection, Report
+from .contents import Certainty, GroupSection, Report
 from .words import how_to_verify, key_facts, not_covered, stamps, verdict
 
 FORMAT, VERSION = "fairveil-report", 1
@@ -37,12 +37,14 @@ def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
         "title": report.title,
         "subject": report.subject,
         "created": report.created,
+        "method": report.method,
         "stamps": stamps(statement, report.all_models),
         "verdict": verdict(report),
         "key_facts": [{"name": name, "value": value, "remark": remark} for name, value, remark in key_facts(report)],
         "frontiers": [_frontier(figure) for figure in report.frontiers],
         "gaps": [_gap(figure) for figure in report.gaps],
         "tables": [_table(section) for section in report.tables],
+        "guarantee": None if report.guarantee is None else _certainty(report.guarantee),
         "coefficients": [{"name": one.name, "weight": one.weight, "unit": one.unit} for one in report.coefficients],
         "statement": None if statement is None else statement.to_dict(),
         "statement_words": []
@@ -150,6 +152,19 @@ def _gap(figure: GapFigure) -> dict[str, Any]:
     } | {name: getattr(figure, name) for name in names}
 
 
+def _certainty(found: Certainty) -> dict[str, Any]:
+    lines = [
+        {"name": one.name, "at_most": one.at_most, "released": one.released, "missing": one.missing} for one in found.lines
+    ]
+    return {
+        "sentence": found.sentence,
+        "confidence": found.confidence,
+        "lines": lines,
+        "conditions": list(found.conditions),
+        "numbers": found.numbers,
+    }
+
+
 def _table(section: GroupSection) -> dict[str, Any]:
     table = section.table
     first = rates_figure(table, columns(table)[0])
@@ -160,6 +175,7 @@ def _table(section: GroupSection) -> dict[str, Any]:
     return values | {
         "of": section.of,
         "exact": section.exact,
+        "expected": section.expected,
         "positive": None if table.positive is None else _printable(table.positive),
         "class_names": [_printable(k) for k in table.classes],
         "columns": [{"rate": rate, "name": rate_words(rate)} for rate in columns(table)],

@@ -1,0 +1,189 @@
+"""How a saved model decides the rows of a table: what it reads of them, and whether by chance.
+
+A model that decides by chance has a law for each row, exactly: `predict` draws from it and says so, `audit` measures expected
+rates, which have no draw's luck in them. A model that reads groups when it decides gets them from the table's columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import FairveilError, InputError, complaint
+from ..estimators import OddsPostProcessor, OracleGameClassifier, RateConstrainedClassifier, load
+from ..estimators.coded import as_array
+from ..estimators.coding import Coding, SchemaCoding, TableCoding
+from ..facts import Cells
+from ..models import GroupedLinearModel, MixtureModel, PostProcessedModel
+from ..models.model import draw_codes
+from .tables import Columns, Place, picked
+
+if TYPE_CHECKING:
+    from ..data import EncodedRows, StreamedRows
+
+Fitted = RateConstrainedClassifier | OddsPostProcessor | OracleGameClassifier
+Floats = npt.NDArray[np.float64]
+
+
+def loaded(folder: Path) -> Fitted:
+    """The estimator of a folder. Around a classifier of another library, which is not written, no command can predict."""
+    try:
+        clf: Fitted = load(folder)
+    except InputError:
+        base = _foreign_base(folder)
+        if base is None:
+            raise
+        remedy = (
+            "Decide in Python, fairveil.load(folder, estimator=base).predict(...), and audit those decisions with --prediction."
+        )
+        expected = "a model that was saved with all it needs"
+        got = f"one around a {base}, which is no model of Fairveil and was not written"
+        raise InputError(complaint(expected=expected, of=str(folder), got=got, remedy=remedy)) from None
+    return clf
+
+
+def _foreign_base(folder: Path) -> str | None:
+    """The kind of a base classifier that was not written; None where that is not what is wrong."""
+    import json
+
+    try:
+        content = json.loads((folder / "estimator.json").read_text("utf-8"))
+        base, files = content.get("base"), content["sha256"]
+        return base if isinstance(base, str) and "base.estimator.json" not in files else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def coding_of(clf: Fitted) -> Coding | None:
+    """How the model's features are coded; None where they are another library's affair."""
+    if isinstance(clf, OddsPostProcessor):
+        inside = clf.estimator_
+        return coding_of(inside) if isinstance(inside, RateConstrainedClassifier | OracleGameClassifier) else None
+    return clf.coding_
+
+
+def groups_read(clf: Fitted) -> Cells | None:
+    """The groups by which a model decides; None where it does not read them."""
+    model = clf.model_
+    if isinstance(model, PostProcessedModel):
+        return model.cells
+    if isinstance(model, MixtureModel) and any(isinstance(one, GroupedLinearModel) for one in model.models):
+        return clf.cells_
+    return None
+
+
+def by_chance(clf: Fitted) -> bool:
+    """Whether one row may be decided differently from one time to the next."""
+    return clf.model_ is None or clf.model_.is_randomised  # no model: a mixture of candidates
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
+class Shown:
+    """Rows as a model takes them: `features`, and the groups where it reads them."""
+
+    clf: Fitted
+    features: Any
+    groups: Columns | None
+
+    def law(self) -> Floats:
+        """The probability of each class, (rows, classes); of a model that decides by chance the exact law of its decisions."""
+        return np.asarray(self.clf.predict_proba(self.features, **self._groups()), np.float64)
+
+    def drawn(self, law: Floats, seed: int | None) -> npt.NDArray[Any]:
+        """One draw for each row, as the estimator's `predict(random_state=seed)` draws."""
+        return np.asarray(self.clf.classes_[draw_codes(law, seed)])
+
+    def decisions(self) -> npt.NDArray[Any]:
+        """What a model without chance decides."""
+        return np.asarray(self.clf.predict(self.features, **self._groups()))
+
+    def judged(self) -> npt.NDArray[Any]:
+        """What an audit takes: decisions, or the law of a model that decides by chance."""
+        return self.law() if by_chance(self.clf) else self.decisions()
+
+    def _groups(self) -> dict[str, Any]:
+        return {} if self.groups is None else {"sensitive_features": self.groups}
+
+
+def shown_to(clf: Fitted, place: Place, sensitive: Sequence[str] | None) -> Shown:
+    """The rows of a place, coded by the model's schema, else the columns that it was fitted to. `sensitive`: the columns that
+    hold its groups, where they have other names here."""
+    cells = groups_read(clf)
+    coding = coding_of(clf)
+    names = _group_columns(cells, sensitive)
+    if isinstance(coding, SchemaCoding):
+        return _by_schema(clf, coding, place, names)
+    if not isinstance(coding, TableCoding):
+        remedy = "Predict in Python, from rows coded as those of the fit were."
+        raise InputError(complaint(expected="a model of a table", of="model", got="a model of coded rows", remedy=remedy))
+    words = [feature.name for feature in coding.features if feature.values is not None]
+    if cells is not None:
+        pairs = zip(names.values(), cells.columns, strict=True)
+        words += [name for name, values in pairs if all(isinstance(value, str) for value in values)]
+    columns = place.columns(words)
+    _require_groups(columns, names, place)
+    features = picked(columns, [feature.name for feature in coding.features], place.shown, "TABLE")
+    return Shown(clf, features, None if cells is None else {name: columns[here] for name, here in names.items()})
+
+
+def _group_columns(cells: Cells | None, sensitive: Sequence[str] | None) -> dict[str, str]:
+    """The model's group columns by name, and what each is called in the table."""
+    if cells is None:
+        if sensitive:
+            remedy = "Leave it out: this model does not read groups when it decides."
+            raise InputError(complaint(expected="nothing", of="--sensitive", got=list(sensitive), remedy=remedy))
+        return {}
+    here = list(cells.names) if not sensitive or set(sensitive) == set(cells.names) else list(sensitive)
+    if len(here) != len(cells.names) or len(set(here)) != len(here):
+        remedy = "Name one column for each, in this order."
+        expected = f"{len(cells.names)} distinct columns, for {', '.join(cells.names)}"
+        raise InputError(complaint(expected=expected, of="--sensitive", got=here, remedy=remedy))
+    return dict(zip(cells.names, here, strict=True))
+
+
+def _require_groups(columns: Columns, names: dict[str, str], place: Place) -> None:
+    lacking = [here for here in names.values() if here not in columns]
+    if lacking:
+        remedy = "Add them to the table, or say with --sensitive which columns hold the groups."
+        expected = f"columns {lacking}: this model decides by group"
+        raise InputError(complaint(expected=expected, of=place.shown, got=list(columns), remedy=remedy))
+
+
+def _by_schema(clf: Fitted, coding: SchemaCoding, place: Place, names: dict[str, str]) -> Shown:
+    encoding = coding.encoding
+    schema = encoding.schema
+    keep = encoding.sensitive_as_feature or bool(names)
+    absent = [*([schema.target] if schema.target else []), *(() if keep else schema.sensitive)]
+    schema = schema.without(*absent)
+    renamed = {name: here for name, here in names.items() if name != here}
+    if renamed:
+        taken = [here for here in renamed.values() if here in schema.columns and here not in renamed]
+        if taken or encoding.sensitive_as_feature:
+            remedy = "Give the table's columns the names of the fit."
+            raise InputError(complaint(expected="columns with other roles", of="--sensitive", got=taken, remedy=remedy))
+        schema = replace(
+            schema,
+            columns={renamed.get(name, name): column for name, column in schema.columns.items()},
+            sensitive=tuple(renamed.get(name, name) for name in schema.sensitive),
+        )
+    try:
+        rows = place.coded(schema, sensitive_as_feature=encoding.sensitive_as_feature, precision=encoding.precision)
+    except FairveilError:
+        if names:  # a table without groups is the likeliest reason, and worth a sentence of its own
+            _require_groups(place.columns(), names, place)
+        raise
+    groups = dict(_values_of(rows))
+    return Shown(clf, rows, {name: groups[here] for name, here in names.items()} if names else None)
+
+
+def _values_of(rows: EncodedRows | StreamedRows) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """The sensitive columns of coded rows as values."""
+    blocks = list(rows.blocks())
+    for at, (name, values) in enumerate(zip(rows.layout.sensitive_names, rows.layout.sensitive, strict=True)):
+        codes = [np.asarray(block.sensitive)[at] for block in blocks]
+        yield name, as_array(values)[np.concatenate(codes)]

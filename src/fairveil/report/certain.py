@@ -1,0 +1,92 @@
+"""What an estimator's `guarantee_` says, in words and numbers, and under which conditions: for a page.
+
+Every number is a bound on exact values of the training rows. Nothing here is private data: guarantees are made of released
+values and of the noise's law alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ..errors import InputError, complaint
+from ..figures.words import percent
+from .contents import CertainLine, Certainty
+
+if TYPE_CHECKING:
+    from ..learning.game_bounds import Guarantee
+    from ..learning.mixing_bounds import MixingGuarantee
+
+TRAINING_ROWS = "It speaks of the training rows, not of other people: for those see the held-out figures, where there are any."
+BY_LAW = "It speaks of the law of decisions, that is of expected rates: a single draw of all decisions varies around them."
+BASE_AS_IT_IS = "The base classifier is taken as it is: what it might have decided otherwise is not compared."
+NO_TABLE = "not known: no table of chances is certain to keep the bounds"
+OF_ITS_CLASS = "The best mixture is that of the oracle's own class of rules, which keeps every bound."
+UNKNOWN_REGRET = "not known: this oracle's own regret is not"
+NO_BOUND = "no bound could be given"
+
+
+def certain(guarantee: object) -> Certainty:
+    """The `guarantee_` of an `OddsPostProcessor` or an `OracleGameClassifier`, for `Report(guarantee=...)`.
+
+    >>> from fairveil.learning.mixing_bounds import MixingGuarantee
+    >>> bounds = MixingGuarantee(0.95, ("a - b",), (0.05,), (0.05,), (0.01,), (0.07,), 0.2, 0.21, 0.02)
+    >>> print(certain(bounds).sentence)
+    With probability 95% over the noise of the fit, every constraint's training value is at most 0.07.
+    """
+    from ..learning.game_bounds import Guarantee
+    from ..learning.mixing_bounds import MixingGuarantee
+
+    if isinstance(guarantee, MixingGuarantee):
+        return _of_mixing(guarantee)
+    if isinstance(guarantee, Guarantee):
+        return _of_game(guarantee)
+    remedy = "Pass clf.guarantee_ of an OddsPostProcessor or an OracleGameClassifier; others have none."
+    raise InputError(complaint(expected="a guarantee", of="guarantee", got=type(guarantee).__name__, remedy=remedy))
+
+
+def _of_mixing(found: MixingGuarantee) -> Certainty:
+    over = [value - bound for value, bound in zip(found.value_bounds, found.bounds, strict=True) if not math.isnan(value)]
+    return Certainty(
+        sentence=f"{_with(found.confidence)}, every constraint's training value is at most {_shown(found.gap_bound)}.",
+        confidence=found.confidence,
+        lines=(
+            CertainLine("Largest value of a constraint", _known(found.gap_bound), _known(found.gap)),
+            CertainLine("Furthest above its bound", _known(max(0.0, max(over, default=0.0)))),
+            CertainLine("Error", _known(found.error_bound), _known(found.error)),
+            CertainLine("Error above that of the best table without noise", _known(found.excess_bound), missing=NO_TABLE),
+        ),
+        conditions=(TRAINING_ROWS, BY_LAW, BASE_AS_IT_IS),
+        numbers=found.to_dict(),
+    )
+
+
+def _of_game(found: Guarantee) -> Certainty:
+    if math.isfinite(found.gap_excess):
+        what = f"no constraint's training value is above its bound by more than {_shown(found.gap_excess)}"
+    else:
+        what = f"the training values of constraints are not bounded: {NO_BOUND}"
+    return Certainty(
+        sentence=f"{_with(found.confidence)}, {what}.",
+        confidence=found.confidence,
+        lines=(
+            CertainLine("Largest value of a constraint", _known(found.worst), missing=NO_BOUND),
+            CertainLine("Furthest above its bound", _known(found.gap_excess), missing=NO_BOUND),
+            CertainLine("Error above that of the best mixture", _known(found.error_excess), missing=UNKNOWN_REGRET),
+        ),
+        conditions=(TRAINING_ROWS, BY_LAW, OF_ITS_CLASS),
+        numbers=found.to_dict(),
+    )
+
+
+def _with(confidence: float) -> str:
+    return f"With probability {percent(confidence)} over the noise of the fit"
+
+
+def _shown(value: float) -> str:
+    """Rounded up: words must not promise more than the number does."""
+    return f"{math.ceil(value * 10_000 - 1e-9) / 10_000:.4f}".rstrip("0").rstrip(".")
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
