@@ -63,9 +63,9 @@ def _published(result: dict[str, Any]) -> str:
     tables = {"": result["published"]["tally"]}
     if result["method"] != "rate-constrained":
         tables = {f", {method}": tally for method, tally in result["published"]["tally_by_method"].items()}
-    rows = [
-        [name + whose, *(str(tally.get(v, 0)) for v in VERDICTS)] for whose, of in tables.items() for name, tally in of.items()
-    ]
+    rows = []
+    for whose, of in tables.items():
+        rows += [[name + whose, *(str(tally.get(verdict, 0)) for verdict in VERDICTS)] for name, tally in of.items()]
     names = [
         "epsilon",
         "below",
@@ -101,17 +101,13 @@ def asked_and_got(result: dict[str, Any]) -> str:
     for line in result["points"]:
         if line["asked"] is None or math.isinf(line["epsilon"]):
             continue
-        got = f"{100 * line['gap']['mean']:.2f} +- {100 * line['gap']['half_95']:.2f}"
+        reached = f"{100 * line['gap']['mean']:.2f} +- {100 * line['gap']['half_95']:.2f}"
         cells = [f"{line['epsilon']:g}", f"{100 * line['asked']:g}"]
         cells += [f"{100 * line['training_gap']['mean']:.2f}"] if held_out else []
-        cells += [got, f"{100 * (line['gap']['mean'] - line['asked']):+.2f}", f"{100 * line['certainly_broken']:.0f}%"]
+        cells += [reached, f"{100 * (line['gap']['mean'] - line['asked']):+.2f}", f"{100 * line['certainly_broken']:.0f}%"]
         rows.append(cells)
-    names = (
-        ["epsilon", "asked", "training", "held out", "held out - asked"]
-        if held_out
-        else ["epsilon", "asked", "got", "got - asked"]
-    )
-    return _table([*names, "fits that say it is not met"], rows) + "\n"
+    got = ["training", "held out", "held out - asked"] if held_out else ["got", "got - asked"]
+    return _table(["epsilon", "asked", *got, "fits that say it is not met"], rows) + "\n"
 
 
 def _table(names: list[str], rows: list[list[str]]) -> str:
