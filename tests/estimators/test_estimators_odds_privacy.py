@@ -86,6 +86,21 @@ def test_guarantee_1_a_fitted_base_of_ours_is_composed_and_counts_get_what_is_le
         fit(short(epsilon=math.inf).fit(X, Y))
 
 
+def test_guarantee_1_a_base_beyond_the_promise_is_refused_also_where_nothing_else_is_charged() -> None:
+    """Without constraints nothing is asked; of the population alone exact counts are, where groups are protected."""
+    with pytest.raises(BudgetError, match=r"base classifier's price.*epsilon 3 at"):
+        fit(short(epsilon=3.0).fit(X, Y), constraints=None)
+    groups = {"protects": "sensitive_features"}
+    dear, fair = (
+        short("demographic_parity:0.1", epsilon=epsilon, **groups).fit(X, Y, sensitive_features=A) for epsilon in (3.0, 1.0)
+    )
+    with pytest.raises(BudgetError, match=r"base classifier's price.*epsilon 3 at"):
+        fit(dear, constraints=fv.FalseNegativeRate(0.3), **groups)
+    whole = fit(fair, constraints=fv.FalseNegativeRate(0.3), **groups).privacy_
+    assert whole.check() == []
+    assert 0.99 < whole.epsilon <= 1.0
+
+
 def test_guarantee_1_bases_under_another_relation_are_refused_unless_they_never_read_the_groups() -> None:
     with pytest.raises(PrivacyError, match="add-remove"):
         fit(short(neighbours="replace-one").fit(X, Y))

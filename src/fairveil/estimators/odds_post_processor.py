@@ -26,7 +26,7 @@ from ..learning.plans import NO_GROUPS
 from ..learning.postprocess import Released
 from ..models import Model, PostProcessedModel, RandomState
 from ..models.model import draw_codes
-from ..privacy.events import NonPrivate
+from ..privacy.events import NonPrivate, compose
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
@@ -179,6 +179,7 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             base.estimator, shown, asked.training.classes, rows.exact_count, bases.derived_seed(wishes.seed, 3)
         )
         if system is None:
+            postprocess.require_room(promise, compose(base.spent), more=False)
             self._conclude(asked, base, promise, None, None, None)
             return self
         plan = postprocess.plan(promise, cells, len(asked.training.classes), base.spent, weighted=rows.weighted)

@@ -34,6 +34,7 @@ from ..privacy.events import DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp,
 from ..privacy.promise import Promise
 
 Floats = npt.NDArray[np.float64]
+LAST_BITS = 1e-9  # a price that is computed again may differ by so much
 GRID = 0.5
 """Added to a bound on Gaussian noise, which is rounded to the grid of the sums: whole numbers, without weights."""
 
@@ -180,18 +181,10 @@ def plan(
     Weighted sums are not whole numbers, so their noise is Gaussian.
     """
     before = compose(tuple(spent))
-    if not promise.is_private or (promise.protects == "sensitive_features" and cells is None):
+    free = not promise.is_private or (promise.protects == "sensitive_features" and cells is None)
+    require_room(promise, before, more=not free)
+    if free:
         return CountPlan(promise, cells, "gaussian", 0.0)
-    taken = accounting.epsilon(before, promise.delta, promise.neighbours)
-    if taken >= promise.epsilon:
-        raise BudgetError(
-            complaint(
-                expected=f"something left of epsilon={promise.epsilon:g} for the counts of groups, labels and decisions",
-                of="the base classifier's price",
-                got=f"epsilon {taken:.6g} at delta {promise.delta:g}",
-                remedy=f"Promise more than {taken:.4g}, or fit the base classifier with less.",
-            )
-        )
     found: list[CountPlan] = []
     moved = steps(promise, cells)
     kinds = [] if weighted else ["discrete-laplace"]
@@ -199,6 +192,24 @@ def plan(
         z = calibrate(promise, lambda z, kind=kind: compose((before, _event(kind, z, moved)))).multiplier  # type: ignore[misc]
         found.append(CountPlan(promise, cells, kind, z))
     return min(found, key=lambda one: one.law(1.0).sd)
+
+
+def require_room(promise: Promise, spent: Event, *, more: bool) -> None:
+    """The promise must hold what was spent before, and leave something where `more` is to be released."""
+    if not promise.is_private:
+        return
+    taken = accounting.epsilon(spent, promise.delta, promise.neighbours)
+    if taken > promise.epsilon * (1.0 + LAST_BITS) or (more and taken >= promise.epsilon):
+        left = "something left of" if more else "at most"
+        raise BudgetError(
+            complaint(
+                expected=f"{left} epsilon={promise.epsilon:g}"
+                + (" for the counts of groups, labels and decisions" if more else ""),
+                of="the base classifier's price",
+                got=f"epsilon {taken:.6g} at delta {promise.delta:g}",
+                remedy=f"Promise more than {taken:.4g}, or fit the base classifier with less.",
+            )
+        )
 
 
 def release(curator: Curator, attached: Attached, plan: CountPlan, max_sample_weight: float | None = None) -> Released:
