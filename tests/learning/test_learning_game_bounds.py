@@ -115,7 +115,8 @@ def made(**changes: Any) -> Guarantee:
         lag = seen.lag.after(0.0, 0.0, changes.get("doubt", 0.0))
         seen = seen.after(np.array([1.0, 0.0]), np.array([0.1, -0.2]), np.zeros((2, 2, 2)), lag, 0.0, True)
     return Guarantee.of(
-        seen, system, counts, 1.0, np.array(changes.get("values", [0.15, -0.15])), dual_bound=3.0, audit_noise=np.zeros(2), count_noise=0.0,
+        seen, system, counts, 1.0, np.array(changes.get("values", [0.15, -0.15])),
+        dual_bound=3.0, audit_noise=np.zeros(2), count_noise=0.0,
         confidence=0.95, **{name: value for name, value in changes.items() if name not in ("doubt", "values")},
     )  # fmt: skip
 
