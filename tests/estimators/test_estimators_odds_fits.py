@@ -13,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from estimator_samples import Columns, short
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
@@ -324,3 +325,45 @@ def test_on_disk_to_the_bit(base: Any, notion: Any, tmp_path: Path) -> None:
     (path / "estimator.json").write_text(json.dumps(content))
     with pytest.raises(fv.errors.FairveilError):
         fv.load(path, estimator=None if own else clf.estimator_)
+
+
+def test_a_base_that_decides_by_chance_is_followed_in_law_whatever_the_order_of_its_classes() -> None:
+    X, y, columns = sample(2, 2, 1)
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    words, A = np.where(np.asarray(y) == 1, "yes", "no"), next(iter(columns.values()))
+    base = fv.OracleGameClassifier(fv.EqualizedOdds(0.2), epsilon=math.inf, rounds=60, random_state=1)
+    base.fit(table, words, sensitive_features=A)
+    assert base.model_ is not None
+    assert base.model_.is_randomised
+    facts = {name: fv.facts.Number(-10, 10) for name in table} | {
+        "hired": fv.facts.Category(("yes", "no")),
+        "group": fv.facts.Category(tuple(np.unique(A).tolist())),
+    }
+    schema = fv.facts.Schema(facts, target="hired", sensitive=["group"])
+    # a bound that everything keeps: decisions are the base's own, in law
+    clf = fv.OddsPostProcessor(base, fv.EqualizedOdds(0.99), epsilon=math.inf, schema=schema, random_state=0)
+    clf.fit(table, words, sensitive_features=A)
+    assert clf.classes_.tolist() == ["yes", "no"]
+    assert base.classes_.tolist() == ["no", "yes"]
+    assert np.allclose(clf.predict_proba(table, sensitive_features=A)[:, ::-1], base.predict_proba(table))
+
+
+@pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
+def test_a_mixture_of_candidates_is_followed_in_law() -> None:
+    X, y, columns = sample(2, 2, 1)
+    A = next(iter(columns.values()))
+    listed = [LogisticRegression().fit(X, y), DummyClassifier(strategy="constant", constant=1).fit(X, y)]
+    base = fv.OracleGameClassifier(
+        fv.DemographicParity(0.1),
+        dual_bound=20.0,
+        epsilon=math.inf,
+        rounds=60,
+        random_state=1,
+        oracle="exponential",
+        candidates=listed,
+    ).fit(X, y, sensitive_features=A)
+    assert 0 < base.plays_[0] < 1
+    clf = fv.OddsPostProcessor(base, fv.EqualizedOdds(0.99), epsilon=math.inf, random_state=0).fit(X, y, sensitive_features=A)
+    assert np.allclose(clf.predict_proba(X, sensitive_features=A), base.predict_proba(X))
+    one, other = (clf.predict(X, sensitive_features=A, random_state=0) for _ in range(2))
+    assert (one == other).all()

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from estimator_samples import short
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.audit import audit_fit
 from fairveil.errors import BudgetError, PrivacyError
 from fairveil.estimators import bases
+from fairveil.estimators.inputs import Coded
+from fairveil.facts import RowBlock, RowLayout
 from fairveil.learning import mixing, mixing_bounds
 from fairveil.privacy import accounting
 
@@ -156,6 +159,55 @@ def test_guarantee_1_what_is_not_covered_is_said() -> None:
     assert ours.stamps == ()
     assert {fact.name for fact in ours.facts if "read from the data" in fact.origin} >= {"classes", "groups of sensitive_0"}
     assert fit(LogisticRegression(), protects="sensitive_features").privacy_.user_code == "trusted"
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_guarantee_2_a_base_that_reads_the_group_at_prediction_is_refused(fitted: bool, frozen: bool) -> None:
+    """Its decisions are no public function of the features: exact totals of them would show a change of one group.
+
+    Coded rows carry the groups with them, so nothing else stops such a base from reading them.
+    """
+    rows = coded_rows()
+    game = fv.OracleGameClassifier(
+        ODDS, protects="sensitive_features", group_aware=True, epsilon=0.5, rounds=50, random_state=1
+    )
+    base = game.fit(rows, sensitive_features=["sex"]) if fitted else game
+    clf = fv.OddsPostProcessor(FrozenEstimator(base) if frozen else base, ODDS, protects="sensitive_features", random_state=0)
+    with pytest.raises(fv.errors.InputError, match="group_aware=True" if fitted or not frozen else "fitted|group_aware"):
+        clf.fit(rows, sensitive_features=["sex"])
+
+
+def coded_rows() -> Any:
+    """Two numbers and the groups, as a source of coded rows."""
+    layout = RowLayout(2, (), (0, 1), (("f", "m"),), ("sex",))
+    numbers = np.ascontiguousarray(np.tanh(X[:, :2]).T)
+    return Coded(layout, (RowBlock(numbers, np.empty((0, ROWS), np.uint8), Y.astype(np.int32), A.astype(np.uint16)[None]),))
+
+
+def test_guarantee_1_a_classifier_of_others_that_looks_like_ours_is_trusted_code() -> None:
+    class Theirs(fv.RateConstrainedClassifier):  # type: ignore[misc]
+        pass
+
+    said = fit(Theirs(rounds=15, random_state=0), epsilon=3.0).privacy_
+    assert said.user_code == "trusted"
+    assert fit(short(random_state=None)).privacy_.user_code == "none"
+
+
+def test_a_frozen_classifier_of_ours_is_the_classifier_itself() -> None:
+    import pandas as pd
+
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "sex": A})
+    groups = {"protects": "sensitive_features"}
+    base = short("demographic_parity:0.1", epsilon=0.5, **groups).fit(table, Y, sensitive_features="sex")
+    one, other = (
+        fv.OddsPostProcessor(given, ODDS, random_state=0, **groups).fit(table, Y, sensitive_features="sex")
+        for given in (base, FrozenEstimator(base))
+    )
+    assert (one.mixing_ == other.mixing_).all()
+    assert one.privacy_ == other.privacy_
+    with pytest.raises(fv.errors.InputError, match="FrozenEstimator"):
+        fit(FrozenEstimator(short()))
 
 
 def test_where_features_are_public_none_is_the_group_over_again() -> None:

@@ -16,6 +16,7 @@ Guarantees (tests/estimators/test_estimators_odds_privacy.py):
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError, PrivacyError, complaint
@@ -54,7 +56,8 @@ class Base:
     @property
     def is_ours(self) -> bool:
         """Whether the library made it, so that no other code is trusted."""
-        return carries_a_promise(self.estimator)
+        inside = thawed(self.estimator)
+        return carries_a_promise(inside) and type(inside).__module__.split(".")[0] == __name__.split(".")[0]
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,22 @@ class Wishes:
 
 
 def carries_a_promise(estimator: Any) -> bool:
-    """Whether an estimator is one of ours, by its parameters."""
-    return isinstance(estimator, BaseEstimator) and set(estimator.get_params(deep=False)) >= PROMISED
+    """Whether an estimator is one of ours, frozen or not, by its parameters."""
+    inside = thawed(estimator)
+    return isinstance(inside, BaseEstimator) and set(inside.get_params(deep=False)) >= PROMISED
+
+
+def thawed(estimator: Any) -> Any:
+    """What `FrozenEstimator` holds, which answers for it in everything; any other estimator itself."""
+    while isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    return estimator
+
+
+def is_randomised(estimator: Any) -> bool:
+    """Whether a fitted base of ours decides by chance, with draws that can be seeded; its `predict_proba` is then the law."""
+    inside = thawed(estimator)
+    return carries_a_promise(inside) and "random_state" in inspect.signature(inside.predict).parameters
 
 
 def is_fitted(estimator: Any) -> bool:
@@ -87,11 +104,13 @@ def is_fitted(estimator: Any) -> bool:
 
 def check(estimator: Any, wishes: Wishes) -> None:
     """Refuse what can be refused before any row is read."""
-    if carries_a_promise(estimator) and "base_share" in estimator.get_params(deep=False):
-        remedy = "Give it all constraints at once."
-        raise InputError(
-            complaint(expected="a base that decides without groups", of="estimator", got="a post-processor", remedy=remedy)
-        )
+    reads = _reads_groups(estimator)
+    if reads is not None:
+        remedy = "Give the post-processor all constraints, and a base that does not read the group at prediction."
+        raise InputError(complaint(expected="a base that decides without groups", of="estimator", got=reads, remedy=remedy))
+    if isinstance(estimator, FrozenEstimator) and not is_fitted(estimator):
+        remedy = "Fit it first, or pass it without FrozenEstimator."
+        raise InputError(complaint(expected="a fitted classifier", of="estimator", got="one frozen before", remedy=remedy))
     if estimator is None or carries_a_promise(estimator):
         if wishes.public_base and (estimator is None or not is_fitted(estimator)):
             raise _not_fitted_in_public(type(estimator).__name__)
@@ -143,6 +162,17 @@ def prepare(estimator: Any, wishes: Wishes, X: Any, y: Any, sensitive_features: 
 def derived_seed(seed: int | None, what: int) -> int | None:
     """A seed of its own for each part of a fit: the same stream must never make the noise of two releases."""
     return None if seed is None else int(np.random.SeedSequence([seed, what]).generate_state(1, np.uint32)[0])
+
+
+def _reads_groups(estimator: Any) -> str | None:
+    """In words, why a base of ours decides by group: its decisions are then no public function of public features."""
+    inside = thawed(estimator)
+    if not carries_a_promise(inside):
+        return None
+    params = inside.get_params(deep=False)
+    if "base_share" in params:
+        return "a post-processor"
+    return "one with group_aware=True" if params.get("group_aware") else None
 
 
 def _weights(sample_weight: Any) -> dict[str, Any]:

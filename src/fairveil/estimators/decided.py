@@ -22,6 +22,7 @@ from ..facts.columns import Category
 from ..fairness.inputs import read_columns, read_weights, same_length
 from ..models.model import known_classes
 from ..privacy.statement import READ_FROM_DATA, PublicFact
+from . import bases
 from .coding import RowsCoding
 from .columns import coded_groups, names_in, read_labels
 from .copies import refuse_copies
@@ -74,10 +75,18 @@ def read_rows(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways:
 
 def decisions_of(base: Any, features: Any, classes: Sequence[Hashable], rows: int, seed: int | None) -> Codes:
     """The base's decisions about the training rows as class codes."""
-    decided = base.predict(features, random_state=seed) if is_randomised(base) else base.predict(features)
+    decided = base.predict(features, random_state=seed) if bases.is_randomised(base) else base.predict(features)
     codes = codes_of(decided, classes)
     same_length({"y": rows, "the base classifier's decisions": len(codes)})
     return codes
+
+
+def law_of(base: Any, features: Any, classes: Sequence[Hashable]) -> npt.NDArray[np.float64]:
+    """The law of a base that decides by chance, a column for each of `classes`, in whichever order the base has its own."""
+    law = np.asarray(base.predict_proba(features), np.float64)
+    out = np.zeros((len(law), len(classes)))
+    out[:, codes_of(base.classes_, classes)] = law
+    return out
 
 
 def codes_of(decided: Any, classes: Sequence[Hashable]) -> Codes:
@@ -233,11 +242,6 @@ def _ids_of_rows(X: Any, cells: Cells) -> npt.NDArray[np.intp]:
             remedy = "Code the rows by the schema of the fit."
             raise InputError(complaint(expected=f"the groups {cells.columns}", of="X", got="others", remedy=remedy))
     return np.asarray(cells.ids(whole)[0], np.intp)
-
-
-def is_randomised(base: Any) -> bool:
-    """Whether a base of ours decides by chance; its `predict_proba` is then the law."""
-    return bool(getattr(getattr(base, "model_", None), "is_randomised", False))
 
 
 def names_of(X: Any) -> tuple[str, ...]:

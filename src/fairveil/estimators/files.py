@@ -90,7 +90,7 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     parameters = estimator.get_params(deep=False)
     if "estimator" in parameters:
         if bases.carries_a_promise(estimator.estimator_):
-            inner = _to_files(estimator.estimator_, depth + 1)
+            inner = _to_files(bases.thawed(estimator.estimator_), depth + 1)
             files |= {f"{BASE}{name}": raw for name, raw in inner.items()}
         parameters["estimator"] = None if parameters["estimator"] is None else "given"
     names = getattr(estimator, "feature_names_in_", None)

@@ -209,8 +209,8 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         check_is_fitted(self, "model_")
         base, model = self.estimator_, self.model_
         features = self._features_of(X)
-        if decided.is_randomised(base):
-            law = np.asarray(base.predict_proba(features), np.float64)
+        if bases.is_randomised(base):
+            law = decided.law_of(base, features, model.classes)
             return model.mixed(law, self._ids(X, sensitive_features, len(law)))
         codes = decided.codes_of(base.predict(features), model.classes)
         return model.law(codes, self._ids(X, sensitive_features, len(codes)))
@@ -325,7 +325,7 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Publish. All that can fail comes before the first attribute."""
         training = asked.training
         classes = training.classes
-        inside = getattr(base.estimator, "model_", None) if base.is_ours else None
+        inside = getattr(bases.thawed(base.estimator), "model_", None) if base.is_ours else None
         inside = inside if isinstance(inside, Model) and inside.classes == classes else None
         cells, released, solved, guarantee = found or (None, None, None, None)
         table = np.eye(len(classes))[np.newaxis] if solved is None else solved.table
