@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -19,6 +20,8 @@ from fairveil.estimators.inputs import Coded
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.learning import mixing, mixing_bounds
 from fairveil.privacy import accounting
+from fairveil.privacy.events import Gaussian
+from fairveil.privacy.statement import READ_FROM_DATA
 
 RNG = np.random.default_rng(0)
 ROWS = 2000
@@ -159,6 +162,32 @@ def test_guarantee_1_what_is_not_covered_is_said() -> None:
     assert ours.stamps == ()
     assert {fact.name for fact in ours.facts if "read from the data" in fact.origin} >= {"classes", "groups of sensitive_0"}
     assert fit(LogisticRegression(), protects="sensitive_features").privacy_.user_code == "trusted"
+
+
+@pytest.mark.parametrize("change", [{"plan": (), "epsilon": 0.0}, {"epsilon": 0.01}, {"events": (Gaussian(0.5),)}])
+def test_guarantee_1_a_base_whose_statement_contradicts_itself_is_refused(change: dict[str, Any]) -> None:
+    base = short(epsilon=0.5).fit(X, Y)
+    base.privacy_ = dataclasses.replace(base.privacy_, **change)
+    with pytest.raises(PrivacyError, match="agrees with itself"):
+        fit(base)
+
+
+def test_what_was_read_from_the_data_is_said_also_where_the_base_was_told_it_by_a_schema() -> None:
+    import pandas as pd
+
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    number = fv.facts.Number(-10, 10)
+    schema = fv.facts.Schema({"a": number, "b": number, "y": fv.facts.Category((0, 1))}, target="y")
+    base = short(epsilon=0.3, schema=schema).fit(table, Y)
+    facts = fv.OddsPostProcessor(base, ODDS, random_state=0).fit(table, Y, sensitive_features=A).privacy_.facts
+    assert set(base.privacy_.facts) <= set(facts)
+    assert fv.privacy.PublicFact("groups of sensitive_0", "0, 1", READ_FROM_DATA) in facts
+    own = short(epsilon=0.3).fit(table, Y)
+    told = fv.OddsPostProcessor(
+        own, ODDS, random_state=0, schema=dataclasses.replace(schema, columns={**schema.columns, "s": fv.facts.Category((0, 1))},
+        sensitive=("s",)),
+    ).fit(table, Y, sensitive_features=A).privacy_.facts  # fmt: skip
+    assert {fact.origin for fact in told if fact.name == "classes"} == {"schema", READ_FROM_DATA}
 
 
 @pytest.mark.parametrize("fitted", [True, False])

@@ -212,6 +212,7 @@ def _as_it_is(estimator: Any, wishes: Wishes) -> Base:
         return Base(estimator, None, (), (SAID_TO_BE_PUBLIC,))
     if not isinstance(statement, PrivacyStatement):
         return Base(estimator, None, (), (FITTED_ELSEWHERE,))  # sensitive features: `check` refuses the rest
+    _refuse_contradictions(statement)
     made = statement.promise
     if (made.protects, made.neighbours) == (promise.protects, promise.neighbours):
         return Base(estimator, statement, _events(statement))
@@ -225,6 +226,20 @@ def _as_it_is(estimator: Any, wishes: Wishes) -> Base:
             remedy="Fit it under the same relation, pass it unfitted, or fit it without sensitive_features.",
         )
     )
+
+
+def _refuse_contradictions(statement: PrivacyStatement) -> None:
+    """What a statement charges is taken from it, so it must agree with itself; who made it up is another matter."""
+    grave = [finding.sentence for finding in statement.check() if finding.grave]
+    if grave:
+        raise PrivacyError(
+            complaint(
+                expected="a base classifier whose privacy statement agrees with itself",
+                of="estimator",
+                got=grave[0],
+                remedy="Fit it again, or load it from where it was saved.",
+            )
+        )
 
 
 def _events(statement: PrivacyStatement) -> tuple[Event, ...]:

@@ -429,7 +429,7 @@ def _statement(
     counts = None if curator is None else curator.statement()
     events = [*base.spent, *(() if counts is None else counts.events)] if promise.is_private else [NonPrivate()]
     first = base.statement
-    facts = {fact.name: fact for fact in (*asked.training.facts, *(() if first is None else first.facts))}
+    facts = dict.fromkeys((*asked.training.facts, *(() if first is None else first.facts)))  # each reading of its own
     seeded = (noise is not None and not noise.is_secure) or (first is not None and first.noise == "seeded")
     groups = (READS_GROUPS,) if reads_groups else ()
     said = (*asked.training.not_covered, *base.not_covered, *(() if first is None else first.not_covered), *groups)
@@ -437,7 +437,7 @@ def _statement(
         promise,
         events,
         plan=events if promise.is_private else None,
-        facts=facts.values(),
+        facts=facts,
         bounds=[*(() if first is None else first.bounds), *(() if counts is None else counts.bounds)],
         not_covered=dict.fromkeys(said),
         tuning=None if first is None else first.tuning,
