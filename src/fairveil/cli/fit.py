@@ -106,7 +106,7 @@ def report_of(
     # The held-out rows bring their groups with them, as columns or codes: those are what a model of groups reads.
     prediction = None if held is None else Shown(clf, held.features, None).judged()
     classes: Any = clf.classes_.tolist()
-    gaps, said = [], [*notes, *remarks(clf)]
+    gaps, said = [], [*notes, *remarks(clf, measured=truth is not None)]
     for notion in notions:
         found = None
         if truth is not None:

@@ -48,18 +48,16 @@ METHODS = {
 }
 
 
-def remarks(clf: Fitted) -> tuple[str, ...]:
-    """Sentences about a fitted model for the notes of its page."""
+def remarks(clf: Fitted, *, measured: bool) -> tuple[str, ...]:
+    """Sentences about a fitted model for the notes of its page; `measured`: whether held-out rows were measured."""
     said = []
     if isinstance(clf.model_, MixtureModel):
         said.append(f"The mixture has {len(clf.model_.models):,} rules; each decision is that of one of them, drawn by chance.")
     if not isinstance(clf, RateConstrainedClassifier) and clf.guarantee_ is None:
         said.append(NO_GUARANTEE)
     if by_chance(clf):
-        said.append(
-            "This model decides by chance. What was measured on held-out rows are expected rates by the law of its decisions, "
-            "not those of one draw."
-        )
+        rates = "what was measured on held-out rows are expected rates, by the law of its decisions, not those of one draw"
+        said.append(f"This model decides by chance: {rates if measured else 'fairveil predict draws from its law'}.")
     return tuple(said)
 
 

@@ -21,7 +21,10 @@ TRAINING_ROWS = "It speaks of the training rows, not of other people: for those 
 BY_LAW = "It speaks of the law of decisions, that is of expected rates: a single draw of all decisions varies around them."
 BASE_AS_IT_IS = "The base classifier is taken as it is: what it might have decided otherwise is not compared."
 NO_TABLE = "not known: no table of chances is certain to keep the bounds"
-OF_ITS_CLASS = "The best mixture is that of the oracle's own class of rules, which keeps every bound."
+OF_ITS_CLASS = (
+    "The best mixture is that of the oracle's own class of rules, and it is assumed that some mixture of them keeps every bound, "
+    "as a constant rule does where only gaps are bounded."
+)
 UNKNOWN_REGRET = "not known: this oracle's own regret is not"
 NO_BOUND = "no bound could be given"
 
