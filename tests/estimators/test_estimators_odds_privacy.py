@@ -183,10 +183,10 @@ def test_what_was_read_from_the_data_is_said_also_where_the_base_was_told_it_by_
     assert set(base.privacy_.facts) <= set(facts)
     assert fv.privacy.PublicFact("groups of sensitive_0", "0, 1", READ_FROM_DATA) in facts
     own = short(epsilon=0.3).fit(table, Y)
-    told = fv.OddsPostProcessor(
-        own, ODDS, random_state=0, schema=dataclasses.replace(schema, columns={**schema.columns, "s": fv.facts.Category((0, 1))},
-        sensitive=("s",)),
-    ).fit(table, Y, sensitive_features=A).privacy_.facts  # fmt: skip
+    with_groups = dataclasses.replace(schema, columns={**schema.columns, "s": fv.facts.Category((0, 1))}, sensitive=("s",))
+    told = (
+        fv.OddsPostProcessor(own, ODDS, random_state=0, schema=with_groups).fit(table, Y, sensitive_features=A).privacy_.facts
+    )
     assert {fact.origin for fact in told if fact.name == "classes"} == {"schema", READ_FROM_DATA}
 
 
