@@ -439,6 +439,48 @@ def test_slacks_bound_the_difference_for_every_table(seed: int) -> None:
     assert (worst > 0.3 * slack).any()  # and they are not far from what can happen
 
 
+@pytest.mark.parametrize("public", [True, False])
+def test_guarantee_1_holds_where_a_group_truly_lacks_a_label(public: bool) -> None:
+    """The best table that knows it need not keep the constraint there: its error must still be what we are compared with.
+
+    Bounds fail with probability at most 0.1: more than 15 of 60 releases have probability below 1e-4.
+    """
+    truth = np.zeros((2, 2, 2))
+    truth[0, 0] = [500, 500]  # of the first group nobody has label 1, and the base is no good there
+    truth[1] = [[4000, 200], [200, 4000]]
+    system = resolve(EqualOpportunity(0.0), cells_of(2), (0, 1))
+    known = Program.of(exact(truth), system)
+    best = known.error(mixing.solve(known).table)
+    rng = np.random.default_rng(0)
+    law = CountNoise("discrete-laplace", 2.0)
+    lost = failed = 0
+    for _ in range(60):
+        raw = truth + _drawn(law, truth.shape, rng)
+        if public:
+            raw[1] = truth.sum(axis=0) - raw[0]
+        one = Released(raw, truth.sum(axis=0) if public else None, law, float(truth.sum()) if public else None)
+        table = mixing_bounds.mixed(one, system, 0.9, with_slack=False).table
+        found = mixing_bounds.guarantee(one, system, table, 0.9)
+        failed += known.error(table) - best > found.excess_bound + 1e-5
+        loose = Program.of(one, system, mixing_bounds.slacks(one, system, 0.9))
+        lost += bool((loose.values(mixing.solve(known).table)[loose.kept] > loose.limits + 1e-7).any())
+    assert failed <= 15
+    assert lost <= 15
+
+
+@pytest.mark.parametrize("epsilon", [700.0, 1e3, 1e5])
+def test_noise_that_is_none_in_any_double(epsilon: float) -> None:
+    law = postprocess.plan(Promise(epsilon, 0.0, "sensitive_features"), cells_of(2), 2).law(1.0)
+    assert law.kind == "discrete-laplace"
+    assert law.tail(1e-9) == 0.0
+    assert law.sum_tail(20, 0.05) == pytest.approx(0.0, abs=0.05)
+    counts = some_counts(2, 2, 0)
+    one = Released(counts, counts.sum(axis=0), law, float(counts.sum()))
+    system = resolve(EqualizedOdds(0.05), cells_of(2), (0, 1))
+    table = mixing_bounds.mixed(one, system, 0.95, with_slack=True).table
+    assert mixing_bounds.guarantee(one, system, table, 0.95).gap_bound == pytest.approx(0.05, abs=1e-3)
+
+
 def test_without_noise_the_bounds_are_the_values() -> None:
     system = resolve(EqualizedOdds(0.05), cells_of(2), (0, 1))
     one = exact(some_counts(2, 2, 0))

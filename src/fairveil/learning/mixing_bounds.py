@@ -116,7 +116,8 @@ def slacks(released: Released, system: ConstraintSystem, confidence: float) -> F
     """How far, for any table at all, a constraint's value at the counts of the program is from its exact value: at most so.
 
     A rate over counts that are each off by at most w_i, M of them in the program, is off by at most (sum w_i - min w_i) / M for
-    every table. With these slacks the best table of the exact counts is feasible (the paper's slack in (1), from our noise).
+    every table. Without a row an event's rates are undefined, and the best table need not keep the constraint: where
+    that may be so the slack gives it up. With these slacks the best table of the exact counts is feasible (the paper's slack in (1), from our noise).
     """
     if not released.noise.sd:
         return np.zeros(len(system))
@@ -131,7 +132,9 @@ def slacks(released: Released, system: ConstraintSystem, confidence: float) -> F
     least = np.array([away[members.indices[a:b]].min(initial=math.inf) for a, b in _runs(members)])
     with np.errstate(divide="ignore"):
         off = np.minimum(1.0, np.minimum(total - least, most) / sizes)
-    return np.asarray(abs(system.coefficients) @ off[system.event_of])
+    sized = np.asarray(abs(system.coefficients) @ off[system.event_of])
+    unsure = np.asarray((system.coefficients != 0) @ (members @ low.ravel() <= 0)[system.event_of], bool)
+    return np.where(unsure, np.maximum(sized, np.asarray(abs(system.coefficients).sum(axis=1)).ravel()), sized)
 
 
 def _sum_of_noise(released: Released, confidence: float) -> float:

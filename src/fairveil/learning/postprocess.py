@@ -84,7 +84,7 @@ class CountNoise:
         else:
             r = math.exp(-1.0 / self.scale)
             t = np.linspace(0.0, 1.0, 402)[1:-1] / self.scale
-            rising = r * np.exp(t)
+            rising = np.exp(t - 1.0 / self.scale)
             logs = np.log((1.0 - r) / (1.0 + r) * (1.0 + 2.0 * rising / (1.0 - rising)))
         chernoff = float(((count * logs - math.log(probability)) / t).min())
         more = count * GRID if self.kind == "gaussian" else 0.0
