@@ -37,12 +37,9 @@ from .columns import read_labels
 from .constraint_report import ConstraintLine, ConstraintReport
 from .decided import Asked
 from .inputs import Ways
+from .publish import READS_GROUPS
 
 SLACKS = ("none", "theorem")
-READS_GROUPS = (
-    "the classifier reads a person's group when it decides: what it decides about a person may tell their group, which no "
-    "promise about the training rows covers"
-)
 SOLVED = "one linear program was solved to its optimum"
 CHOSEN = "the best table without chance was chosen"
 NOTHING_ASKED = "no constraint was asked for: decisions are the base classifier's"

@@ -33,7 +33,7 @@ from .constraint_report import ConstraintReport
 from .decided import codes_of, group_ids, in_blocks, without
 from .inputs import Training
 from .progress import progress
-from .publish import statement_of
+from .publish import READS_GROUPS, statement_of
 from .rate_constrained import cells_of
 
 ORACLES = ("regression", "exponential", "labellings", "descent")
@@ -168,9 +168,10 @@ class OracleGameClassifier(CodedClassifier):
         curator = self._curator(promise, training, game, public_rows)
         with progress("Playing") as tick:
             outcome = play(curator, game, tick)
+        statement = statement_of(curator, training, [READS_GROUPS] if aware else [])
         self._publish(training, outcome, listed, cells)
         self.named_ = names_in(sensitive_features) is not None
-        self.privacy_ = statement_of(curator, training)
+        self.privacy_ = statement
         if not self.constraint_report_.met:
             self._warn()
         return self

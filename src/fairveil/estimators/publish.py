@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from ..curator import Curator
 from ..privacy.statement import READ_FROM_DATA, PrivacyStatement, StatedBound
 from ..privacy.statement_checks import required_stamps
 from .inputs import Training
 
+READS_GROUPS = (
+    "the classifier reads a person's group when it decides: what it decides about a person may tell their group, which no "
+    "promise about the training rows covers"
+)
 
-def statement_of(curator: Curator, training: Training) -> PrivacyStatement:
+
+def statement_of(curator: Curator, training: Training, also_not_covered: Iterable[str] = ()) -> PrivacyStatement:
     """What the run cost, under which promise, and every step that is outside of it."""
-    statement = curator.statement(not_covered=training.not_covered)
+    statement = curator.statement(not_covered=[*training.not_covered, *also_not_covered])
     if training.coding.standard is None or statement.promise.protects == "sensitive_features":
         return statement
     scale = StatedBound(
