@@ -32,6 +32,7 @@ from scipy.special import chdtri, ndtri
 
 from .. import _checks
 from ..curator import Ask, Curator, describe
+from ..errors import InputError, complaint
 from ..fairness import ConstraintSystem
 from ..fairness.systems import FixedCounts
 from ..privacy import calibrate
@@ -337,6 +338,8 @@ def plan(
 
     Shares of the squared budget: the counts', the oracle's, the auditor's the rest. Without constraints there is one round.
     """
+    from ..privacy.routes import gaussian_mu
+
     usual = float(ground.groups) if ground.group_aware else DUAL_BOUND  # Corollary 4.6.1
     bound = usual if dual_bound is None else _checks.positive(dual_bound=dual_bound)
     constraints = 0 if ground.system is None else len(ground.system)
@@ -355,6 +358,9 @@ def plan(
 
     if ground.is_exact:
         return at(0.0)
+    if gaussian_mu(ground.promise.epsilon, ground.promise.delta) <= 0:
+        remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, say."
+        raise InputError(complaint(expected="a delta above 0", of="delta", got=ground.promise.delta, remedy=remedy))
 
     def events(z: float) -> Event:
         return at(z).events()
