@@ -100,7 +100,7 @@ def report_of(
     from ..report import GroupSection, Report
     from .deciding import Shown, by_chance
     from .measured import gap_figure, measure, table_of, training_value, words_of
-    from .methods import outside, remarks
+    from .methods import remarks
 
     truth = None if held is None else held.truth()
     # The held-out rows bring their groups with them, as columns or codes: those are what a model of groups reads.
@@ -135,7 +135,6 @@ def report_of(
         tables=tuple(tables),
         guarantee=_certain(clf),
         coefficients=_coefficients(clf),
-        not_covered=outside(clf),
         notes=tuple(said),
     )
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..estimators import OddsPostProcessor, OracleGameClassifier, RateConstrainedClassifier
-from ..estimators.odds_post_processor import READS_GROUPS
 from ..fairness import Notion
 from ..models import MixtureModel
-from .deciding import Fitted, by_chance, groups_read
+from .deciding import Fitted, by_chance
 
 NO_GUARANTEE = "Nothing was asked for that a guarantee could be about."
 
@@ -59,10 +58,3 @@ def remarks(clf: Fitted, *, measured: bool) -> tuple[str, ...]:
         rates = "what was measured on held-out rows are expected rates, by the law of its decisions, not those of one draw"
         said.append(f"This model decides by chance: {rates if measured else 'fairveil predict draws from its law'}.")
     return tuple(said)
-
-
-def outside(clf: Fitted) -> tuple[str, ...]:
-    """What a page lists as not covered, where the statement does not say it itself."""
-    if groups_read(clf) is None or READS_GROUPS in clf.privacy_.not_covered:
-        return ()
-    return (f"{READS_GROUPS[:1].upper()}{READS_GROUPS[1:]}.",)
