@@ -116,9 +116,9 @@ def slacks(released: Released, system: ConstraintSystem, confidence: float) -> F
     """How far, for any table at all, a constraint's value at the counts of the program is from its exact value: at most so.
 
     A rate over counts that are each off by at most w_i, M of them in the program, is off by at most (sum w_i - min w_i) / M for
-    every table. Without a row an event's rates are undefined, and the best table need not keep the constraint: where that may be
-    so, the slack gives it up. With these slacks the best table of the exact counts is feasible (the paper's slack in (1), from our
-    noise).
+    every table. Without a row an event's rates are undefined, and the best table need not keep the constraint: where that may
+    be so, the slack gives it up. With these slacks the best table of the exact counts is feasible (the paper's slack in (1),
+    from our noise).
     """
     if not released.noise.sd:
         return np.zeros(len(system))
