@@ -552,3 +552,17 @@ def test_a_broken_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: p
         full().write(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["statement.json"]
+
+
+def test_rounds_of_several_releases_that_were_all_made_are_told_as_the_plan_tells_them() -> None:
+    a_round = Composed((Exponential(0.1), Gaussian(50.0)))
+    statement = PrivacyStatement.of(
+        Promise(1.0, 1e-6), [Gaussian(40.0), *a_round.events * 3], plan=[Gaussian(40.0), Repeated(a_round, 3)]
+    )
+    assert statement.events == statement.plan
+    assert "all of them were made" in statement.summary()
+    broken_off = PrivacyStatement.of(
+        Promise(1.0, 1e-6), [Gaussian(40.0), *a_round.events * 2], plan=[Gaussian(40.0), Repeated(a_round, 3)]
+    )
+    assert "broken off" in broken_off.summary()
+    assert broken_off.epsilon == statement.epsilon

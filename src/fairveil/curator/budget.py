@@ -15,10 +15,9 @@ from contextlib import contextmanager
 
 from ..errors import BudgetError, InputError, PrivacyError, complaint
 from ..privacy.accounting import price
-from ..privacy.events import Event, NoOp
+from ..privacy.events import Event, NoOp, spelled_out
 from ..privacy.filters import Filter
 from ..privacy.promise import Promise
-from .log import spelled_out
 
 _GOES_ON, _ENDED, _BROKEN = "one that goes on", "one that was ended", "one whose plan broke off when an answer failed"
 

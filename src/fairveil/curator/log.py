@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ..errors import PrivacyError, complaint
-from ..privacy.events import Composed, Event, NoOp, Repeated, compose
+from ..privacy.events import Event, compose, spelled_out
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,3 @@ class Log:
                     remedy="A plan is fixed before data are touched: account for what was done instead.",
                 )
             )
-
-
-def spelled_out(event: Event) -> Iterator[Event]:
-    """The answers that an event of composition and repetition stands for, one by one. No-ops cost nothing and are left out."""
-    if isinstance(event, Composed):
-        for part in event.events:
-            yield from spelled_out(part)
-    elif isinstance(event, Repeated):
-        for _ in range(event.count):
-            yield from spelled_out(event.event)
-    elif not isinstance(event, NoOp):
-        yield event

@@ -13,7 +13,7 @@ An event holds only public numbers, and may be printed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -364,6 +364,18 @@ def compose(events: Iterable[Event]) -> Event:
     if not parts:
         return NoOp()
     return parts[0] if len(parts) == 1 else Composed(parts)
+
+
+def spelled_out(event: Event) -> Iterator[Event]:
+    """The answers that an event of composition and repetition stands for, one by one. No-ops cost nothing and are left out."""
+    if isinstance(event, Composed):
+        for part in event.events:
+            yield from spelled_out(part)
+    elif isinstance(event, Repeated):
+        for _ in range(event.count):
+            yield from spelled_out(event.event)
+    elif not isinstance(event, NoOp):
+        yield event
 
 
 def joint_parts(event: Event) -> tuple[Event, ...]:

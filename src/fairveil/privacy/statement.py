@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _checks
 from ..errors import StatementError, complaint
-from .events import Composed, Event, NoOp, PoissonSampled, PrivateSelection, Repeated, VisiblySampled, compose
+from .events import Composed, Event, NoOp, PoissonSampled, PrivateSelection, Repeated, VisiblySampled, compose, spelled_out
 from .promise import Promise
 
 if TYPE_CHECKING:
@@ -181,6 +181,8 @@ class PrivacyStatement:
 
         done = _folded(events)
         planned = None if plan is None else _folded(plan)
+        if planned is not None and list(spelled_out(compose(done))) == list(spelled_out(compose(planned))):
+            done = planned  # rounds of several releases are told as the plan tells them
         known_facts, known_bounds = tuple(facts), tuple(bounds)
         capped = cap_of(done, planned, promise, cap)
         price = reprice(done, planned, capped, promise)
