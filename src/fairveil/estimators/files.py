@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,19 @@ from typing import Any
 import numpy as np
 
 from ..errors import ChecksumError, FairveilError, InputError, complaint
+from ..fairness import keys
 from ..learning import mixing_bounds, postprocess
-from ..models import LinearModel, Model, PostProcessedModel
+from ..learning.choosing import AttachedRule
+from ..learning.oracles import GroupedRule, LinearRule, Rule
+from ..models import GroupedLinearModel, LinearModel, MixtureModel, Model, PostProcessedModel
 from ..models import files as model_files
 from ..models.folders import read_folder, write_folder
 from ..privacy.statement import PrivacyStatement
 from . import bases, coding_json, files_json
+from .coded import as_array
 from .constraint_report import ConstraintLine, ConstraintReport
 from .odds_post_processor import OddsPostProcessor
+from .oracle_game import OracleGameClassifier
 from .rate_constrained import RateConstrainedClassifier
 
 FORMAT = "fairveil-estimator"
@@ -47,7 +52,7 @@ class Kind:
     cls: type[Any]
     fields: frozenset[str]
     content: Callable[[Any], dict[str, Any]]
-    revive: Callable[[Any, Mapping[str, Any], Model, Any], None]
+    revive: Callable[[Any, Mapping[str, Any], Model | None, Any], None]
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -62,7 +67,8 @@ def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = Fals
 def load(path: str | os.PathLike[str], *, estimator: Any = None) -> Any:
     """The estimator that `save` wrote: it predicts the same bits. Anything unexpected is an error that says what.
 
-    `estimator`: the fitted base classifier, for an estimator around one of another library, which is not written.
+    `estimator`: the fitted base classifier, for an estimator around one of another library, which is not written; or the list
+    of candidates of a game among classifiers made elsewhere.
     """
     head = read_folder(path, (ESTIMATOR_FILE,))
     listed = sorted(_content(head[ESTIMATOR_FILE])["sha256"])
@@ -86,8 +92,11 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
             )
         )
     check_is_fitted(estimator, "model_")
-    files = model_files.to_files(estimator.model_) | {STATEMENT_FILE: estimator.privacy_.to_json().encode()}
+    model = {} if estimator.model_ is None else model_files.to_files(estimator.model_)
+    files = model | {STATEMENT_FILE: estimator.privacy_.to_json().encode()}
     parameters = estimator.get_params(deep=False)
+    if kind == "OracleGameClassifier" and not isinstance(parameters["candidates"], str):
+        parameters["candidates"] = "given"
     if "estimator" in parameters:
         if bases.carries_a_promise(estimator.estimator_):
             inner = _to_files(bases.thawed(estimator.estimator_), depth + 1)
@@ -113,13 +122,14 @@ def _from_files(files: Mapping[str, bytes], given: Any, depth: int = 0) -> Any:
     if depth > DEEPEST:
         raise _broken(f"at most {DEEPEST} estimators inside each other", depth)
     content = _content(files[ESTIMATOR_FILE])
-    for name in sorted({*OTHERS, *content["sha256"]}):
+    foreign = content.get("candidates") is not None  # rules made elsewhere: no model of ours
+    for name in sorted({*((STATEMENT_FILE,) if foreign else OTHERS), *content["sha256"]}):
         found = hashlib.sha256(files.get(name, b"")).hexdigest()
         if found != content["sha256"].get(name):
             remedy = "A file is damaged or from another folder: save the estimator again."
             expected = f"SHA-256 {content['sha256'].get(name)}"
             raise ChecksumError(complaint(expected=expected, of=name, got=found, remedy=remedy))
-    model = model_files.from_files(files)
+    model = None if foreign else model_files.from_files(files)
     statement = PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace"))
     inner = {name.removeprefix(BASE): raw for name, raw in files.items() if name.startswith(BASE)}
     base = _base_of(content, _from_files(inner, None, depth + 1) if ESTIMATOR_FILE in inner else None, given)
@@ -133,6 +143,8 @@ def _from_files(files: Mapping[str, bytes], given: Any, depth: int = 0) -> Any:
 
 def _base_of(content: Mapping[str, Any], written: Any, given: Any) -> Any:
     """The base that was written, or the one that was handed in: exactly one of them, where there is one at all."""
+    if content.get("candidates") is not None:
+        return _candidates_of(content["candidates"], given)
     wanted = content.get("base")
     if wanted is None or written is not None:
         if given is not None:
@@ -152,11 +164,29 @@ def _base_of(content: Mapping[str, Any], written: Any, given: Any) -> Any:
     return given
 
 
-def _revive(content: Mapping[str, Any], model: Model, statement: PrivacyStatement, base: Any) -> Any:
+def _candidates_of(wanted: list[str], given: Any) -> tuple[Any, ...]:
+    """The candidates of a game, handed in again in their order."""
+    listed = tuple(given) if isinstance(given, list | tuple) else ()
+    names = [type(one).__name__ for one in listed]
+    if names != list(wanted):
+        raise InputError(
+            complaint(
+                expected=f"the list of candidates, which is not written: {', '.join(wanted)}",
+                of="estimator",
+                got=names if listed else type(given).__name__,
+                remedy="Pass fairveil.load(path, estimator=[...]), in the order of the fit.",
+            )
+        )
+    return listed
+
+
+def _revive(content: Mapping[str, Any], model: Model | None, statement: PrivacyStatement, base: Any) -> Any:
     kind = KINDS[content["kind"]]
     parameters = {name: files_json.read_parameter(value) for name, value in content["parameters"].items()}
     if parameters.get("estimator") == "given":
         parameters["estimator"] = base
+    if parameters.get("candidates") == "given":
+        parameters["candidates"] = list(base or ())
     estimator = kind.cls(**parameters)
     estimator.privacy_ = statement
     estimator.cells_ = files_json.cells_from_dict(content["cells"])
@@ -202,15 +232,55 @@ def _linear_content(estimator: RateConstrainedClassifier) -> dict[str, Any]:
     return {"coding": coding, "outcome": outcome}
 
 
-def _revive_linear(estimator: RateConstrainedClassifier, content: Mapping[str, Any], model: Model, base: Any) -> None:
+def _revive_linear(estimator: RateConstrainedClassifier, content: Mapping[str, Any], model: Model | None, base: Any) -> None:
     if not isinstance(model, LinearModel):
         raise _broken("a linear model", type(model).__name__)
-    coding = coding_json.from_dict(content["coding"])
-    layout = coding.layout
-    if (layout.numbers, tuple(layout.code_sizes)) != (model.numbers, model.code_sizes):
-        raise _broken("a coding that fits the model", f"{layout.numbers} numbers and codes of {layout.code_sizes}")
+    coding = _coding_of(content, [model])
     estimator._set_model(model, coding)
     estimator._set_outcome(files_json.outcome_from_dict(content["outcome"]))
+
+
+def _coding_of(content: Mapping[str, Any], models: Sequence[LinearModel]) -> Any:
+    coding = coding_json.from_dict(content["coding"])
+    layout = coding.layout
+    for model in models:
+        if (layout.numbers, tuple(layout.code_sizes)) != (model.numbers, model.code_sizes):
+            raise _broken("a coding that fits the model", f"{layout.numbers} numbers and codes of {layout.code_sizes}")
+    return coding
+
+
+def _game_content(estimator: OracleGameClassifier) -> dict[str, Any]:
+    listed = estimator.candidates_
+    return {
+        "coding": coding_json.to_dict(estimator.coding_),
+        "classes": [keys.to_json(value, of="classes") for value in estimator.classes_.tolist()],
+        "outcome": files_json.equilibrium_to_dict(estimator.outcome_),
+        "places": [rule.place for rule in estimator.outcome_.rules if isinstance(rule, AttachedRule)],
+        "candidates": [type(one).__name__ for one in listed] if listed else None,
+        "named": estimator.named_,
+    }
+
+
+def _revive_game(estimator: OracleGameClassifier, content: Mapping[str, Any], model: Model | None, base: Any) -> None:
+    models = model.models if isinstance(model, MixtureModel) else ()
+    linear = [one.linear if isinstance(one, GroupedLinearModel) else one for one in models]
+    if (content["candidates"] is None) == (not models) or not all(isinstance(one, LinearModel) for one in linear):
+        raise _broken("a mixture of linear models, or candidates", type(model).__name__)
+    coding = _coding_of(content, [one for one in linear if isinstance(one, LinearModel)])
+    rules = tuple(map(_rule_of, models)) or tuple(AttachedRule(int(place)) for place in content["places"])
+    outcome = files_json.equilibrium_from_dict(content["outcome"], rules)
+    if len(outcome.plays) != len(rules):
+        raise _broken(f"{len(rules)} numbers of plays", len(outcome.plays))
+    classes = tuple(model.classes) if model is not None else tuple(content["classes"])
+    estimator._set_game(outcome, model if isinstance(model, MixtureModel) else None, tuple(base or ()))
+    estimator.coding_, estimator.classes_, estimator.named_ = coding, as_array(classes), bool(content["named"])
+
+
+def _rule_of(model: Model) -> Rule:
+    linear = model.linear if isinstance(model, GroupedLinearModel) else model
+    assert isinstance(linear, LinearModel)
+    weights = np.column_stack([linear.intercept, linear.weights])
+    return GroupedRule(weights, model.offsets, model.cells) if isinstance(model, GroupedLinearModel) else LinearRule(weights)
 
 
 def _post_content(estimator: OddsPostProcessor) -> dict[str, Any]:
@@ -228,7 +298,7 @@ def _line(line: ConstraintLine) -> list[Any]:
     return [line.target, *files_json.numbers([line.bound, line.value, line.noise, line.pressure]), line.certainly_broken]
 
 
-def _revive_post(estimator: OddsPostProcessor, content: Mapping[str, Any], model: Model, base: Any) -> None:
+def _revive_post(estimator: OddsPostProcessor, content: Mapping[str, Any], model: Model | None, base: Any) -> None:
     if not isinstance(model, PostProcessedModel):
         raise _broken("a post-processed model", type(model).__name__)
     lines = tuple(
@@ -247,6 +317,12 @@ def _revive_post(estimator: OddsPostProcessor, content: Mapping[str, Any], model
 KINDS: dict[str, Kind] = {
     "RateConstrainedClassifier": Kind(
         RateConstrainedClassifier, frozenset({"coding", "outcome"}), _linear_content, _revive_linear
+    ),
+    "OracleGameClassifier": Kind(
+        OracleGameClassifier,
+        frozenset({"coding", "classes", "outcome", "places", "candidates", "named"}),
+        _game_content,
+        _revive_game,
     ),
     "OddsPostProcessor": Kind(
         OddsPostProcessor, frozenset({"base", "sensitive", "released", "guarantee", "report"}), _post_content, _revive_post

@@ -13,8 +13,12 @@ from ..facts import Cells, Schema
 from ..fairness import Notion, keys
 from ..fairness.notions import from_dict as notion_from_dict
 from ..learning import Outcome, Reason
+from ..learning.game import Equilibrium
+from ..learning.game_bounds import Guarantee
+from ..learning.oracles import Rule
 
-ARRAYS = ("weights", "bounds", "values", "spread", "duals", "counts")
+TOLD = ("bounds", "values", "spread", "duals", "counts")
+ARRAYS = ("weights", *TOLD)
 
 
 def parameter(value: Any, name: str) -> Any:
@@ -69,7 +73,29 @@ def cells_from_dict(values: Any) -> Cells | None:
 
 def outcome_to_dict(outcome: Outcome) -> dict[str, Any]:
     """JSON writes the shortest text that reads back as the same float."""
-    arrays = {name: getattr(outcome, name) for name in ARRAYS}
+    return _told(outcome, ARRAYS)
+
+
+def outcome_from_dict(values: Mapping[str, Any]) -> Outcome:
+    """The inverse of `outcome_to_dict`."""
+    return Outcome(**_heard(values, ARRAYS))
+
+
+def equilibrium_to_dict(outcome: Equilibrium) -> dict[str, Any]:
+    """The same of a game. Its rules are the model's."""
+    guarantee = None if outcome.guarantee is None else outcome.guarantee.to_dict()
+    return _told(outcome, TOLD) | {"plays": list(outcome.plays), "guarantee": guarantee}
+
+
+def equilibrium_from_dict(values: Mapping[str, Any], rules: tuple[Rule, ...]) -> Equilibrium:
+    """The inverse of `equilibrium_to_dict`."""
+    guarantee = None if values["guarantee"] is None else Guarantee.from_dict(values["guarantee"])
+    plays = tuple(int(count) for count in values["plays"])
+    return Equilibrium(rules=rules, plays=plays, guarantee=guarantee, **_heard(values, TOLD))
+
+
+def _told(outcome: Outcome | Equilibrium, names: tuple[str, ...]) -> dict[str, Any]:
+    arrays = {name: getattr(outcome, name) for name in names}
     listed = {name: {"shape": list(array.shape), "values": numbers(array)} for name, array in arrays.items()}
     return {
         "reason": outcome.reason.name,
@@ -80,19 +106,13 @@ def outcome_to_dict(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def outcome_from_dict(values: Mapping[str, Any]) -> Outcome:
-    """The inverse of `outcome_to_dict`."""
+def _heard(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     arrays = {
         name: np.array([float(number) for number in values["arrays"][name]["values"]]).reshape(values["arrays"][name]["shape"])
-        for name in ARRAYS
+        for name in names
     }
-    return Outcome(
-        reason=Reason[values["reason"]],
-        rounds=int(values["rounds"]),
-        names=tuple(map(str, values["names"])),
-        rows=float(values["rows"]),
-        **arrays,
-    )
+    plain = {"reason": Reason[values["reason"]], "rounds": int(values["rounds"]), "rows": float(values["rows"])}
+    return arrays | plain | {"names": tuple(map(str, values["names"]))}
 
 
 def numbers(array: Any) -> list[Any]:

@@ -286,13 +286,17 @@ class OracleGameClassifier(CodedClassifier):
 
     def _publish(self, training: Training, outcome: Equilibrium, listed: tuple[Any, ...], cells: Cells | None) -> None:
         shares = np.array(outcome.plays, np.float64) / sum(outcome.plays)
-        self.model_ = None if listed else MixtureModel([_model(rule, training) for rule in outcome.rules], shares)
-        plays = np.zeros(len(listed))
-        for rule, share in zip(outcome.rules, shares, strict=True):
-            if isinstance(rule, AttachedRule):
-                plays[rule.place] += share
-        self.candidates_, self.plays_ = listed, plays
+        mixture = None if listed else MixtureModel([_model(rule, training) for rule in outcome.rules], shares)
         self._publish_shape(training, cells)
+        self._set_game(outcome, mixture, listed)
+
+    def _set_game(self, outcome: Equilibrium, mixture: MixtureModel | None, listed: tuple[Any, ...]) -> None:
+        """Write what was found: after a fit, and when read from disk."""
+        plays = np.zeros(len(listed))
+        for rule, count in zip(outcome.rules, outcome.plays, strict=True):
+            if isinstance(rule, AttachedRule):
+                plays[rule.place] += count / sum(outcome.plays)
+        self.model_, self.candidates_, self.plays_ = mixture, listed, plays
         self.outcome_, self.guarantee_ = outcome, outcome.guarantee
         self.n_iter_ = outcome.rounds
         self.constraint_report_ = ConstraintReport.of(outcome)

@@ -52,14 +52,18 @@ class AttachedRule(Rule):
     """A candidate made elsewhere, by its place in the list that was given."""
 
     place: int
-    handle: Attached
+    handle: Attached | None = None
 
     @property
     def key(self) -> Hashable:
         return ("candidate", self.place)
 
     def decisions(self, cells: Cells | None, by_label: bool) -> AttachedHistogram:
+        assert self.handle is not None
         return AttachedHistogram(self.handle, cells, by_label, decisions="hard")
+
+    def published(self) -> AttachedRule:
+        return AttachedRule(self.place)
 
 
 class Class(ABC):

@@ -241,7 +241,8 @@ class Game:
 
     def finish(self, state: State, reason: Reason) -> Equilibrium:
         """The mixture and what was released of it."""
-        rules, plays = zip(*state.played.values(), strict=True)
+        rules = tuple(rule.published() for rule, _ in state.played.values())
+        plays = tuple(count for _, count in state.played.values())
         empty = np.zeros(0)
         names: tuple[str, ...] = ()
         values, spread, guarantee, bounds = empty, empty, None, empty

@@ -19,6 +19,7 @@ indicators (`Game`), and a number of rows that is not public.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -170,6 +171,12 @@ class Guarantee:
             for name, value in asdict(self).items()
         }
         return plain | {"measured": [value if math.isfinite(value) else None for value in self.measured]}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Guarantee:
+        """The inverse of `to_dict`."""
+        plain = {name: math.inf if value is None else float(value) for name, value in values.items() if name != "measured"}
+        return Guarantee(**plain, measured=tuple(math.inf if value is None else float(value) for value in values["measured"]))
 
     def __str__(self) -> str:
         error = "not known: the oracle's own regret is not" if math.isinf(self.error_excess) else f"{self.error_excess:.4f}"
