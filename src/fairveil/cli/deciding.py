@@ -31,32 +31,33 @@ Floats = npt.NDArray[np.float64]
 
 
 def loaded(folder: Path) -> Fitted:
-    """The estimator of a folder. Around a classifier of another library, which is not written, no command can predict."""
+    """The estimator of a folder. Around classifiers that were made elsewhere, which are not written, no command can predict."""
     try:
         clf: Fitted = load(folder)
     except InputError:
-        base = _foreign_base(folder)
-        if base is None:
+        names = _made_elsewhere(folder)
+        if not names:
             raise
         remedy = (
-            "Decide in Python, fairveil.load(folder, estimator=base).predict(...), and audit those decisions with --prediction."
+            "Decide in Python, fairveil.load(folder, estimator=...).predict(...), and audit those decisions with --prediction."
         )
         expected = "a model that was saved with all it needs"
-        got = f"one around a {base}, which is no model of Fairveil and was not written"
+        got = f"one around {', '.join(names)}: made elsewhere and not written"
         raise InputError(complaint(expected=expected, of=str(folder), got=got, remedy=remedy)) from None
     return clf
 
 
-def _foreign_base(folder: Path) -> str | None:
-    """The kind of a base classifier that was not written; None where that is not what is wrong."""
+def _made_elsewhere(folder: Path) -> list[str]:
+    """The kinds of the classifiers that a model needs and that were not written: a base, or candidates of a game."""
     import json
 
     try:
         content = json.loads((folder / "estimator.json").read_text("utf-8"))
         base, files = content.get("base"), content["sha256"]
-        return base if isinstance(base, str) and "base.estimator.json" not in files else None
+        written = base is None or "base.estimator.json" in files
+        return list(dict.fromkeys(map(str, content.get("candidates") or []))) + ([] if written else [str(base)])
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
+        return []  # something else is wrong, and has been said
 
 
 def coding_of(clf: Fitted) -> Coding | None:
