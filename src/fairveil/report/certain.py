@@ -22,8 +22,8 @@ BY_LAW = "It speaks of the law of decisions, that is of expected rates: a single
 BASE_AS_IT_IS = "The base classifier is taken as it is: what it might have decided otherwise is not compared."
 NO_TABLE = "not known: no table of chances is certain to keep the bounds"
 OF_ITS_CLASS = (
-    "The best mixture is that of the oracle's own class of rules, and it is assumed that some mixture of them keeps every bound, "
-    "as a constant rule does where only gaps are bounded."
+    "The best mixture is that of the oracle's own class of rules, and it is assumed that some mixture of them keeps every "
+    "bound, as a constant rule does where only gaps are bounded."
 )
 UNKNOWN_REGRET = "not known: this oracle's own regret is not"
 NO_BOUND = "no bound could be given"
