@@ -367,3 +367,23 @@ def test_a_mixture_of_candidates_is_followed_in_law() -> None:
     assert np.allclose(clf.predict_proba(X, sensitive_features=A), base.predict_proba(X))
     one, other = (clf.predict(X, sensitive_features=A, random_state=0) for _ in range(2))
     assert (one == other).all()
+
+
+def test_groups_under_half_the_names_of_the_fit_are_refused() -> None:
+    """By name or by position: a column that is named as another one of the fit must not be taken for the first."""
+    X, y, A = sample(2, 2, 2)
+    clf = fv.OddsPostProcessor(LogisticRegression(), "demographic_parity:0.1", protects="sensitive_features", random_state=0)
+    law = clf.fit(X, y, sensitive_features=A).predict_proba(X, sensitive_features=A)
+    turned = {"a1": A["a1"], "a0": A["a0"]}
+    assert (clf.predict_proba(X, sensitive_features=turned) == law).all()
+    assert (clf.predict_proba(X, sensitive_features=np.column_stack([A["a0"], A["a1"]])) == law).all()
+    with pytest.raises(InputError, match=r"2 columns \(a0, a1\)"):
+        clf.predict_proba(X, sensitive_features={"a1": A["a1"], "other": A["a0"]})
+
+
+def test_derandomise_after_a_change_of_constraints_asks_for_a_fit() -> None:
+    X, y, A = sample(2, 2, 1)
+    clf = fv.OddsPostProcessor(LogisticRegression(), "demographic_parity:0.1", protects="sensitive_features", random_state=0)
+    clf.fit(X, y, sensitive_features=A).set_params(constraints="equalized_odds:0.1")
+    with pytest.raises(InputError, match="Fit again"):
+        clf.derandomise()

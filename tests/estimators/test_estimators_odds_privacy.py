@@ -254,6 +254,42 @@ def test_where_features_are_public_none_is_the_group_over_again() -> None:
     assert public.predict(table).shape == (ROWS,)
 
 
+def test_a_copy_is_found_beside_missing_values_in_dates_in_the_index_and_among_objects() -> None:
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    words = np.where(A == 1, "m", "f").astype(object)
+    words[5] = None
+    table = pd.DataFrame({"a": X[:, 0], "b": np.where(rng.random(ROWS) < 0.1, np.nan, X[:, 1])})
+    days = pd.to_datetime(np.where(A == 1, "2020-01-01", "2021-01-01"))
+    objects = np.empty(ROWS, object)
+    objects[:] = [(group,) for group in A]
+    holey = np.column_stack([table, A * 3.0])
+    for wrong, found in (
+        (table.assign(copy=words), "copy"),
+        (table.assign(copy=np.where(np.arange(ROWS) < 9, np.nan, A)), "copy"),
+        (table.assign(copy=days), "copy"),
+        (table.assign(copy=objects), "copy"),
+        (table.assign(copy=days).astype(object).to_numpy(), "x2"),
+        (holey, "x2"),
+        (holey.tolist(), "x2"),
+        (table.set_index(pd.Index(A)), "the index"),
+        ({"a": X[:, 0], "copy": words}, "copy"),
+    ):
+        with pytest.raises(PrivacyError, match=f"column '{found}', whose value follows"):
+            fv.OddsPostProcessor(Given(), ODDS, protects="sensitive_features").fit(wrong, Y, sensitive_features=A)
+    honest = table.assign(noisy=np.where(rng.random(ROWS) < 0.1, 1 - A, A), number=np.arange(ROWS), same=1, none=None)
+    clf = fv.OddsPostProcessor(Given(), "demographic_parity:0.1", protects="sensitive_features", random_state=0)
+    honest["a"] = (X[:, 0] > 0).astype(int)
+    assert clf.fit(honest.set_index("number"), Y, sensitive_features=A).privacy_.epsilon <= 1.0
+
+
+def test_a_weak_delta_is_warned_of_where_the_number_of_rows_is_public() -> None:
+    with pytest.warns(fv.errors.WeakDelta):
+        fit(LogisticRegression(), protects="sensitive_features", delta=0.01)
+    fit(LogisticRegression().fit(X, Y), public_base=True, delta=0.01)  # add-remove: the number is nobody's to know
+
+
 # -- guarantees 2, 3, 4: what is fitted
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ..curator import Rows
-from ..data.coding import Place, Plain, category_codes
+from ..data.coding import Place, Plain, category_codes, is_missing
 from ..data.tables import column_of, table_of
 from ..errors import InputError, complaint
 from ..facts import Cells, RowBlock, RowLayout, RowSource
@@ -27,7 +27,7 @@ from .coding import RowsCoding
 from .columns import coded_groups, names_in, read_labels
 from .copies import refuse_copies
 from .distinct import distinct, in_words
-from .grids import Grid, grid_of, numbers_of
+from .grids import grid_of
 from .inputs import Coded, Training, Ways, read
 
 Codes = npt.NDArray[np.intp]
@@ -125,7 +125,7 @@ def group_ids(given: Any, X: Any, cells: Cells, rows: int, named: bool) -> npt.N
     columns, _ = _columns(X, list(cells.names) if given is None else given)
     if set(columns) == set(cells.names):
         columns = {name: columns[name] for name in cells.names}
-    if len(columns) != len(cells.columns):
+    elif len(columns) != len(cells.columns) or set(columns) & set(cells.names):  # by position only where no name says another
         remedy = "Pass the sensitive columns of the fit."
         expected = f"{len(cells.columns)} columns ({', '.join(cells.names)})"
         raise InputError(complaint(expected=expected, of="sensitive_features", got=list(columns), remedy=remedy))
@@ -195,31 +195,55 @@ def _columns(X: Any, given: Any) -> tuple[dict[str, npt.NDArray[Any]], bool]:
 
 
 def _refuse_copies(features: Any, layout: RowLayout, group_codes: npt.NDArray[np.uint16]) -> None:
-    """Where features are public none may be the sensitive column over again. What is no table is not looked into."""
+    """Where features are public none may be the sensitive column over again, among the rows where it is known; nor may the
+    table's index. What is no table is not looked into."""
     try:
-        grid = grid_of(features)
+        grid = None if names_of(features) else grid_of(features)
     except (InputError, TypeError, ValueError):
-        return
-    if grid.matrix is not None:
+        grid = None
+    if grid is not None and grid.matrix is not None:
         numbers: Any = grid.matrix if grid.is_sparse else np.ascontiguousarray(grid.matrix.T)
         block = RowBlock(numbers, np.empty((0, grid.rows), np.uint8), sensitive=group_codes)
         refuse_copies([block], layout_of(layout, grid.matrix.shape[1], 0), grid.names)
         return
-    for name in grid.names:
-        line = _numbers(grid, name)
-        if line is not None:
-            block = RowBlock(line[np.newaxis], np.empty((0, grid.rows), np.uint8), sensitive=group_codes)
-            refuse_copies([block], layout_of(layout, 1, 0), (name,))
+    for name, values in _each_column(features, group_codes.shape[1]):
+        line, known = _numbers(values)
+        block = RowBlock(line[known][np.newaxis], np.empty((0, int(known.sum())), np.uint8), sensitive=group_codes[:, known])
+        refuse_copies([block], layout_of(layout, 1, 0), (name,))
 
 
-def _numbers(grid: Grid, name: str) -> npt.NDArray[Any] | None:
-    """A column as numbers, words by their codes; None where it has missing values, and so is not looked into."""
+def _each_column(features: Any, rows: int) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """The columns of what may be a table, and its index, which a base could read too."""
+    names = names_of(features)
     try:
-        raw = grid.column(name)
-        found = numbers_of(raw, name)
-        return np.asarray(distinct(raw, name)[1] if found is None else found, np.float64)
-    except (InputError, TypeError, ValueError):
-        return None
+        whole = None if names else np.asarray(features, dtype=object)
+    except ValueError:
+        return
+    if whole is not None and whole.ndim in (1, 2):
+        whole = whole.reshape(len(whole), -1)
+        names = tuple(f"x{j}" for j in range(whole.shape[1]))
+    index = getattr(features, "index", None)
+    listed = [(name, features[name] if whole is None else whole[:, j]) for j, name in enumerate(names)]
+    if hasattr(index, "to_numpy"):
+        listed.append(("the index", index))
+    for name, column in listed:
+        values = np.asarray(column)
+        if values.shape == (rows,):
+            yield name, values
+
+
+def _numbers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """A column as numbers, anything else by codes of its values, and where it is not missing."""
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64), np.isfinite(values.astype(np.float64))
+    if values.dtype.kind in "mM":
+        return values.astype(np.int64).astype(np.float64), ~np.isnat(values)
+    try:
+        return distinct(Plain(values), "a column")[1].astype(np.float64), np.ones(len(values), bool)
+    except (InputError, TypeError, ValueError):  # missing values, or values of no kind that a table of ours has
+        places: dict[str, int] = {}
+        line = [places.setdefault(repr(value), len(places)) for value in values]
+        return np.array(line, np.float64), np.array([not is_missing(value) for value in values], bool)
 
 
 def layout_of(layout: RowLayout, numbers: int, codes: int) -> RowLayout:

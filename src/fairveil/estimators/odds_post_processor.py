@@ -234,6 +234,9 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if self.released_ is None or self.guarantee_ is None:
             return out
         system = self._resolved()
+        if system.names != self.guarantee_.names:
+            remedy = "Fit again after a change of constraints."
+            raise InputError(complaint(expected="the constraints of the fit", of="constraints", got="others", remedy=remedy))
         solved = mixing.deterministic(Program.of(self.released_, system))
         out.guarantee_ = mixing_bounds.guarantee(self.released_, system, solved.table, self.guarantee_.confidence)
         out.constraint_report_ = _report(out.guarantee_, solved, CHOSEN)
@@ -259,8 +262,10 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         known = as_tuple(getattr(self.estimator, "classes_", ())) if fitted else ()
         asked = decided.read_rows(X, y, sensitive_features, sample_weight, ways, known)
         promises.require_cap(asked.training, promise)
-        promises.public_rows_of(self.public_rows, asked.training, promise)
+        rows = promises.public_rows_of(self.public_rows, asked.training, promise)
         ours = self.estimator is None or bases.carries_a_promise(self.estimator)
+        if fitted or not ours:  # ours say so themselves when they are fitted
+            promises.warn_of_delta(promise, asked.training.rows.exact_count if promise.rows_are_public else rows)
         if isinstance(X, RowSource) and not ours:
             remedy = "Pass arrays or a table, or a classifier of Fairveil, which takes coded rows."
             raise InputError(
