@@ -32,7 +32,7 @@ from fairveil.learning import mixing, mixing_bounds, postprocess
 from fairveil.learning.mixing import Program
 from fairveil.learning.postprocess import CountNoise, Released
 from fairveil.privacy import accounting
-from fairveil.privacy.events import DiscreteLaplace, Gaussian
+from fairveil.privacy.events import Approximate, DiscreteLaplace, Gaussian
 from fairveil.privacy.noise import NoiseSource
 from fairveil.privacy.promise import Promise
 
@@ -142,6 +142,14 @@ def test_the_kinder_noise_is_taken_and_nothing_left_is_an_error() -> None:
         postprocess.plan(RECORDS, cells_of(2), 2, (Gaussian(2.0),))
     with pytest.raises(BudgetError, match="delta"):
         postprocess.plan(Promise(1.0, 0.0), cells_of(2), 2, weighted=True)
+
+
+def test_guarantee_1_a_base_that_used_up_delta_leaves_pure_noise() -> None:
+    plan = postprocess.plan(RECORDS, cells_of(2), 2, (Approximate(0.5, RECORDS.delta),))
+    assert plan.noise == "discrete-laplace"
+    assert plan.law(1.0).scale == pytest.approx(2.0, rel=1e-3)
+    with pytest.raises(BudgetError):
+        postprocess.plan(RECORDS, cells_of(2), 2, (Approximate(0.5, RECORDS.delta),), weighted=True)
 
 
 def test_guarantee_4_the_release_is_the_truth_plus_the_stated_noise() -> None:

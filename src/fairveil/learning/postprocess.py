@@ -186,11 +186,18 @@ def plan(
     if free:
         return CountPlan(promise, cells, "gaussian", 0.0)
     found: list[CountPlan] = []
+    refused: BudgetError | None = None
     moved = steps(promise, cells)
     kinds = [] if weighted else ["discrete-laplace"]
     for kind in [*kinds, "gaussian"] if promise.delta > 0 or weighted else kinds:
-        z = calibrate(promise, lambda z, kind=kind: compose((before, _event(kind, z, moved)))).multiplier  # type: ignore[misc]
+        try:
+            z = calibrate(promise, lambda z, kind=kind: compose((before, _event(kind, z, moved)))).multiplier  # type: ignore[misc]
+        except BudgetError as error:  # Gaussian noise needs some delta, which `spent` may have used up
+            refused = error
+            continue
         found.append(CountPlan(promise, cells, kind, z))
+    if not found and refused is not None:
+        raise refused
     return min(found, key=lambda one: one.law(1.0).sd)
 
 
