@@ -461,3 +461,12 @@ def test_only_one_parity_of_false_positives_between_pairs_has_theorem_4_6() -> N
     assert _one_parity_of_false_positives([fpr(0.1), fv.DemographicParity(1.0)])
     for others in ([], [fpr(0.1, compare="rest")], [fpr(0.1), fpr(0.1, positive=0)], [fv.EqualizedOdds(0.1)]):
         assert not _one_parity_of_false_positives(others)
+
+
+def test_a_list_of_candidates_reads_no_groups_and_its_origin_is_said() -> None:
+    listed = candidates()
+    with pytest.raises(InputError, match="group_aware=False"):
+        game(oracle="exponential", candidates=listed, group_aware=True, **GROUPS).fit(X, Y, sensitive_features=SEX)
+    clf = quietly(game(oracle="exponential", candidates=listed, **GROUPS), X, Y, sensitive_features=SEX)
+    assert any("candidates" in words for words in clf.privacy_.not_covered)
+    np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1.0)

@@ -354,3 +354,22 @@ def test_what_is_measured_has_noise_that_no_comparison_saw() -> None:
     curator.finish()
     assert 100 < len(off) < 600
     assert abs(np.sum(off)) / math.sqrt(np.sum(np.square(off))) < stats.norm.isf(0.5e-6)
+
+
+@pytest.mark.parametrize(("rows", "epsilon", "bound"), [(2_000, 0.5, 2.0), (2_000, 8.0, 5.0), (200_000, 1.0, 5.0)])
+def test_the_dual_bound_is_as_large_as_noise_that_is_foretold_allows(rows: int, epsilon: float, bound: float) -> None:
+    """Public facts alone: the ground has no rows. Noise x bound stays below 0.05 between the ends, 2 and 5."""
+    small = g.rows_from(*g.sample(0, 60))
+    promise = Promise(epsilon, 1e-6)
+    ground = g.ground_of(small, promise, [EqualizedOdds(0.05)], public_rows=rows)
+    assert games.plan(ground, Regression()).dual_bound == bound
+    between = games.plan(g.ground_of(small, Promise(1.0, 1e-6), [EqualizedOdds(0.05)], public_rows=4_000), Regression())
+    assert 2.0 < between.dual_bound < 5.0
+    assert games.plan(ground, Regression(), dual_bound=3.5).dual_bound == 3.5
+    aware = g.ground_of(small, promise, [EqualizedOdds(0.05)], public_rows=rows, group_aware=True)
+    assert games.plan(aware, Regression()).dual_bound == 2.0  # as many as groups: Corollary 4.6.1
+
+
+def test_without_a_public_number_of_rows_the_dual_bound_is_the_least() -> None:
+    ground = g.ground_of(g.rows_from(*g.sample(0, 60)), g.RECORDS, [EqualizedOdds(0.05)])
+    assert games.plan(ground, Regression()).dual_bound == 2.0

@@ -36,6 +36,10 @@ from .progress import progress
 from .publish import READS_GROUPS, statement_of
 from .rate_constrained import cells_of
 
+MADE_ELSEWHERE = (
+    "the candidates: it is assumed that they were made without these rows, or without what is protected of them; what they "
+    "hold of them is not covered"
+)
 ORACLES = ("regression", "exponential", "labellings", "descent")
 
 
@@ -46,7 +50,8 @@ class OracleGameClassifier(CodedClassifier):
     ----------
     constraints, epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds,
     random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
-    dual_bound : the size of the auditor's simplex; larger: closer to the bounds, for more error and noise. None: 2.
+    dual_bound : the size of the auditor's simplex; larger: closer to the bounds, for more error and noise. None: 2 to
+        5, the more the less noise public facts foretell (with group_aware: the number of groups).
     rounds : None: chosen from the promise, between 50 and 500 (`learning.game`).
     oracle : how the learner responds. "regression": linear regression of costs, from sums released once. "exponential": the
         exponential mechanism over `candidates`. "labellings": the same over the labellings that cuts of public scores induce
@@ -168,7 +173,7 @@ class OracleGameClassifier(CodedClassifier):
         curator = self._curator(promise, training, game, public_rows)
         with progress("Playing") as tick:
             outcome = play(curator, game, tick)
-        statement = statement_of(curator, training, [READS_GROUPS] if aware else [])
+        statement = statement_of(curator, training, [*([READS_GROUPS] if aware else []), *([MADE_ELSEWHERE] if listed else [])])
         self._publish(training, outcome, listed, cells)
         self.named_ = names_in(sensitive_features) is not None
         self.privacy_ = statement
@@ -258,6 +263,11 @@ class OracleGameClassifier(CodedClassifier):
             remedy = "Pass a list of fitted classifiers, or leave it at 'thresholds'."
             got = type(self.candidates).__name__
             raise InputError(complaint(expected="objects with predict(X)", of="candidates", got=got, remedy=remedy))
+        if self.group_aware:
+            remedy = "A list of classifiers is played as it is, without rules that read the group: leave group_aware=False."
+            raise InputError(
+                complaint(expected="'thresholds', with group_aware=True", of="candidates", got="a list", remedy=remedy)
+            )
         return listed
 
     def _oracle(self, ground: Ground, training: Training, listed: tuple[Any, ...], X: Any) -> Oracle[Any]:

@@ -49,7 +49,8 @@ FEWEST, MOST = 50, 500
 COMPARING = 0.3
 """Of an audit's price, for the comparison with the indicators, where there are any. What is measured has noise of its own: kept
 by a comparison on the same noise, rules would look better than they are."""
-DUAL_BOUND = 2.0
+LEAST_BOUND, MOST_BOUND = 2.0, 5.0
+PRESSURE = 0.05  # of the noise of all audits, times the dual bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,13 +342,12 @@ def plan(
     """
     from ..privacy.routes import gaussian_mu
 
-    usual = float(ground.groups) if ground.group_aware else DUAL_BOUND  # Corollary 4.6.1
-    bound = usual if dual_bound is None else _checks.positive(dual_bound=dual_bound)
     constraints = 0 if ground.system is None else len(ground.system)
     audit_share = 1.0 - counts_share - oracle.once_share - oracle.rounds_share if constraints else 0.0
-    chosen = (
-        _checks.whole(at_least=1, rounds=rounds) if rounds is not None else _rounds(ground, oracle, constraints, counts_share)
-    )
+    noise = _audit_noise(ground, audit_share) if constraints else 0.0
+    usual = float(ground.groups) if ground.group_aware else _dual_bound(noise)  # Corollary 4.6.1
+    bound = usual if dual_bound is None else _checks.positive(dual_bound=dual_bound)
+    chosen = _checks.whole(at_least=1, rounds=rounds) if rounds is not None else _rounds(ground, oracle, constraints, noise)
 
     def at(z: float) -> Game:
         once = z / math.sqrt(oracle.once_share) if oracle.once_share else 0.0
@@ -369,34 +369,55 @@ def plan(
     return at(calibrate(ground.promise, events, start=10.0).multiplier)
 
 
-def _rounds(ground: Ground, oracle: Oracle[Any], constraints: int, counts_share: float) -> int:
+def _audit_noise(ground: Ground, share: float) -> float:
+    """The noise of all audits together, in units of a rate of a cell of usual size: of one of T audits it is sqrt(T) of that.
+
+    Public facts alone; as much as a whole rate where the number of rows is not among them.
+    """
+    from ..privacy.routes import gaussian_mu
+
+    if ground.is_exact:
+        return 0.0
+    mu, rows = gaussian_mu(ground.promise.epsilon, ground.promise.delta), ground.public_rows
+    if rows is None or mu <= 0:
+        return 1.0
+    return math.sqrt(2.0) / (mu * math.sqrt(share)) / _usual_cell(ground, rows)
+
+
+def _usual_cell(ground: Ground, rows: float) -> float:
+    return rows / (ground.groups * (ground.classes if ground.by_label else 1))
+
+
+def _dual_bound(noise: float) -> float:
+    """As large as leaves dual_bound x noise, which the auditor's regret is made of, below `PRESSURE`: the larger, the closer to
+    the bounds the game ends (Theorem 4.4)."""
+    return min(max(PRESSURE / noise if noise > 0 else math.inf, LEAST_BOUND), MOST_BOUND)
+
+
+def _rounds(ground: Ground, oracle: Oracle[Any], constraints: int, noise: float) -> int:
     """How many rounds: the paper's balance of the two players' regrets, with the constants of this game's noise.
 
-    With c sqrt(T) the noise of one of T audits, in units of a rate, the auditor's regret is about dual_bound sqrt(ln(1 + K))
-    sqrt(1 / T + c^2): T = 1 / c^2 rounds come within sqrt(2) of the best. A learner that pays in every round has a regret of
-    r sqrt(T) dual_bound: T = sqrt(ln(1 + K)) / r (the paper's formula).
+    With noise c sqrt(T) in one of T audits the auditor's regret is about dual_bound sqrt(ln(1 + K)) sqrt(1 / T + c^2):
+    T = 1 / c^2 rounds come within sqrt(2) of the best. A learner that pays in every round has a regret of r sqrt(T) dual_bound:
+    T = sqrt(ln(1 + K)) / r (the paper's formula).
     """
     from ..privacy.routes import gaussian_mu
 
     if not constraints:
         return 1 if oracle.burn_in == 0 else FEWEST
-    if ground.is_exact:
+    if noise == 0.0:
         return MOST
-    mu = gaussian_mu(ground.promise.epsilon, ground.promise.delta)
     rows = ground.public_rows
-    if rows is None or mu <= 0:
+    if rows is None:
         return 2 * FEWEST
-    cell = rows / (ground.groups * (ground.classes if ground.by_label else 1))
-    audit_share = 1.0 - counts_share - oracle.once_share - oracle.rounds_share
-    noise = math.sqrt(2.0) / (mu * math.sqrt(audit_share) * cell)
     wanted = 1.0 / noise**2
-    one = oracle.at(1.0, 1.0 / (mu * math.sqrt(oracle.rounds_share))) if oracle.rounds_share else None
-    costs = np.zeros((ground.groups, ground.classes, ground.classes))
-    costs[0, :, 0] = 1.0 / cell
-    unit, known = one.regret(ground, costs) if one is not None else (math.inf, 0.0)
-    a_round = unit * (known + 1.0)
-    if 0 < a_round < math.inf:
-        wanted = min(wanted, math.sqrt(math.log(1 + constraints)) / a_round)
+    if oracle.rounds_share:
+        mu = gaussian_mu(ground.promise.epsilon, ground.promise.delta)
+        costs = np.zeros((ground.groups, ground.classes, ground.classes))
+        costs[0, :, 0] = 1.0 / _usual_cell(ground, rows)
+        unit, known = oracle.at(1.0, 1.0 / (mu * math.sqrt(oracle.rounds_share))).regret(ground, costs)
+        if 0 < unit < math.inf:
+            wanted = min(wanted, math.sqrt(math.log(1 + constraints)) / (unit * (known + 1.0)))
     return int(min(max(wanted, FEWEST), MOST))
 
 

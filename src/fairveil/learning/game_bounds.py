@@ -146,7 +146,8 @@ class Guarantee:
         this. `indicated`: how many groups there are where Theorem 4.6 holds."""
         part, rounds, k = (1.0 - confidence) / PARTS, max(1, seen.rounds), max(1, len(values))
         of_counts = count_errors(system, counts, floor, count_noise, part)
-        deviations = float(ndtri(1.0 - part / k))
+        # A round of an indicator has no noise: a sum that may be stopped is beyond a line twice as often (reflection).
+        deviations = float(ndtri(1.0 - part / (2 * k)))
         upper = values + deviations * audit_noise / math.sqrt(max(1, seen.counted)) + of_counts
         best = dual_bound * _top(seen.excess / rounds + deviations * audit_noise / math.sqrt(rounds) + of_counts)
         pressed = np.where(seen.mean_duals > 0, seen.mean_duals * of_counts, 0.0).sum()
