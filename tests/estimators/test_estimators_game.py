@@ -221,19 +221,20 @@ def test_labels_of_any_kind(values: Any) -> None:
     assert clf.score(X, y) == plain.score(X, Y)
 
 
-@pytest.mark.parametrize("oracle", ["regression", "exponential", "descent"])
-def test_without_privacy_integer_weights_are_copies(oracle: str, people: Columns, schema: fv.facts.Schema) -> None:
-    """Bounds are declared: what is read from the rows themselves, as their spread, counts rows and not weights."""
-    frame = pd.DataFrame(people).iloc[:300]
+@pytest.mark.parametrize("oracle", ["regression", "exponential", "labellings", "descent"])
+def test_without_privacy_integer_weights_are_copies(oracle: str) -> None:
+    """Errors are divided by the sum of weights, as rates are; by the number of rows the balance of the two would be another."""
+    few, y, A = X[:300], Y[:300], SEX[:300]
     w = np.random.default_rng(0).integers(1, 4, size=300)
-    clf = fv.OracleGameClassifier(ODDS, epsilon=INF, oracle=oracle, rounds=15, schema=schema)
-    weighted = quietly(clf, frame, sample_weight=w)
-    found = weighted.outcome_, weighted.predict_proba(frame)
-    copies = quietly(clf, frame.loc[frame.index.repeat(w)])
+    at = np.arange(300).repeat(w)
+    clf = fv.OracleGameClassifier(ODDS, epsilon=INF, oracle=oracle, rounds=15)
+    weighted = quietly(clf, few, y, sensitive_features=A, sample_weight=w)
+    found = weighted.outcome_, weighted.predict_proba(few)
+    copies = quietly(clf, few[at], y[at], sensitive_features=A[at])
     assert np.array_equal(found[0].counts, copies.outcome_.counts)
     assert found[0].plays == copies.outcome_.plays
-    assert np.abs(found[1] - copies.predict_proba(frame)).mean() < 0.01
-    plain = quietly(clf, frame)
+    np.testing.assert_allclose(found[1], copies.predict_proba(few), atol=1e-12)
+    plain = quietly(clf, few, y, sensitive_features=A)
     assert not np.array_equal(plain.outcome_.counts, found[0].counts)
 
 

@@ -152,7 +152,8 @@ class Game:
         """Counts, and what the oracle needs."""
         counts, prepared = self.oracle.prepare(curator, self.ground, self.counts_multiplier)
         per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
-        rows = float(self.ground.public_rows or max(self.floor, counts.sum() / per_row))
+        stated = None if self.ground.max_sample_weight is not None else self.ground.public_rows  # weights are counted, not rows
+        rows = float(stated or max(self.floor, counts.sum() / per_row))
         fixed = None if self.system is None else self.system.at(counts, self.floor)
         none = np.zeros(0 if self.system is None else len(self.system))
         seen = Seen.nothing(none, counts, self.ground.classes, self._usual_lag(fixed, rows))
