@@ -15,10 +15,10 @@ from ..fairness import Notion
 from ..learning import Outcome, RateConstrained, Settings, descend, plans
 from ..privacy.statement import PrivacyStatement
 from . import inputs, promises
+from .coded import Floats
 from .constraint_report import ConstraintReport
 from .inputs import Training, Ways
 from .intents import Intent
-from .coded import Floats
 from .linear import LinearClassifier
 from .progress import progress
 from .publish import statement_of
