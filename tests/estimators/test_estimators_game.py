@@ -17,6 +17,8 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, FairveilError, InputError, PrivacyError
+from fairveil.estimators.inputs import Coded as Source
+from fairveil.facts import RowBlock, RowLayout
 from fairveil.learning import game as games
 from fairveil.privacy import accounting
 
@@ -471,3 +473,28 @@ def test_a_list_of_candidates_reads_no_groups_and_its_origin_is_said() -> None:
     clf = quietly(game(oracle="exponential", candidates=listed, **GROUPS), X, Y, sensitive_features=SEX)
     assert any("candidates" in words for words in clf.privacy_.not_covered)
     np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1.0)
+
+
+class Coded:
+    """A candidate of coded rows: by the group where the rows carry it, by the first number otherwise."""
+
+    def predict(self, source: Any) -> Any:
+        blocks = [source] if isinstance(source, RowBlock) else source.blocks()
+        return np.concatenate([np.ravel(b.numbers[0] > 0 if b.sensitive is None else b.sensitive[0]) for b in blocks]).astype(
+            int
+        )
+
+
+@pytest.mark.parametrize("relation", [GROUPS, {}])
+def test_guarantee_1_candidates_of_coded_rows_are_not_shown_the_groups(relation: Any) -> None:
+    """Else a choice's range would be that of candidates that keep their decisions, and exact totals would tell the groups."""
+    layout = RowLayout(3, (), (0, 1), ((0, 1),), ("sex",))
+    block = RowBlock(np.ascontiguousarray(X.T), np.empty((0, ROWS), np.uint8), Y.astype(np.int32), SEX[None].astype(np.uint16))
+    source = Source(layout, (block,))
+    asked = game("demographic_parity:0.3", oracle="exponential", candidates=[Coded()], rounds=2, **relation)
+    clf = quietly(asked, source)
+    for rows in (source, block):
+        np.testing.assert_array_equal(clf.predict_proba(rows)[:, 1], X[:, 0] > 0)
+    by_group = quietly(game(group_aware=True, rounds=2, **relation), source)
+    with pytest.raises(InputError, match="groups"):
+        game("demographic_parity:0.3", oracle="exponential", candidates=[by_group], **relation).fit(source)

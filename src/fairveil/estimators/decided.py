@@ -6,7 +6,7 @@ So a base may take anything as features: tables with missing values, texts, imag
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,8 +137,28 @@ def group_ids(given: Any, X: Any, cells: Cells, rows: int, named: bool) -> npt.N
     return np.asarray(cells.ids(np.stack(lines))[0], np.intp)
 
 
+@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
+class Groupless:
+    """Coded rows without their sensitive codes, as a `RowSource`."""
+
+    _source: RowSource
+
+    @property
+    def layout(self) -> RowLayout:
+        """The shape of features and labels."""
+        return replace(self._source.layout, sensitive=(), sensitive_names=())
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """All rows."""
+        return (replace(block, sensitive=None) for block in self._source.blocks())
+
+
 def without(X: Any, names: Sequence[str]) -> Any:
-    """X without the columns of these names, in the form that it has; arrays have no names."""
+    """X without the columns of these names, in the form that it has; arrays have no names. Coded rows lose all their groups."""
+    if isinstance(X, RowBlock):
+        return replace(X, sensitive=None)
+    if isinstance(X, RowSource):
+        return Groupless(X)
     drop = [name for name in names if name in names_of(X)]
     if not drop:
         return X
