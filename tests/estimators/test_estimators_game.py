@@ -498,3 +498,15 @@ def test_guarantee_1_candidates_of_coded_rows_are_not_shown_the_groups(relation:
     by_group = quietly(game(group_aware=True, rounds=2, **relation), source)
     with pytest.raises(InputError, match="groups"):
         game("demographic_parity:0.3", oracle="exponential", candidates=[by_group], **relation).fit(source)
+
+
+@pytest.mark.parametrize("promise", [GROUPS, {}, {"epsilon": INF}], ids=["groups", "records", "exact"])
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_features_that_tell_nothing_apart(oracle: str, promise: Any) -> None:
+    if oracle == "labellings" and promise == {}:
+        return
+    nothing = np.ones((ROWS, 2))
+    clf = quietly(game(oracle=oracle, rounds=3, **promise), nothing, Y, sensitive_features=SEX)
+    law = clf.predict_proba(nothing)
+    assert (law == law[0]).all()
+    assert clf.privacy_.check() == []

@@ -157,7 +157,7 @@ class Labellings(Class):
         (bins,) = curator.answer([(ScoreHistogram(Linear(scores[:, np.newaxis, :]), EDGES), 0.0)])
         cuts = [
             score - edge * _line(self.layout.width, 0, 0.0, 1.0)
-            for score, line in zip(scores, bins.reshape(len(scores), -1), strict=True)
+            for score, line in zip(scores, bins.reshape(-1, 1 + len(EDGES)), strict=True)
             for edge in _distinct(line)
         ]
         whole = LinearClass(_sided(np.array(cuts).reshape(-1, 1 + self.layout.width), ground.classes))

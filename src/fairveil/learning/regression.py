@@ -126,6 +126,8 @@ class Regression(Oracle[Moments]):
         gram, by_label = curator.answer([(GramMatrices(None), 0.0), (FeatureSums(None, by_label=True), 0.0)])
         sums = by_label.reshape(-1, by_label.shape[-1])
         whole = principal(gram[0], ground.layout.width)
+        if not len(whole):  # features that tell no rows apart: a coordinate that is always 0
+            whole = np.zeros((1, 1 + ground.layout.width))
         errors = logistic_errors(curator, ground, whole)
         lift = whole[: self._width(ground, float(sums[:, 0].min()))]
         clip = None if ground.is_exact else LENGTH * math.sqrt(len(lift))
