@@ -25,7 +25,8 @@ import numpy as np
 from fairveil.curator import Curator
 from fairveil.estimators import inputs, promises
 from fairveil.facts import RowBlock
-from fairveil.learning.game import Equilibrium, Game, plan, play
+from fairveil.learning.game import Equilibrium, Game, play
+from fairveil.learning.game_plan import plan
 from fairveil.learning.ground import Ground
 from fairveil.learning.oracles import Descent, LinearRule
 from fairveil.learning.regression import Regression

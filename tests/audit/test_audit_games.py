@@ -13,7 +13,8 @@ import pytest
 from fairveil import EqualizedOdds, Promise
 from fairveil.audit import EventsClaim, Tape, Witness, audit_scores
 from fairveil.curator import Curator, Rows, pricing
-from fairveil.learning.game import Game, plan, play
+from fairveil.learning.game import Game, play
+from fairveil.learning.game_plan import plan
 from fairveil.learning.ground import Ground
 from fairveil.learning.regression import Regression
 from fairveil.privacy import NoiseSource

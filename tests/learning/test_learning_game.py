@@ -20,6 +20,7 @@ from fairveil.curator.decisions import Costs
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.learning import game as games
+from fairveil.learning import game_plan
 from fairveil.learning.choosing import Choice, Labellings, reach, thresholds
 from fairveil.learning.descent import Reason
 from fairveil.learning.game import Equilibrium
@@ -312,11 +313,11 @@ def test_rounds_follow_the_promise_within_their_limits() -> None:
         promise = Promise(epsilon, 1e-5, "sensitive_features")
         found.append(g.a_game(rows, promise, ODDS, Regression()).rounds)
     assert found == sorted(found)
-    assert found[0] == games.FEWEST
-    assert found[-1] == games.MOST
-    assert g.a_game(rows, g.EXACT, ODDS, Regression()).rounds == games.MOST
+    assert found[0] == game_plan.FEWEST
+    assert found[-1] == game_plan.MOST
+    assert g.a_game(rows, g.EXACT, ODDS, Regression()).rounds == game_plan.MOST
     assert g.a_game(rows, g.GROUPS, [], Regression()).rounds == 1
-    assert g.a_game(rows, g.RECORDS, ODDS, Regression()).rounds == 2 * games.FEWEST  # no public number of rows
+    assert g.a_game(rows, g.RECORDS, ODDS, Regression()).rounds == 2 * game_plan.FEWEST  # no public number of rows
     assert g.a_game(rows, g.GROUPS, ODDS, Regression(), rounds=7).rounds == 7
 
 
@@ -362,14 +363,14 @@ def test_the_dual_bound_is_as_large_as_noise_that_is_foretold_allows(rows: int, 
     small = g.rows_from(*g.sample(0, 60))
     promise = Promise(epsilon, 1e-6)
     ground = g.ground_of(small, promise, [EqualizedOdds(0.05)], public_rows=rows)
-    assert games.plan(ground, Regression()).dual_bound == bound
-    between = games.plan(g.ground_of(small, Promise(1.0, 1e-6), [EqualizedOdds(0.05)], public_rows=4_000), Regression())
+    assert game_plan.plan(ground, Regression()).dual_bound == bound
+    between = game_plan.plan(g.ground_of(small, Promise(1.0, 1e-6), [EqualizedOdds(0.05)], public_rows=4_000), Regression())
     assert 2.0 < between.dual_bound < 5.0
-    assert games.plan(ground, Regression(), dual_bound=3.5).dual_bound == 3.5
+    assert game_plan.plan(ground, Regression(), dual_bound=3.5).dual_bound == 3.5
     aware = g.ground_of(small, promise, [EqualizedOdds(0.05)], public_rows=rows, group_aware=True)
-    assert games.plan(aware, Regression()).dual_bound == 2.0  # as many as groups: Corollary 4.6.1
+    assert game_plan.plan(aware, Regression()).dual_bound == 2.0  # as many as groups: Corollary 4.6.1
 
 
 def test_without_a_public_number_of_rows_the_dual_bound_is_the_least() -> None:
     ground = g.ground_of(g.rows_from(*g.sample(0, 60)), g.RECORDS, [EqualizedOdds(0.05)])
-    assert games.plan(ground, Regression()).dual_bound == 2.0
+    assert game_plan.plan(ground, Regression()).dual_bound == 2.0

@@ -18,8 +18,9 @@ from ..facts import Cells, RowBlock, RowSource
 from ..fairness import FalsePositiveRateParity, Notion
 from ..fairness.inputs import read_weights, same_length
 from ..learning.choosing import AttachedRule, Choice, Labellings, Listed, thresholds
-from ..learning.game import Equilibrium, Game, plan, play
+from ..learning.game import Equilibrium, Game, play
 from ..learning.game_bounds import Guarantee
+from ..learning.game_plan import plan
 from ..learning.ground import Ground
 from ..learning.oracles import Descent, GroupedRule, LinearRule, Oracle, Rule
 from ..learning.regression import Regression
@@ -52,7 +53,7 @@ class OracleGameClassifier(CodedClassifier):
     random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
     dual_bound : the size of the auditor's simplex; larger: closer to the bounds, for more error and noise. None: 2 to
         5, the more the less noise public facts foretell (with group_aware: the number of groups).
-    rounds : None: chosen from the promise, between 50 and 500 (`learning.game`).
+    rounds : None: chosen from the promise, between 50 and 500 (`learning.game_plan`).
     oracle : how the learner responds. "regression": linear regression of costs, from sums released once. "exponential": the
         exponential mechanism over `candidates`. "labellings": the same over the labellings that cuts of public scores induce
         (sensitive features protected, two classes). "descent": private gradient descent.

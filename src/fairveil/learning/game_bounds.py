@@ -131,7 +131,7 @@ class Guarantee:
         seen: Seen,
         system: ConstraintSystem,
         counts: Floats,
-        floor: float,
+        floor: float | None,
         values: Floats,
         *,
         dual_bound: float,
@@ -162,7 +162,7 @@ class Guarantee:
         measured = _top(upper - system.bounds)
         worst = float(np.nanmax(np.minimum(upper, system.bounds + theorem), initial=0.0))
         return Guarantee(
-            confidence, dual_bound, auditor, learner, nu, error, min(theorem, max(0.0, measured)), worst, tuple(upper.tolist())
+            confidence, dual_bound, auditor, learner, nu, error, min(theorem, measured), worst, tuple(np.nan_to_num(upper, nan=math.inf, posinf=math.inf).tolist())
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -200,12 +200,12 @@ def drift(variance: float, chance: float) -> float:
     return math.sqrt(2.0 * v * math.log(120.0 / chance)) if variance <= v else math.inf
 
 
-def count_errors(system: ConstraintSystem, counts: Floats, floor: float, noise: float, chance: float) -> Floats:
+def count_errors(system: ConstraintSystem, counts: Floats, floor: float | None, noise: float, chance: float) -> Floats:
     """How far each value may be off because rates were divided by noisy counts: sum of |coefficient| q / size over its rates.
 
     top / N and top / N~ differ by at most |N - N~| / N~, as top <= N. Infinite where an event's count is at its floor.
     """
-    if noise == 0:
+    if noise == 0 or floor is None:
         return np.zeros(len(system))
     cells = np.asarray(system.members.sum(axis=1), np.float64).ravel()
     sizes = system.event_sizes(counts)
@@ -221,4 +221,5 @@ def count_errors(system: ConstraintSystem, counts: Floats, floor: float, noise: 
 
 
 def _top(values: Floats) -> float:
-    return float(np.max(values, initial=0.0))
+    """The largest, at least 0; undefined constraints hold."""
+    return float(np.nanmax(values, initial=0.0))

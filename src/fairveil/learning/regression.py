@@ -104,10 +104,11 @@ class Regression(Oracle[Moments]):
         Where records are protected, of errors' costs too: groups differ in how they err at the same row. Where features are
         public, of the constraints' alone, beside the logistic model.
         """
-        sums, counts = found.sums.sum(axis=1), np.maximum(found.counts, LEAST_ROWS)
+        least = LEAST_ROWS if not ground.is_exact else THIN * float(found.counts.sum())
+        sums, counts = found.sums.sum(axis=1), np.maximum(found.counts, 0.0 if ground.is_exact else least)
         sizes, k = counts.sum(axis=1), len(found.lift)
         rows = float(sizes.sum())
-        gram = np.block([[rows * np.eye(k), sums.T], [sums, np.diag(sizes)]]) + LEAST_ROWS * np.eye(k + len(sizes))
+        gram = np.block([[rows * np.eye(k), sums.T], [sums, np.diag(sizes)]]) + least * np.eye(k + len(sizes))
         of_rows = rows * np.einsum("cyk,cyj->jk", cell_costs, found.sums)
         of_groups = rows * np.einsum("cy,cyk->ck", counts, cell_costs)
         if found.means is not None and found.slopes is not None:

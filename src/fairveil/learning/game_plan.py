@@ -1,0 +1,119 @@
+"""What a game asks, and at what price: made of public values alone, before any data are touched.
+
+The squared budget is shared by the counts, the oracle and the auditor; rounds and dual bound follow from the noise that this
+foretells.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..privacy import calibrate
+from ..privacy.events import Event
+from .game import Game
+from .ground import Ground
+from .oracles import Oracle
+
+FEWEST, MOST = 50, 500  # rounds
+LEAST_BOUND, MOST_BOUND = 2.0, 5.0
+PRESSURE = 0.05  # of the noise of all audits, times the dual bound
+
+
+def plan(
+    ground: Ground,
+    oracle: Oracle[Any],
+    *,
+    dual_bound: float | None = None,
+    rounds: int | None = None,
+    confidence: float = 0.95,
+    only_false_positives: bool = False,
+    counts_share: float = 0.05,
+) -> Game:
+    """The game whose noise is the least that keeps the promise.
+
+    Shares of the squared budget: the counts', the oracle's, the auditor's the rest. Without constraints there is one round.
+    """
+    from ..privacy.routes import gaussian_mu
+
+    constraints = 0 if ground.system is None else len(ground.system)
+    audit_share = 1.0 - counts_share - oracle.once_share - oracle.rounds_share if constraints else 0.0
+    noise = _audit_noise(ground, audit_share) if constraints else 0.0
+    usual = float(ground.groups) if ground.group_aware else _dual_bound(noise)  # Corollary 4.6.1
+    bound = usual if dual_bound is None else _checks.positive(dual_bound=dual_bound)
+    chosen = _checks.whole(at_least=1, rounds=rounds) if rounds is not None else _rounds(ground, oracle, constraints, noise)
+
+    def at(z: float) -> Game:
+        once = z / math.sqrt(oracle.once_share) if oracle.once_share else 0.0
+        share = oracle.rounds_share + (audit_share if not constraints else 0.0)
+        in_a_round = z * math.sqrt(chosen / share) if share else 0.0
+        audit = z * math.sqrt(chosen / audit_share) if constraints else 0.0
+        counts = z / math.sqrt(counts_share)
+        return Game(ground, oracle.at(once, in_a_round), chosen, bound, counts, audit, confidence, only_false_positives)
+
+    if ground.is_exact:
+        return at(0.0)
+    if gaussian_mu(ground.promise.epsilon, ground.promise.delta) <= 0:
+        remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, say."
+        raise InputError(complaint(expected="a delta above 0", of="delta", got=ground.promise.delta, remedy=remedy))
+
+    def events(z: float) -> Event:
+        return at(z).events()
+
+    return at(calibrate(ground.promise, events, start=10.0).multiplier)
+
+
+def _audit_noise(ground: Ground, share: float) -> float:
+    """The noise of all audits together, in units of a rate of a cell of usual size: of one of T audits it is sqrt(T) of that.
+
+    Public facts alone; as much as a whole rate where the number of rows is not among them.
+    """
+    from ..privacy.routes import gaussian_mu
+
+    if ground.is_exact:
+        return 0.0
+    mu, rows = gaussian_mu(ground.promise.epsilon, ground.promise.delta), ground.public_rows
+    if rows is None or mu <= 0:
+        return 1.0
+    return math.sqrt(2.0) / (mu * math.sqrt(share)) / _usual_cell(ground, rows)
+
+
+def _usual_cell(ground: Ground, rows: float) -> float:
+    return rows / (ground.groups * (ground.classes if ground.by_label else 1))
+
+
+def _dual_bound(noise: float) -> float:
+    """As large as leaves dual_bound x noise, which the auditor's regret is made of, below `PRESSURE`: the larger, the closer to
+    the bounds the game ends (Theorem 4.4)."""
+    return min(max(PRESSURE / noise if noise > 0 else math.inf, LEAST_BOUND), MOST_BOUND)
+
+
+def _rounds(ground: Ground, oracle: Oracle[Any], constraints: int, noise: float) -> int:
+    """How many rounds: the paper's balance of the two players' regrets, with the constants of this game's noise.
+
+    With noise c sqrt(T) in one of T audits the auditor's regret is about dual_bound sqrt(ln(1 + K)) sqrt(1 / T + c^2):
+    T = 1 / c^2 rounds come within sqrt(2) of the best. A learner that pays in every round has a regret of r sqrt(T) dual_bound:
+    T = sqrt(ln(1 + K)) / r (the paper's formula).
+    """
+    from ..privacy.routes import gaussian_mu
+
+    if not constraints:
+        return 1 if oracle.burn_in == 0 else FEWEST
+    if noise == 0.0:
+        return MOST
+    rows = ground.public_rows
+    if rows is None:
+        return 2 * FEWEST
+    wanted = 1.0 / noise**2
+    if oracle.rounds_share:
+        mu = gaussian_mu(ground.promise.epsilon, ground.promise.delta)
+        costs = np.zeros((ground.groups, ground.classes, ground.classes))
+        costs[0, :, 0] = 1.0 / _usual_cell(ground, rows)
+        unit, known = oracle.at(1.0, 1.0 / (mu * math.sqrt(oracle.rounds_share))).regret(ground, costs)
+        if 0 < unit < math.inf:
+            wanted = min(wanted, math.sqrt(math.log(1 + constraints)) / (unit * (known + 1.0)))
+    return int(min(max(wanted, FEWEST), MOST))
