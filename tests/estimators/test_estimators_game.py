@@ -510,3 +510,35 @@ def test_features_that_tell_nothing_apart(oracle: str, promise: Any) -> None:
     law = clf.predict_proba(nothing)
     assert (law == law[0]).all()
     assert clf.privacy_.check() == []
+
+
+@pytest.mark.parametrize("options", [{}, {"oracle": "exponential"}, {"group_aware": True}], ids=str)
+def test_without_privacy_a_rate_without_rows_constrains_nothing(options: Any) -> None:
+    """As audits have it. A rate of 0 for a group that nobody is in would press all others towards 0."""
+    blocks = (
+        RowBlock(np.ascontiguousarray(X.T / 4), np.empty((0, ROWS), np.uint8), Y.astype(np.int32), SEX[None].astype(np.uint16)),
+    )
+    found = []
+    for groups in ((0, 1), (0, 1, 2)):
+        source = Source(RowLayout(3, (), (0, 1), (groups,), ("sex",)), blocks)
+        clf = game("equal_opportunity:0.1", epsilon=INF, rounds=200, dual_bound=5.0, **options).fit(source)
+        found.append(clf.predict_proba(source)[Y == 1, 1].mean())
+        undefined = np.array(["group 2" in name for name in clf.outcome_.names])
+        assert np.isnan(clf.outcome_.values[undefined]).all()
+        assert clf.guarantee_.gap_excess < 0.1
+        assert clf.constraint_report_.met
+    assert found[1] == pytest.approx(found[0], abs=0.02)
+    assert found[1] > 0.3
+
+
+@pytest.mark.parametrize("options", [{}, {"oracle": "exponential"}, {"oracle": "descent"}, {"group_aware": True}], ids=str)
+def test_without_privacy_the_scale_of_weights_does_not_matter(options: Any) -> None:
+    laws = []
+    for scale in (1.0, 1.0 / ROWS / 64):
+        clf = game("demographic_parity:0.05", epsilon=INF, rounds=20, **options)
+        quietly(clf, X, Y, sensitive_features=SEX, sample_weight=np.full(ROWS, scale))
+        laws.append(clf.predict_proba(X, sensitive_features=SEX if "group_aware" in options else None))
+        rate = [laws[-1][a == SEX, 1].mean() for a in (0, 1)]
+        assert clf.constraint_report_.worst.value == pytest.approx(abs(rate[0] - rate[1]))
+        assert clf.guarantee_.worst >= abs(rate[0] - rate[1]) - 1e-9
+    np.testing.assert_allclose(laws[0], laws[1], atol=0.02)

@@ -111,7 +111,7 @@ class ConstraintSystem:
         weights = 1.0 / self.event_sizes(counts, floor)[self.event_of]
         return sparse.csr_array(self.coefficients @ sparse.diags_array(weights) @ self.numerators)
 
-    def at(self, counts: Any, floor: float) -> FixedCounts:
+    def at(self, counts: Any, floor: float | None) -> FixedCounts:
         """The system at counts (..., cells, labels) that no longer change, prepared for many rounds."""
         return FixedCounts.of(self, np.asarray(counts, dtype=np.float64), floor)
 
@@ -210,21 +210,21 @@ class ConstraintSystem:
 class FixedCounts:
     """A system at fixed counts, where values = J h and cell costs = J' duals with J = d values / dH, worked out once.
 
-    Small systems keep J as a dense array, `pull` (..., constraints, cells x labels x classes); large ones stay sparse (None).
-    Either way each model's sums run in one fixed order.
+    Small systems keep J as a dense array, `pull` (..., constraints, cells x labels x classes); large ones, and those with
+    undefined constraints, stay sparse (None). Either way each model's sums run in one fixed order.
     """
 
     system: ConstraintSystem
     counts: Floats
-    floor: float
+    floor: float | None
     pull: Floats | None
 
     @staticmethod
-    def of(system: ConstraintSystem, counts: Floats, floor: float) -> FixedCounts:
+    def of(system: ConstraintSystem, counts: Floats, floor: float | None) -> FixedCounts:
         """See `ConstraintSystem.at`."""
         flat = _tail(counts, system.shape[:2], "counts")
         width = math.prod(system.shape)
-        if len(system) * width > MOST_DENSE:
+        if len(system) * width > MOST_DENSE or np.isnan(system.event_sizes(counts, floor)).any():
             return FixedCounts(system, counts, floor, None)
         lines = [system.jacobian(line.reshape(system.shape[:2]), floor).toarray() for line in flat.reshape(-1, flat.shape[-1])]
         return FixedCounts(system, counts, floor, frozen(np.array(lines).reshape(*flat.shape[:-1], len(system), width)))

@@ -42,6 +42,7 @@ from .oracles import GroupedRule, LinearRule, Oracle, Rule, indicators
 from .plans import lengths, slopes_of_counts
 from .rate_constrained import certainly_broken
 
+TINY = 1e-9  # of a number of rows that divides
 COMPARING = 0.3
 """Of an audit's price, for the comparison with the indicators, where there are any. What is measured has noise of its own: kept
 by a comparison on the same noise, rules would look better than they are."""
@@ -147,7 +148,7 @@ class Game:
         counts, prepared = self.oracle.prepare(curator, self.ground, self.counts_multiplier)
         per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
         stated = None if self.ground.max_sample_weight is not None else self.ground.public_rows  # weights are counted, not rows
-        rows = float(stated or max(self.floor, counts.sum() / per_row))
+        rows = float(stated or max(self.floor or TINY, counts.sum() / per_row))
         fixed = None if self.system is None else self.system.at(counts, self.floor)
         none = np.zeros(0 if self.system is None else len(self.system))
         seen = Seen.nothing(none, counts, self.ground.classes, self._usual_lag(fixed, rows))
@@ -316,7 +317,7 @@ class Game:
         """The same by the noise of the counts."""
         g, system = self.ground, self.system
         assert system is not None
-        if g.is_exact:
+        if self.floor is None:
             return np.zeros(len(system))
         return self._count_scale * slopes_of_counts(system, counts, histogram, self.floor, g.outputs)
 

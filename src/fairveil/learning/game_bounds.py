@@ -162,7 +162,15 @@ class Guarantee:
         measured = _top(upper - system.bounds)
         worst = float(np.nanmax(np.minimum(upper, system.bounds + theorem), initial=0.0))
         return Guarantee(
-            confidence, dual_bound, auditor, learner, nu, error, min(theorem, measured), worst, tuple(np.nan_to_num(upper, nan=math.inf, posinf=math.inf).tolist())
+            confidence,
+            dual_bound,
+            auditor,
+            learner,
+            nu,
+            error,
+            min(theorem, measured),
+            worst,
+            tuple(np.nan_to_num(upper, nan=math.inf, posinf=math.inf).tolist()),
         )
 
     def to_dict(self) -> dict[str, Any]:
