@@ -542,3 +542,14 @@ def test_without_privacy_the_scale_of_weights_does_not_matter(options: Any) -> N
         assert clf.constraint_report_.worst.value == pytest.approx(abs(rate[0] - rate[1]))
         assert clf.guarantee_.worst >= abs(rate[0] - rate[1]) - 1e-9
     np.testing.assert_allclose(laws[0], laws[1], atol=0.02)
+
+
+@pytest.mark.parametrize("epsilon", [3.0, INF])
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_the_units_of_public_features_do_not_matter(oracle: str, epsilon: float) -> None:
+    """Thresholds are cut between -1 and 1, and a step of descent has one length: years and grams would get constants."""
+    options = {"oracle": oracle, "epsilon": epsilon, "rounds": 10, "unsafe_data_dependent_bounds": False, **GROUPS}
+    one, other = X, X * [20.0, 0.01, 3.0] + [200.0, 1.0, -50.0]
+    first, second = (quietly(game(**options), x, Y, sensitive_features=SEX).score(x, Y) for x in (one, other))
+    assert first == pytest.approx(second, abs=0.02)
+    assert first > 0.7

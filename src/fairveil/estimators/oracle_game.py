@@ -57,7 +57,8 @@ class OracleGameClassifier(CodedClassifier):
     oracle : how the learner responds. "regression": linear regression of costs, from sums released once. "exponential": the
         exponential mechanism over `candidates`. "labellings": the same over the labellings that cuts of public scores induce
         (sensitive features protected, two classes). "descent": private gradient descent.
-    candidates : of the exponential oracle: "thresholds" (one column against one number), or a list of fitted classifiers that
+    candidates : of the exponential oracle: "thresholds" (one column against one number between -1 and 1, as a schema codes
+        them; without one, where features are public, in their standard deviations), or a list of fitted classifiers that
         were made without these rows; they are trusted, and the statement says so.
     group_aware : rules read the group, at prediction too: an intercept for each group, and the maximally discriminatory
         classifiers (Jagielski et al., sec. 4.1). dual_bound=None is then the number of groups. Product groups.
@@ -147,9 +148,8 @@ class OracleGameClassifier(CodedClassifier):
         notions = promises.notions_of(self.constraints)
         confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
         _checks.one_of(ORACLES, oracle=self.oracle)
-        ways = promises.ways_of(
-            self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
-        )
+        scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
+        ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
         training = inputs.read(X, y, sensitive_features, sample_weight, ways)
         promises.require_cap(training, promise)
         promises.require_groups(notions, training)
@@ -253,6 +253,11 @@ class OracleGameClassifier(CodedClassifier):
         return X if self.sensitive_as_feature else without(X, sensitive)
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
+
+    def _needs_scale(self, promise: Promise, X: Any) -> bool:
+        """Whether cuts and steps of fixed size meet public numbers in any units: these are then scaled by themselves."""
+        meets = self.oracle == "descent" or (self.oracle == "exponential" and isinstance(self.candidates, str))
+        return meets and promise.protects == "sensitive_features" and self.schema is None and not isinstance(X, RowSource)
 
     def _listed(self) -> tuple[Any, ...]:
         """The classifiers given as candidates; none for a class by name."""
