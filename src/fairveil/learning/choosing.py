@@ -42,7 +42,7 @@ from .regression import regressed_errors
 Asked = PredictionHistogram | AttachedHistogram
 
 GRID = tuple(round(-0.9 + 0.2 * k, 1) for k in range(10))
-"""Where thresholds on numbers coded by a schema, to [-1, 1], are cut: public, whatever the data."""
+"""Where thresholds on numbers are cut, which a schema codes to [-1, 1] or which are standardised: whatever the data."""
 EDGES = tuple(round(-3.0 + 0.1 * k, 1) for k in range(61))
 """Where labellings are cut, in standard deviations of a public score."""
 
@@ -193,7 +193,6 @@ class Listed(Class):
     """Models made elsewhere, by how they decide for a block of rows: they must not have been made from protected rows."""
 
     models: Sequence[Callable[[Block], Any]]
-    titles: Sequence[str] = ()
 
     @property
     def size(self) -> int:
@@ -219,7 +218,6 @@ class Choice(Oracle[Gathered]):
 
     of: Class
     epsilon: float = math.inf
-    exact_best = True
     rounds_share = 0.6
 
     def at(self, once: float, round_: float) -> Choice:

@@ -102,12 +102,10 @@ def indicators(cells: Cells, width: int) -> list[GroupedRule]:
 class Oracle(ABC, Generic[P]):
     """How best responses are found. Abstract; `P` is what it prepared and carries from round to round, released values alone.
 
-    `exact_best`: whether a response is the best of the oracle's class up to noise, so that the theorem's bound on error holds.
     `burn_in`: the share of rounds, at the start, whose rules are left out of the answer. `once_share`, `rounds_share`: of the
     squared Gaussian budget, for what is released once and for all rounds together.
     """
 
-    exact_best: bool = False
     burn_in: float = 0.0
     once_share: float = 0.0
     rounds_share: float = 0.0
