@@ -553,3 +553,17 @@ def test_the_units_of_public_features_do_not_matter(oracle: str, epsilon: float)
     first, second = (quietly(game(**options), x, Y, sensitive_features=SEX).score(x, Y) for x in (one, other))
     assert first == pytest.approx(second, abs=0.02)
     assert first > 0.7
+
+
+@pytest.mark.parametrize("as_feature", [False, True])
+def test_guarantee_1_under_a_schema_candidates_read_its_features_alone(as_feature: bool) -> None:
+    """Not the target, and no column that the schema does not know: it may be the group over again."""
+    table = pd.DataFrame({"x": X[:, 0], "sex": SEX, "y": Y, "gender": SEX})
+    columns = {"x": fv.facts.Number(-6, 6), "sex": fv.facts.Category((0, 1)), "y": fv.facts.Category((0, 1))}
+    schema = fv.facts.Schema(columns, target="y", sensitive=("sex",))
+    read = ["x", "sex"] if as_feature else ["x"]
+    listed = [LogisticRegression().fit(table[read], Y)]
+    options = {"schema": schema, "sensitive_as_feature": as_feature, **({} if as_feature else GROUPS)}
+    clf = game("demographic_parity:0.3", oracle="exponential", candidates=listed, rounds=2, **options)
+    quietly(clf, table)
+    np.testing.assert_array_equal(clf.predict_proba(table)[:, 1], listed[0].predict(table[read]))

@@ -29,9 +29,10 @@ from ..models.model import draw_codes
 from ..privacy.promise import Promise
 from . import inputs, promises
 from .coded import CodedClassifier, Floats, labels_of
+from .coding import Coding, SchemaCoding
 from .columns import names_in, read_labels
 from .constraint_report import ConstraintReport
-from .decided import codes_of, group_ids, in_blocks, without
+from .decided import codes_of, group_ids, in_blocks, names_of, without
 from .inputs import Training
 from .progress import progress
 from .publish import READS_GROUPS, statement_of
@@ -239,7 +240,7 @@ class OracleGameClassifier(CodedClassifier):
 
     def _law_of_candidates(self, X: Any) -> Floats:
         law: Floats = np.zeros((0, 0))
-        X = self._features_of_candidates(X, () if self.cells_ is None else self.cells_.names)
+        X = self._features_of_candidates(X, self.coding_, () if self.cells_ is None else self.cells_.names)
         for candidate, share in zip(self.candidates_, self.plays_, strict=True):
             if share == 0.0:
                 continue
@@ -248,8 +249,10 @@ class OracleGameClassifier(CodedClassifier):
             law[np.arange(len(codes)), codes] += share
         return law
 
-    def _features_of_candidates(self, X: Any, sensitive: Sequence[str]) -> Any:
-        """X without sensitive columns, which no candidate may read unless they are features."""
+    def _features_of_candidates(self, X: Any, coding: Coding, sensitive: Sequence[str]) -> Any:
+        """X as candidates may read it: a schema's features, else what is not sensitive, or is a feature all the same."""
+        if isinstance(coding, SchemaCoding) and (names := names_of(X)):
+            return without(X, [name for name in names if name not in coding.encoding.features])
         return X if self.sensitive_as_feature else without(X, sensitive)
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
@@ -285,7 +288,7 @@ class OracleGameClassifier(CodedClassifier):
             return Choice(Labellings(ground.layout))
         if not listed:
             return Choice(thresholds(ground.layout))
-        features = self._features_of_candidates(X, ground.layout.sensitive_names)
+        features = self._features_of_candidates(X, training.coding, ground.layout.sensitive_names)
         decided = [codes_of(candidate.predict(features), training.classes) for candidate in listed]
         return Choice(Listed([in_blocks(codes, training.rows) for codes in decided]))
 
