@@ -100,7 +100,7 @@ class Ground:
 
     def floor(self, multiplier: float) -> float:
         """The least number of rows that a cell is taken to have: two standard deviations of its count's noise, at least 1."""
-        return LEAST_ROWS if self.is_exact else max(LEAST_ROWS, 2.0 * multiplier * self.move(self.counts))
+        return max(LEAST_ROWS, 2.0 * multiplier * self.move(self.counts))
 
     def table(self, answer: Floats) -> Floats:
         """Counts as (cells, labels), with one label where labels are not told apart."""

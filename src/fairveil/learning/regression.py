@@ -40,7 +40,7 @@ SMOOTH = 1e-3  # the ridge of the logistic regression, in whitened coordinates
 STEPS = 100  # of L-BFGS at most
 RIDGE = 0.02  # of the error's regression where features are public, relative to each column's variance
 LEAST = 1e-9  # of a number that divides
-THIN = 1e-6  # of the largest eigenvalue: below it a direction is empty
+THIN = 1e-6  # of the largest eigenvalue, or of all rows: below it a direction is empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class Regression(Oracle[Moments]):
         Where records are protected, of errors' costs too: groups differ in how they err at the same row. Where features are
         public, of the constraints' alone, beside the logistic model.
         """
-        least = LEAST_ROWS if not ground.is_exact else THIN * float(found.counts.sum())
+        least = THIN * float(found.counts.sum()) if ground.is_exact else LEAST_ROWS  # a ridge, and the fewest rows of a cell
         sums, counts = found.sums.sum(axis=1), np.maximum(found.counts, 0.0 if ground.is_exact else least)
         sizes, k = counts.sum(axis=1), len(found.lift)
         rows = float(sizes.sum())
