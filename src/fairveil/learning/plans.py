@@ -45,6 +45,7 @@ LEAST_RATE = 1e-9  # of Poisson batches; below it the accountant's logarithms ru
 _STEPS = tuple(0.02 * 1.35**k for k in range(25))
 EDGES = (*(-step for step in reversed(_STEPS)), 0.0, *_STEPS)
 """Thresholds that the model handed out may have: zero, and from 0.02 to 27 logits on either side of it."""
+TINY = 1e-12
 NO_GROUPS = Cells((("everyone",),))
 """What constraints are resolved against where rows have no sensitive column: the population."""
 
@@ -275,9 +276,12 @@ class Plan:
 
     @cached_property
     def floor(self) -> float:
-        """The least number of rows that a group is taken to have: two standard deviations of its count's noise, at least 1."""
+        """The least number of rows that a group is taken to have: two standard deviations of its count's noise, at least 1.
+
+        Next to nothing without noise: sample weights may be of any size.
+        """
         if not self.promise.is_private or not self.counts_multiplier:
-            return 1.0
+            return TINY
         question = CellCounts(self.cells, self.by_label) if self.system is not None else RowCount()
         return max(1.0, 2.0 * self.counts_multiplier * self._unit(question))
 
