@@ -153,12 +153,27 @@ def test_predictions_follow_the_exact_mixture() -> None:
     assert clf.score(X, Y, w) == pytest.approx(np.average(law[np.arange(ROWS), Y], weights=w))
 
 
-def test_the_derandomised_model_is_the_majority() -> None:
-    clf = quietly(game(**GROUPS), X, Y, sensitive_features=SEX)
+@pytest.mark.parametrize("aware", [False, True])
+def test_without_chance_the_majority_of_rules_decides(aware: bool, tmp_path: Any) -> None:
+    clf = quietly(game(group_aware=aware, **GROUPS), X, Y, sensitive_features=SEX)
+    groups = {"sensitive_features": SEX} if aware else {}
+    law, before = clf.predict_proba(X, **groups), clf.constraint_report_.table()
     one = clf.derandomise()
-    (block,) = clf.coding_.blocks(X)
-    assert (one.predict_codes(block) == (clf.predict_proba(X)[:, 1] > 0.5)).mean() > 0.999
-    assert not one.is_randomised
+    assert (one.predict(X, **groups) == one.predict(X, 1, **groups)).all()
+    assert (one.predict(X, **groups) == clf.classes_[law.argmax(axis=1)]).mean() > 0.999
+    assert set(one.predict_proba(X, **groups).ravel().tolist()) == {0.0, 1.0}
+    assert not one.model_.is_randomised
+    assert one.model_.reads_groups is aware
+    strict = clf.derandomise(0.9).predict_proba(X, **groups)[:, 1]
+    assert (strict == (law[:, 1] > 0.9)).mean() > 0.999
+    assert one.guarantee_ is None
+    assert all(line.verdict == "undefined" for line in one.constraint_report_.lines)
+    assert one.derandomise() is one
+    assert clf.constraint_report_.table() == before
+    assert (clf.predict_proba(X, **groups) == law).all()
+    again = fv.load(fv.save(one, tmp_path / "one"))
+    assert (again.predict(X, **groups) == one.predict(X, **groups)).all()
+    assert again.constraint_report_.table() == one.constraint_report_.table()
 
 
 def test_group_aware_predictions_need_known_groups() -> None:

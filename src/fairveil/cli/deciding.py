@@ -19,7 +19,7 @@ from ..estimators import OddsPostProcessor, OracleGameClassifier, RateConstraine
 from ..estimators.coded import as_array
 from ..estimators.coding import Coding, SchemaCoding, TableCoding
 from ..facts import Cells
-from ..models import GroupedLinearModel, MixtureModel, PostProcessedModel
+from ..models import PostProcessedModel
 from ..models.model import draw_codes
 from .tables import Columns, Place, picked
 
@@ -73,9 +73,7 @@ def groups_read(clf: Fitted) -> Cells | None:
     model = clf.model_
     if isinstance(model, PostProcessedModel):
         return model.cells
-    if isinstance(model, MixtureModel) and any(isinstance(one, GroupedLinearModel) for one in model.models):
-        return clf.cells_
-    return None
+    return clf.cells_ if model is not None and model.reads_groups else None
 
 
 def by_chance(clf: Fitted) -> bool:

@@ -24,7 +24,7 @@ from ..fairness import keys
 from ..learning import mixing_bounds, postprocess
 from ..learning.choosing import AttachedRule
 from ..learning.oracles import GroupedRule, LinearRule, Rule
-from ..models import GroupedLinearModel, LinearModel, MixtureModel, Model, PostProcessedModel
+from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel, Model, PostProcessedModel
 from ..models import files as model_files
 from ..models.folders import read_folder, write_folder
 from ..privacy.statement import PrivacyStatement
@@ -262,7 +262,8 @@ def _game_content(estimator: OracleGameClassifier) -> dict[str, Any]:
 
 
 def _revive_game(estimator: OracleGameClassifier, content: Mapping[str, Any], model: Model | None, base: Any) -> None:
-    models = model.models if isinstance(model, MixtureModel) else ()
+    mixed = model.model if isinstance(model, DerandomisedModel) else model
+    models = mixed.models if isinstance(mixed, MixtureModel) else ()
     linear = [one.linear if isinstance(one, GroupedLinearModel) else one for one in models]
     if (content["candidates"] is None) == (not models) or not all(isinstance(one, LinearModel) for one in linear):
         raise _broken("a mixture of linear models, or candidates", type(model).__name__)
@@ -272,7 +273,7 @@ def _revive_game(estimator: OracleGameClassifier, content: Mapping[str, Any], mo
     if len(outcome.plays) != len(rules):
         raise _broken(f"{len(rules)} numbers of plays", len(outcome.plays))
     classes = tuple(model.classes) if model is not None else tuple(content["classes"])
-    estimator._set_game(outcome, model if isinstance(model, MixtureModel) else None, tuple(base or ()))
+    estimator._set_game(outcome, model if isinstance(model, MixtureModel | DerandomisedModel) else None, tuple(base or ()))
     estimator.coding_, estimator.classes_, estimator.named_ = coding, as_array(classes), bool(content["named"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -92,7 +93,7 @@ class OracleGameClassifier(CodedClassifier):
     __metadata_request__predict: ClassVar = {"sensitive_features": True, "random_state": True}
     __metadata_request__predict_proba: ClassVar = {"sensitive_features": True}
 
-    model_: MixtureModel | None
+    model_: MixtureModel | DerandomisedModel | None
     guarantee_: Guarantee | None
     outcome_: Equilibrium
     constraint_report_: ConstraintReport
@@ -194,14 +195,9 @@ class OracleGameClassifier(CodedClassifier):
         if self.model_ is None:
             return self._law_of_candidates(X)
         blocks: Iterable[RowBlock] = self._blocks(X)
-        if self._reads_groups:
+        if self.model_.reads_groups:
             blocks = self._with_groups(list(blocks), X, sensitive_features)
         return np.concatenate([self.model_.decision_proba(block) for block in blocks])
-
-    @property
-    def _reads_groups(self) -> bool:
-        assert self.model_ is not None
-        return any(isinstance(model, GroupedLinearModel) for model in self.model_.models)
 
     def _with_groups(self, blocks: list[RowBlock], X: Any, given: Any) -> list[RowBlock]:
         """Blocks with the product cell of each row, read from what was given at prediction."""
@@ -213,7 +209,7 @@ class OracleGameClassifier(CodedClassifier):
         parts = np.split(codes, ends[:-1], axis=1)
         return [replace(block, sensitive=part) for block, part in zip(blocks, parts, strict=True)]
 
-    def predict(self, X: Any, *, sensitive_features: Any = None, random_state: Any = None) -> npt.NDArray[Any]:
+    def predict(self, X: Any, random_state: Any = None, *, sensitive_features: Any = None) -> npt.NDArray[Any]:
         """The class of each row, drawn from the mixture: a rule anew for every row. The same seed draws the same."""
         codes = draw_codes(self.predict_proba(X, sensitive_features=sensitive_features), random_state)
         return np.asarray(self.classes_[codes])
@@ -229,14 +225,23 @@ class OracleGameClassifier(CodedClassifier):
         right = np.where(codes >= 0, law[np.arange(len(law)), np.maximum(codes, 0)], 0.0)
         return float(np.average(right, weights=weights))
 
-    def derandomise(self, threshold: float | None = None) -> DerandomisedModel:
-        """One deterministic model of coded rows: the class that most rules decide for. Its gap is its own: measure it."""
+    def derandomise(self, threshold: float | None = None) -> OracleGameClassifier:
+        """A classifier that decides without chance: for the class that most rules decide for, or, with two classes and a
+        `threshold`, for the second where more than that share of them does.
+
+        Its gap and error are its own. They were not part of the plan, so its report leaves them undefined: measure them.
+        """
         check_is_fitted(self, "outcome_")
         if self.model_ is None:
             remedy = "Take predict_proba(X).argmax(axis=1), or choose among thresholds."
             got = "candidates made elsewhere"
             raise InputError(complaint(expected="a mixture of linear models", of="derandomise", got=got, remedy=remedy))
-        return self.model_.derandomise(threshold)
+        if not isinstance(self.model_, MixtureModel):
+            return self
+        out, found = copy.copy(self), self.outcome_
+        unknown = replace(found, values=np.full_like(found.values, np.nan), guarantee=None)
+        out._set_game(unknown, self.model_.derandomise(threshold), ())
+        return out
 
     def _law_of_candidates(self, X: Any) -> Floats:
         law: Floats = np.zeros((0, 0))
@@ -309,13 +314,13 @@ class OracleGameClassifier(CodedClassifier):
         self._publish_shape(training, cells)
         self._set_game(outcome, mixture, listed)
 
-    def _set_game(self, outcome: Equilibrium, mixture: MixtureModel | None, listed: tuple[Any, ...]) -> None:
+    def _set_game(self, outcome: Equilibrium, model: MixtureModel | DerandomisedModel | None, listed: tuple[Any, ...]) -> None:
         """Write what was found: after a fit, and when read from disk."""
         plays = np.zeros(len(listed))
         for rule, count in zip(outcome.rules, outcome.plays, strict=True):
             if isinstance(rule, AttachedRule):
                 plays[rule.place] += count / sum(outcome.plays)
-        self.model_, self.candidates_, self.plays_ = mixture, listed, plays
+        self.model_, self.candidates_, self.plays_ = model, listed, plays
         self.outcome_, self.guarantee_ = outcome, outcome.guarantee
         self.n_iter_ = outcome.rounds
         self.constraint_report_ = ConstraintReport.of(outcome)

@@ -45,6 +45,11 @@ class GroupedLinearModel(Model):
         """A row and its group decide."""
         return False
 
+    @property
+    def reads_groups(self) -> bool:
+        """Always."""
+        return True
+
     def predict_proba(self, rows: Any) -> Floats:
         """Zeros and ones: scores here are costs, not logits."""
         return self.decision_proba(rows)

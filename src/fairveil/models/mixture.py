@@ -55,6 +55,11 @@ class MixtureModel(Model):
         """True, though some mixtures decide every row in one way."""
         return True
 
+    @property
+    def reads_groups(self) -> bool:
+        """Whether one of the models does."""
+        return any(model.reads_groups for model in self.models)
+
     def predict_proba(self, rows: Any) -> Floats:
         """The law of the decision: the mixture's, not an average of the models' own probabilities."""
         return self.decision_proba(rows)
@@ -109,6 +114,11 @@ class DerandomisedModel(Model):
     def is_randomised(self) -> bool:
         """Never."""
         return False
+
+    @property
+    def reads_groups(self) -> bool:
+        """Whether the model inside does."""
+        return self.model.reads_groups
 
     def predict_proba(self, rows: Any) -> Floats:
         """The probabilities of the model inside."""

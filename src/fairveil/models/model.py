@@ -46,6 +46,11 @@ class Model(ABC):
     def is_randomised(self) -> bool:
         """Whether one row may be given different classes."""
 
+    @property
+    def reads_groups(self) -> bool:
+        """Whether a row's group decides, too: rows must then carry their sensitive codes."""
+        return False
+
     @abstractmethod
     def predict_proba(self, rows: Any) -> Floats:
         """The probability that the model gives each class, (rows, classes)."""

@@ -62,6 +62,11 @@ class PostProcessedModel(Model):
         """Whether some base decision is changed by chance, or the base itself decides by chance."""
         return bool(((self.mixing > 0) & (self.mixing < 1)).any()) or (self.base is not None and self.base.is_randomised)
 
+    @property
+    def reads_groups(self) -> bool:
+        """Whether the table tells groups apart."""
+        return self.cells is not None
+
     def law(self, decisions: Codes, cell_ids: npt.NDArray[np.integer] | None = None) -> Floats:
         """The law of the decision, (rows, classes), from the base's decisions (rows,) and the rows' cells (rows,)."""
         return np.asarray(self.mixing[0 if cell_ids is None else cell_ids, decisions])
