@@ -140,13 +140,13 @@ def test_the_exponential_mechanisms_regret_bound_holds(relation: str) -> None:
     assert stats.binom.sf(half - 1, many, math.exp(-1.0)) < 1e-6
 
 
-def test_labellings_and_listed_candidates_that_cannot_be_are_refused() -> None:
+def test_labellings_that_cannot_be_are_refused_before_anything_is_asked() -> None:
     rows = g.rows_from(*g.sample(0, 60))
     with pytest.raises(InputError, match="public features"):
-        g.played(rows, g.a_game(rows, g.REPLACE, NOTIONS["odds"], Choice(Labellings(rows.layout)), rounds=2))
+        g.a_game(rows, g.REPLACE, NOTIONS["odds"], Choice(Labellings(rows.layout)), rounds=2)  # before anything is asked
     many = g.rows_from(*g.sample(0, 60, 3), 3)
     with pytest.raises(InputError, match="two classes"):
-        g.played(many, g.a_game(many, g.GROUPS, NOTIONS["odds"], Choice(Labellings(many.layout)), rounds=2))
+        g.a_game(many, g.GROUPS, NOTIONS["odds"], Choice(Labellings(many.layout)), rounds=2)
 
 
 def test_labellings_are_each_there_once() -> None:

@@ -296,7 +296,7 @@ class Curator:
 
     @property
     def _public(self) -> bool:
-        return self.promise.protects == "sensitive_features" or not self.promise.is_private
+        return self.promise.features_are_public
 
     @property
     def _cap(self) -> float | None:

@@ -127,8 +127,7 @@ def numbers_are_scalable(training: Training, promise: Promise) -> bool:
     """
     if any(block.is_sparse for block in training.rows.blocks()):
         return False
-    public = promise.protects == "sensitive_features" or not promise.is_private
-    if public:
+    if promise.features_are_public:
         return True
     if not isinstance(training.coding, SchemaCoding) or training.coding.standard is not None:
         return False

@@ -74,6 +74,10 @@ class Class(ABC):
     def size(self) -> int:
         """How many rules there are, at most: public before anything is asked."""
 
+    def require(self, ground: Ground) -> None:
+        """An error where the class cannot be on this ground, before anything is asked. Most can be anywhere."""
+        return
+
     @abstractmethod
     def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
         """The questions how all candidates decide, by cell and label, and the candidates in order. Asks only what is free."""
@@ -145,7 +149,7 @@ class Labellings(Class):
     def size(self) -> int:
         return len(_sided(np.zeros(((1 + self.layout.width) * len(EDGES), 1)), len(self.layout.classes or ())))
 
-    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
+    def require(self, ground: Ground) -> None:
         if ground.classes != 2:
             remedy = "Choose among thresholds, or a list of models: candidates=..."
             raise InputError(complaint(expected="two classes", of="labellings of the rows", got=ground.classes, remedy=remedy))
@@ -153,6 +157,8 @@ class Labellings(Class):
             remedy = "Choose among thresholds, or a list of models made without these rows: candidates=..."
             got = "protected records"
             raise InputError(complaint(expected="public features", of="labellings of the rows", got=got, remedy=remedy))
+
+    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
         scores = self._scores(curator)
         (bins,) = curator.answer([(ScoreHistogram(Linear(scores[:, np.newaxis, :]), EDGES), 0.0)])
         cuts = [
@@ -223,6 +229,9 @@ class Choice(Oracle[Gathered]):
     def at(self, once: float, round_: float) -> Choice:
         """A Gaussian of multiplier z is 1/(2 z^2)-zCDP, a choice epsilon^2/8 (PRIVACY T6): epsilon = 2 / z costs the same."""
         return replace(self, epsilon=2.0 / round_ if round_ > 0 else math.inf)
+
+    def require(self, ground: Ground) -> None:
+        self.of.require(ground)
 
     def round_events(self, ground: Ground) -> list[Event]:
         return [] if ground.is_exact else [Exponential(self.epsilon)]

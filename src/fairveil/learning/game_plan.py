@@ -40,6 +40,7 @@ def plan(
     """
     from ..privacy.routes import gaussian_mu
 
+    oracle.require(ground)
     constraints = 0 if ground.system is None else len(ground.system)
     audit_share = 1.0 - counts_share - oracle.once_share - oracle.rounds_share if constraints else 0.0
     noise = _audit_noise(ground, audit_share) if constraints else 0.0

@@ -59,8 +59,7 @@ class Ground:
         by_label = True
         if system is not None:
             system = system if kept is not None else system.without_groups()
-            public = promise.protects == "sensitive_features" or not promise.is_private
-            by_label = system.needs_labels or not public or group_aware
+            by_label = system.needs_labels or not promise.features_are_public or group_aware
             system = system if by_label else system.without_labels()
         return Ground(promise, layout, system, kept, by_label, public_rows, max_sample_weight, group_aware)
 
@@ -77,7 +76,7 @@ class Ground:
     @property
     def sees_features(self) -> bool:
         """Whether features and labels may be asked about exactly, for free."""
-        return not self.promise.is_private or self.promise.protects == "sensitive_features"
+        return self.promise.features_are_public
 
     @property
     def is_exact(self) -> bool:

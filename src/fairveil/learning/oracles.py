@@ -29,6 +29,7 @@ from ..facts import Cells
 from ..privacy.events import Event, compose
 from .descent import Floats
 from .ground import Ground
+from .plans import usual_clip
 
 P = TypeVar("P")
 
@@ -109,6 +110,10 @@ class Oracle(ABC, Generic[P]):
     burn_in: float = 0.0
     once_share: float = 0.0
     rounds_share: float = 0.0
+
+    def require(self, ground: Ground) -> None:
+        """An error where the oracle cannot answer on this ground, before anything is asked. Most can anywhere."""
+        return
 
     @abstractmethod
     def at(self, once: float, round_: float) -> Oracle[P]:
@@ -205,7 +210,7 @@ class Descent(Oracle[Course]):
         return self.rate if noise == 0 else min(self.rate, 0.3 * (1.0 - self.momentum) / (noise * length))
 
     def _clip(self, ground: Ground) -> float:
-        return self.clip or (1.0 if ground.promise.protects == "sensitive_features" else 2.0)
+        return self.clip or usual_clip(ground.promise)
 
     def _zeros(self, ground: Ground) -> Floats:
         return np.zeros((ground.outputs, 1 + ground.layout.width))

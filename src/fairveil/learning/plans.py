@@ -142,7 +142,7 @@ class Plan:
     @property
     def sees_features(self) -> bool:
         """Whether features and labels may be asked about exactly, for free."""
-        return not self.promise.is_private or self.promise.protects == "sensitive_features"
+        return self.promise.features_are_public
 
     @property
     def is_exact(self) -> bool:
@@ -157,7 +157,7 @@ class Plan:
     @property
     def clip(self) -> float:
         """The largest norm of what one row adds to a gradient with noise."""
-        return self.settings.clip or (1.0 if self.promise.protects == "sensitive_features" else 2.0)
+        return self.settings.clip or usual_clip(self.promise)
 
     def histogram(self, model: Linear) -> PredictionHistogram:
         """The question about a model's decisions."""
@@ -409,6 +409,11 @@ def system_of(notions: Sequence[Notion], cells: Cells | None, layout: RowLayout)
             )
         )
     return system
+
+
+def usual_clip(promise: Promise) -> float:
+    """The largest norm of one row's gradient: loss and costs together, or the costs' part alone where the loss's is exact."""
+    return 1.0 if promise.protects == "sensitive_features" else 2.0
 
 
 def _priced(plan: Plan) -> Plan:

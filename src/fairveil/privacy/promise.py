@@ -73,6 +73,11 @@ class Promise:
         """Whether the number of rows may be used as it is: not under add-remove."""
         return self.neighbours == "replace-one"
 
+    @property
+    def features_are_public(self) -> bool:
+        """Whether features and labels may be used as they are: sensitive columns alone are protected, or nothing is."""
+        return self.protects == "sensitive_features" or not self.is_private
+
     def __str__(self) -> str:
         what = {"records": "whole records", "sensitive_features": "sensitive features only"}[self.protects]
         if not self.is_private:
