@@ -43,9 +43,11 @@ def interleaved(jobs: dict[str, tuple[Callable[[], Any], int]], turns: int) -> d
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def stepper(rows: Any, *, protects: str = "records", rate: float | None = None, models: int = 0) -> Callable[[], Any]:
+def stepper(
+    rows: Any, *, protects: str = "records", rate: float | None = None, models: int = 0, decisions: str = "hard"
+) -> Callable[[], Any]:
     """A function that makes one step of a planned run."""
-    from fairveil.curator import FULL, Curator, GradientSum, Linear, Poisson, PredictionHistogram, describe
+    from fairveil.curator import FULL, Ask, Curator, GradientSum, Linear, Poisson, PredictionHistogram, describe
     from fairveil.privacy import NoiseSource, Promise
     from fairveil.privacy.events import Repeated
 
@@ -56,12 +58,13 @@ def stepper(rows: Any, *, protects: str = "records", rate: float | None = None, 
     weights = rng.normal(size=(*lead, 1 + rows.layout.width)) * 0.1
     costs = rng.normal(size=(*lead[:1], cells.count, 1, 2)) * 0.1
 
-    def asks() -> list[Any]:
+    model = Linear(weights)
+    gradient, histogram = GradientSum(model, 1.0, cells, costs), PredictionHistogram(model, cells, decisions=decisions)
+    first, second = Ask(gradient, 2000.0), Ask(histogram, 3000.0)
+
+    def asks() -> list[Any]:  # as searches do: the questions of before, about other weights and costs
         model = Linear(weights)
-        return [
-            (GradientSum(model, 1.0, cells, costs), 2000.0),
-            (PredictionHistogram(model, cells, decisions="hard"), 3000.0),
-        ]
+        return [first.about(gradient.at(model, costs)), second.about(histogram.at(model))]
 
     event = describe(asks(), rows.layout, promise, batch)
     noise = [NoiseSource.secure() for _ in range(models)] if models else NoiseSource.secure()
