@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .rows import Rows as Rows
     from .sampling import FULL as FULL
     from .sampling import Full as Full
+    from .sampling import Part as Part
     from .sampling import Poisson as Poisson
 
 PLACES = {
@@ -53,6 +54,7 @@ PLACES = {
     "GroupedHistogram": ".grouped",
     "Linear": ".question",
     "Log": ".log",
+    "Part": ".sampling",
     "Poisson": ".sampling",
     "NumberMoments": ".row_questions",
     "PredictionHistogram": ".model_questions",
@@ -84,6 +86,7 @@ __all__ = [
     "Linear",
     "Log",
     "NumberMoments",
+    "Part",
     "Poisson",
     "PredictionHistogram",
     "Question",

@@ -37,6 +37,12 @@ class Block:
         """Whether the numbers are a CSR array."""
         return len(self.indptr) > 0
 
+    @property
+    def size(self) -> int:
+        """Bytes, roughly."""
+        arrays = (self.numbers, self.indptr, self.indices, self.codes, self.labels, self.sensitive, self.weights)
+        return sum(array.nbytes for array in arrays)
+
     def cells(self, cells: Cells | None) -> npt.NDArray[np.integer]:
         """Cell ids, (cells a row, rows); one cell for all when `cells` is None."""
         if cells not in self._cells:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from .. import _checks
 from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells
-from ..privacy.events import Event, Exponential, NoOp, compose
+from ..privacy.events import Event, Exponential, NoOp, OnPart, compose
 from ..privacy.filters import Filter
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
@@ -40,7 +40,7 @@ from .question import Question, Scale
 from .row_function import RowFunction, Troubles
 from .row_questions import FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import MOST_ROWS, Rows
-from .sampling import FULL, Batch, Poisson
+from .sampling import FULL, Batch, Part, Poisson
 from .totals import Passes, check_labels
 
 Floats = npt.NDArray[np.float64]
@@ -149,13 +149,16 @@ class Curator:
         Questions that do not read what is protected are answered exactly, for free, whatever their multiplier.
         """
         wanted = pricing.as_asks(asks)
-        pricing.check_batch(batch)
+        pricing.check_batch(batch, self.promise)
+        if isinstance(batch, Part):
+            self._rows.check_part(batch)
         if not self.promise.is_private:
-            wanted, batch = [replace(ask, question=_unclipped(ask.question)) for ask in wanted], FULL
+            wanted = [replace(ask, question=_unclipped(ask.question)) for ask in wanted]
+            batch = batch if isinstance(batch, Part) else FULL
         ready = self._prepared(wanted, batch)
         jobs = [] if ready.noise is not None else self._all_jobs(wanted, ready.known)
         with self._budget.release(ready.event) as number:
-            chosen = self._chosen(batch, number) if isinstance(batch, Poisson) else self._rows.blocks()
+            chosen = self._chosen(batch, number)
             if ready.noise is not None and ready.passes is not None:
                 sums = ready.passes.run([ask.question for ask in wanted], chosen, self._threads)
                 ready.noise.add(sums, self._sources, number)
@@ -376,6 +379,12 @@ class Curator:
         """Event, bounds and noise of a joint answer, its asks checked. The steps of a run differ in weights alone: once."""
         key = (batch, *(ask.key for ask in asks))
         ready = self._ready.get(key)
+        if ready is None and isinstance(batch, Part) and batch.number > 0:  # parts differ in their events alone
+            ready = self._prepared(asks, Part(0, batch.parts))
+            event = ready.event
+            if isinstance(event, OnPart):
+                event = replace(event, part=batch.number)
+            ready = self._ready[key] = replace(ready, event=event, words=words_of(batch))
         if ready is None:
             for ask in asks:
                 self._check_shape(ask)
@@ -438,8 +447,12 @@ class Curator:
                 )
             )
 
-    def _chosen(self, batch: Poisson, number: int) -> Iterator[Drawn]:
-        """A Poisson batch; many models share it, so it comes from the first source."""
+    def _chosen(self, batch: Batch, number: int) -> Iterator[Block | Drawn]:
+        """The rows that are asked. Many models share a Poisson batch, so it comes from the first source."""
+        if isinstance(batch, Part):
+            return self._rows.part(batch)
+        if not isinstance(batch, Poisson):
+            return self._rows.blocks()
         stream = self._sources[0].stream("sampling", number)
         return self._rows.drawn(stream.poisson_batch(self._rows.exact_count, batch.rate))
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..privacy.events import Event
 from . import noising
 from .question import Question, Scale
-from .sampling import Batch, Poisson
+from .sampling import Batch, Part, Poisson
 from .totals import Passes
 
 Floats = npt.NDArray[np.float64]
@@ -44,6 +44,8 @@ def units_of(scales: list[Scale], axes: int) -> float | Floats:
 
 def words_of(batch: Batch) -> str:
     """Which rows were asked, in words for the log."""
+    if isinstance(batch, Part):
+        return f"part {batch.number + 1} of {batch.parts}"
     return f"a Poisson batch of rate {batch.rate:g}" if isinstance(batch, Poisson) else "all rows"
 
 

@@ -29,6 +29,7 @@ from ..privacy.events import (
     Gaussian,
     NonPrivate,
     NoOp,
+    OnPart,
     PerCell,
     PoissonSampled,
     VisiblySampled,
@@ -40,7 +41,7 @@ from .attached import AttachedHistogram
 from .model_questions import GroupLosses, PredictionHistogram
 from .public_scale import needs_rows
 from .question import OwnJob, Question, Scale
-from .sampling import FULL, Batch, Full, Poisson
+from .sampling import FULL, Batch, Full, Part, Poisson
 
 Floats = npt.NDArray[np.float64]
 Deciding = PredictionHistogram | AttachedHistogram
@@ -133,11 +134,23 @@ def as_asks(asks: Iterable[Ask | tuple[Question, Any]]) -> list[Ask]:
     return out
 
 
-def check_batch(batch: object) -> None:
-    """`Full()` or `Poisson(rate)`."""
-    if not isinstance(batch, Full | Poisson):
+def check_batch(batch: object, promise: Promise) -> None:
+    """`Full()`, `Poisson(rate)`, or, where a row that comes cannot move others from part to part, `Part(number, parts)`."""
+    if not isinstance(batch, Full | Poisson | Part):
         remedy = "Pass Poisson(0.1) for random batches, or leave it out for all rows."
-        raise InputError(complaint(expected="Full() or Poisson(rate)", of="batch", got=batch, remedy=remedy))
+        raise InputError(
+            complaint(expected="Full(), Poisson(rate) or Part(number, parts)", of="batch", got=batch, remedy=remedy)
+        )
+    if isinstance(batch, Part) and batch.parts > 1 and promise.is_private and not promise.rows_are_public:
+        raise PrivacyError(
+            complaint(
+                expected="Full() or Poisson(rate) under add-remove",
+                of="batch",
+                got=batch,
+                remedy="A row that comes moves others from part to part, so nobody is in one part only (PRIVACY T8): draw "
+                "Poisson(1 / parts), or promise neighbours='replace-one'.",
+            )
+        )
 
 
 def is_free(question: Question, promise: Promise) -> bool:
@@ -161,7 +174,7 @@ def describe(
 
     Where the rows are public and a sensitivity is the largest over them, multipliers say all that an event needs.
     """
-    check_batch(batch)
+    check_batch(batch, promise)
     if not promise.is_private:
         return NonPrivate()
     public = promise.protects == "sensitive_features"
@@ -188,6 +201,8 @@ def describe(
     if not parts:
         return NoOp()
     joint = compose(parts)
+    if isinstance(batch, Part):
+        return OnPart(joint, batch.number, batch.parts)
     if not isinstance(batch, Poisson):
         return joint
     if promise.protects == "sensitive_features":  # exact public parts of the step may show who was drawn: PRIVACY T4

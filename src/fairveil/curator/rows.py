@@ -19,9 +19,11 @@ from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells, RowBlock, RowLayout, RowSource
 from .arrays import Table
 from .block import Block, Drawn, prepare
+from .sampling import Part, public_order
 
 Floats = npt.NDArray[np.float64]
 MOST_ROWS = 1 << 33  # sums of contributions below 2^30 grid units stay exact in 64-bit integers; public, fixed
+MOST_GATHERED = 1 << 29  # bytes of rows that are kept a second time, part by part: a knob of speed only
 
 
 class Rows:
@@ -39,6 +41,8 @@ class Rows:
         self._kept: list[Block] | None = [] if in_memory else None
         self._starts = [0]
         self._maps: tuple[tuple[Floats, Floats], ...] = ()  # scale and shift of numbers, in turn, where rows are streamed
+        self._order: npt.NDArray[np.int64] | None = None  # of fixed parts, once they are asked
+        self._parts: dict[Part, list[Block]] = {}
         self.sparse = False  # whether any numbers are stored sparse: how a table is stored is public
         self.largest_row: float | None = None  # the largest weight x |row|, once somebody for whom rows are public asked
         self.largest_weight = 0.0  # for promises of no privacy, where no cap is needed
@@ -141,6 +145,7 @@ class Rows:
         by = (np.array(scale, np.float64)[:, np.newaxis], np.array(shift, np.float64)[:, np.newaxis])
         other = copy.copy(self)
         other.largest_row = None
+        other._parts = {}
         if self._kept is None:
             other._maps = (*self._maps, by)
         else:
@@ -182,6 +187,26 @@ class Rows:
         """The rows at the sorted positions `index`."""
         for drawn in self.drawn(index):
             yield drawn.gathered
+
+    def part(self, part: Part) -> Iterator[Block | Drawn]:
+        """The rows of a fixed part. It is asked again every epoch, so gathered rows are kept where that is cheap."""
+        if part not in self._parts:
+            if self._order is None:
+                self._order = public_order(self.exact_count)
+            index = np.sort(self._order[part.number :: part.parts])
+            if self._kept is None or sum(block.size for block in self._kept) > MOST_GATHERED:
+                yield from self.drawn(index)
+                return
+            self._parts[part] = list(self.batch(index))
+        yield from self._parts[part]
+
+    def check_part(self, part: Part) -> None:
+        """No part may be empty: the number of rows is public where parts are allowed."""
+        if part.parts > max(1, self.exact_count):
+            remedy = "Ask for fewer parts."
+            raise InputError(
+                complaint(expected=f"at most {self.exact_count} parts, one a row", of="batch", got=part, remedy=remedy)
+            )
 
     def drawn(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
         """The rows at the sorted positions `index`, not gathered yet."""

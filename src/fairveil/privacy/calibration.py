@@ -25,6 +25,7 @@ from .events import (
     Gaussian,
     Laplace,
     NonPrivate,
+    OnPart,
     PerCell,
     PoissonSampled,
     PrivateSelection,
@@ -108,7 +109,7 @@ def _scaled(event: Event, z: float) -> Event:
             return replace(event, epsilon=event.epsilon / z)
         case ZeroConcentrated():
             return replace(event, rho=event.rho / z**2)
-        case Repeated() | PoissonSampled() | VisiblySampled() | PrivateSelection():
+        case Repeated() | PoissonSampled() | VisiblySampled() | OnPart() | PrivateSelection():
             return replace(event, event=_scaled(event.event, z))
         case Gaussian() | DiscreteGaussian() | Laplace() | DiscreteLaplace():
             return replace(event, noise_multiplier=event.noise_multiplier * z)

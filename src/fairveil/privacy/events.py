@@ -24,6 +24,7 @@ FORMAT_VERSION = 1
 SMALLEST, LARGEST = 1e-100, 1e100  # of multipliers: their squares and sums stay finite
 MOST_TIMES = 1 << 60
 MOST_PARTS = 1 << 16  # of one joint release
+MOST_CUTS = 1 << 33  # of a partition: as many as the rows that there may be
 MOST_SENSITIVITY = 1 << 20  # of integers: their privacy loss is priced value by value
 
 
@@ -297,6 +298,43 @@ class VisiblySampled(Event):
 
 
 @dataclass(frozen=True)
+class OnPart(Event):
+    """A release on one fixed part of a partition of the rows into `parts`, drawn by place alone (PRIVACY T8).
+
+    Replace-one only: who is present is public and keeps her place, so of one partition she is in one part, always the same
+    one, and parts compose in parallel. An epoch over all parts costs one release on all rows. Under add-remove pricing
+    refuses it: a row that comes moves others from part to part. Multipliers are over sensitivities, as on all rows.
+    """
+
+    kind: ClassVar[str] = "on-part"
+    event: Event
+    part: int
+    parts: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _checks.whole(at_least=1, parts=self.parts))
+        object.__setattr__(self, "part", _checks.whole(part=self.part))
+        if self.part >= self.parts or self.parts > MOST_CUTS:
+            raise InputError(
+                complaint(
+                    expected=f"a part below the number of parts, at most {MOST_CUTS} of them",
+                    of="OnPart",
+                    got=(self.part, self.parts),
+                    remedy="Parts are numbered from 0: OnPart(Gaussian(2.0), 0, 10) is the first of ten.",
+                )
+            )
+        if not _is_noise(_event(self.event)):
+            raise InputError(
+                complaint(
+                    expected="a noise event, or a Composed or Repeated of noise events",
+                    of="OnPart.event",
+                    got=_brief(self.event),
+                    remedy="Compose parts, batches and choices outside.",
+                )
+            )
+
+
+@dataclass(frozen=True)
 class PrivateSelection(Event):
     """The best of a random number of runs of `event` (its private score included), the number drawn from a truncated
     negative binomial of this `mean` and `shape` (1: geometric; 0: logarithmic; inf: Poisson)."""
@@ -340,6 +378,7 @@ KINDS: Mapping[str, type[Event]] = {
         Repeated,
         PoissonSampled,
         VisiblySampled,
+        OnPart,
         PrivateSelection,
     )
 }
@@ -385,6 +424,15 @@ def joint_parts(event: Event) -> tuple[Event, ...]:
     if isinstance(event, Repeated):
         return joint_parts(event.event) * event.count
     return (event,)
+
+
+def _is_noise(event: Event) -> bool:
+    """Whether it is made of unsampled noise events alone."""
+    if isinstance(event, Composed):
+        return all(_is_noise(inner) for inner in event.events)
+    if isinstance(event, Repeated):
+        return _is_noise(event.event)
+    return isinstance(event, Gaussian | DiscreteGaussian | Laplace | DiscreteLaplace | PerCell | NoOp)
 
 
 def _count_parts(event: Event) -> int:

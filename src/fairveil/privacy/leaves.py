@@ -25,6 +25,7 @@ from .events import (
     Laplace,
     NonPrivate,
     NoOp,
+    OnPart,
     PerCell,
     PoissonSampled,
     PrivateSelection,
@@ -39,6 +40,7 @@ from .profiles import Atoms
 from .promise import NEIGHBOURS, Neighbours
 
 LONE_SPREAD = 2.0
+Parted = dict[int, dict[int, Counter[Event]]]  # by the number of parts, then by the part
 
 
 @dataclass(frozen=True)
@@ -78,19 +80,19 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
     """What was done, sorted and counted.
 
     Refuses a visible batch under add-remove: who sees a new member learns of it whatever is asked, so its price would have to
-    count the batch itself (PRIVACY T4 is for batches whose membership says nothing of what is protected).
+    count the batch itself (PRIVACY T4 is for batches whose membership says nothing of what is protected). And a fixed part:
+    a row that comes moves others from part to part (PRIVACY T8).
     """
-    if neighbours == "add-remove" and _shows_presence(event):
+    if neighbours == "add-remove" and (shown := _shows_presence(event)) is not None:
         raise InputError(
             complaint(
-                expected="no visible batch where presence is protected",
+                expected="no visible batch and no fixed part where presence is protected",
                 of="events under add-remove",
-                got="VisiblySampled",
+                got=shown,
                 remedy="Keep the batch secret: PoissonSampled. A visible one is for replace-one, where presence is public.",
             )
         )
-    counts: Counter[Event] = Counter()
-    _count(event, 1, counts)
+    counts = _counted(event)
     squares: list[float] = []
     errors: list[float] = []
     others: Counter[Event] = Counter()
@@ -109,37 +111,58 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
     return Inventory(math.fsum(squares), tuple(ordered), min(1.0, math.fsum(errors)), private)
 
 
-def _count(event: Event, times: int, into: Counter[Event]) -> None:
+def _counted(event: Event) -> Counter[Event]:
+    """Every mechanism with how often one person can have been in it.
+
+    Of a partition she is in one part: each of its mechanisms counts as often as on the part that used it most, which is at
+    least what any one part used. Partitions add up, for she is in a part of each.
+    """
+    counts: Counter[Event] = Counter()
+    parted: Parted = {}
+    _count(event, 1, counts, parted)
+    for parts in parted.values():
+        most: Counter[Event] = Counter()
+        for part in parts.values():
+            most |= part
+        counts.update(most)
+    return counts
+
+
+def _count(event: Event, times: int, into: Counter[Event], parted: Parted) -> None:
     if isinstance(event, Composed):
         for inner in event.events:
-            _count(inner, times, into)
+            _count(inner, times, into, parted)
     elif isinstance(event, Repeated):
         if event.count:
-            _count(event.event, times * event.count, into)
+            _count(event.event, times * event.count, into, parted)
+    elif isinstance(event, OnPart):
+        within = into if event.parts == 1 else parted.setdefault(event.parts, {}).setdefault(event.part, Counter())
+        _count(event.event, times, within, parted)
     elif isinstance(event, Approximate) and event.delta == 0:
         if event.epsilon > 0:
             into[Pure(event.epsilon)] += times
     elif isinstance(event, VisiblySampled) and event.rate == 1:
-        _count(event.event, times, into)
+        _count(event.event, times, into, parted)
     elif not isinstance(event, NoOp) and not _is_free(event):
         into[event] += times
 
 
-def _shows_presence(event: Event) -> bool:
-    if isinstance(event, VisiblySampled):
-        return event.rate < 1 or _shows_presence(event.event)
+def _shows_presence(event: Event) -> str | None:
+    """The event inside whose rows tell who is there, by name; None when there is none."""
+    if isinstance(event, VisiblySampled) and event.rate < 1:
+        return "VisiblySampled"
+    if isinstance(event, OnPart):
+        return "OnPart" if event.parts > 1 else None
     if isinstance(event, Composed):
-        return any(_shows_presence(inner) for inner in event.events)
-    if isinstance(event, Repeated):
-        return event.count > 0 and _shows_presence(event.event)
-    return isinstance(event, PrivateSelection) and _shows_presence(event.event)
+        return next((shown for inner in event.events if (shown := _shows_presence(inner)) is not None), None)
+    if isinstance(event, Repeated) and not event.count:
+        return None
+    return _shows_presence(event.event) if isinstance(event, Repeated | VisiblySampled | PrivateSelection) else None
 
 
 def _is_free(event: Event) -> bool:
     if isinstance(event, VisiblySampled | PrivateSelection | PoissonSampled):
-        inside: Counter[Event] = Counter()
-        _count(event.event, 1, inside)
-        return not inside
+        return not _counted(event.event)
     return False
 
 

@@ -24,7 +24,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _checks
 from ..errors import StatementError, complaint
-from .events import Composed, Event, NoOp, PoissonSampled, PrivateSelection, Repeated, VisiblySampled, compose, spelled_out
+from .events import (
+    Composed,
+    Event,
+    NoOp,
+    OnPart,
+    PoissonSampled,
+    PrivateSelection,
+    Repeated,
+    VisiblySampled,
+    compose,
+    spelled_out,
+)
 from .promise import Promise
 
 if TYPE_CHECKING:
@@ -218,7 +229,12 @@ class PrivacyStatement:
     @property
     def samples(self) -> bool:
         """Whether any event worked on a random batch."""
-        return any(_samples(event) for event in (*self.events, *(self.plan or ())))
+        return any(_works_on(event, (PoissonSampled, VisiblySampled)) for event in (*self.events, *(self.plan or ())))
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether any event worked on a fixed part of the rows."""
+        return any(_works_on(event, (OnPart,)) for event in (*self.events, *(self.plan or ())))
 
     def check(self) -> list[Finding]:
         """Every contradiction in this statement; empty when it is consistent. Recomputes epsilon from the events."""
@@ -273,12 +289,12 @@ def _folded(events: Iterable[Event]) -> tuple[Event, ...]:
     return whole.events if isinstance(whole, Composed) else (whole,)
 
 
-def _samples(event: Event) -> bool:
-    if isinstance(event, PoissonSampled | VisiblySampled):
+def _works_on(event: Event, kinds: tuple[type[Event], ...]) -> bool:
+    if isinstance(event, kinds):
         return True
     if isinstance(event, Composed):
-        return any(_samples(part) for part in event.events)
-    return isinstance(event, Repeated | PrivateSelection) and _samples(event.event)
+        return any(_works_on(part, kinds) for part in event.events)
+    return isinstance(event, Repeated | VisiblySampled | PrivateSelection) and _works_on(event.event, kinds)
 
 
 def _words(**named: object) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from .events import (
@@ -17,6 +18,7 @@ from .events import (
     Laplace,
     NonPrivate,
     NoOp,
+    OnPart,
     PerCell,
     PoissonSampled,
     PrivateSelection,
@@ -103,13 +105,30 @@ def _trust(statement: PrivacyStatement) -> str:
 
 
 def _mechanisms(statement: PrivacyStatement) -> Iterator[str]:
-    for number, event in enumerate(statement.events):
-        if number == MOST_MECHANISMS:
-            yield f"and {len(statement.events) - number} more, listed in the JSON"
-            return
-        yield _describe(event)
+    told = list(_told(statement.events))
+    yield from told[:MOST_MECHANISMS]
+    if len(told) > MOST_MECHANISMS:
+        yield f"and {len(told) - MOST_MECHANISMS} more, listed in the JSON"
     if not statement.events:
         yield "nothing that is protected was read"
+
+
+def _told(events: Iterable[Event]) -> Iterator[str]:
+    """Each event in words; the same release on part after part in one phrase."""
+    for same, run in groupby(events, key=lambda event: (event.event, event.parts) if isinstance(event, OnPart) else None):
+        if same is None:
+            yield from (_describe(event) for event in run)
+            continue
+        inner, parts = same
+        asked = [event.part for event in run if isinstance(event, OnPart)]
+        epochs, left = divmod(len(asked), parts)
+        if epochs and not left and asked == list(range(parts)) * epochs:
+            often = "" if epochs == 1 else f"{epochs} times "
+            yield f"{often}on each of {parts} fixed parts of the rows: {_describe(inner)}"
+        elif len(asked) == 1:
+            yield _describe(OnPart(inner, asked[0], parts))
+        else:
+            yield f"{len(asked)} times on one of {parts} fixed parts of the rows, one after another: {_describe(inner)}"
 
 
 def _describe(event: Event, times: int = 1) -> str:
@@ -118,11 +137,14 @@ def _describe(event: Event, times: int = 1) -> str:
         case Repeated(inner, count):
             return _describe(inner, times * count)
         case Composed(events):
-            return often + "together (" + " and ".join(_describe(inner) for inner in events) + ")"
+            told = list(_told(events))
+            return often + (f"together ({' and '.join(told)})" if len(events) == 1 or len(told) > 1 else told[0])
         case PoissonSampled(rate, inner):
             return f"{often}on a secret random batch, each row in it with probability {rate:g}: {_describe(inner)}"
         case VisiblySampled(rate, inner):
             return f"{often}on a random batch that can be seen, each row in it with probability {rate:g}: {_describe(inner)}"
+        case OnPart(inner, part, parts):
+            return f"{often}on part {part + 1} of {parts} fixed parts of the rows: {_describe(inner)}"
         case PrivateSelection(inner, mean, shape):
             return f"{often}the best of a random number of runs (mean {mean:g}, shape {shape:g}) of: {_describe(inner)}"
         case _:
@@ -184,9 +206,14 @@ def _composition(statement: PrivacyStatement) -> str:
 
 
 def _sampling(statement: PrivacyStatement) -> str:
+    fixed = (
+        "some releases read one of a number of fixed parts of the rows, cut by a row's place alone; a person is in one part of "
+        "each partition, and who is present is public."
+    )
     if not statement.samples:
-        return "every release read all rows; no random batch, hence no assumption about one."
-    return (
+        all_rows = "every release read all rows; no random batch, hence no assumption about one."
+        return f"{fixed} No random batch was drawn." if statement.in_parts else all_rows
+    return (f"{fixed} Elsewhere " if statement.in_parts else "") + (
         "the library's own sampler put every row in each batch independently with the stated probability (Poisson), "
         "as the computation assumes; the sizes of batches are not given out."
     )
