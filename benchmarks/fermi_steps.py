@@ -1,11 +1,11 @@
 """One step of DP-FERMI's descent on Poisson batches, logistic regression, as a ratio to a floor in the same run. Prints JSON.
 
-A step is one joint `answer`: the clipped gradient sum of loss and fairness costs by group, and the soft histogram of predictions
-by group, which is W's gradient. New weights and costs each time; batch, sums, noise, plan and log included. Adult's shape: 36,632
-rows, 6 numbers and 7 codes (102 one-hot columns). A batch holds 1,024 rows in the mean, and so does the floor's.
+A step is one joint `answer`: the clipped gradient sum of loss and fairness costs by group, and the soft histogram of
+predictions by group, which is W's gradient. New weights and costs each time; batch, sums, noise, plan and log included. Adult's
+shape: 36,632 rows, 6 numbers and 7 codes (102 one-hot columns). A batch holds 1,024 rows in the mean; so does the floor's.
 
-The floor: `X_b w` and `X_b' r` alone on the one-hot matrix in float32, the batch's rows gathered. Aim: at most 6 times that. The
-matrix without the gather is printed too. NumPy's BLAS on one thread and on all: whichever is faster here is the floor.
+The floor: `X_b w` and `X_b' r` alone on the one-hot matrix in float32, the batch's rows gathered. Aim: at most 6 times that.
+It is printed without the gather, too. NumPy's BLAS on one thread and on all: whichever is faster here is the floor.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import threadpoolctl
+
 from steps import ADULT_ROWS, interleaved, stepper
 
 BATCH, AIM = 1024, 6.0

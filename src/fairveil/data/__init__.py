@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from .encoded import EncodedRows as EncodedRows
     from .encoded import encode as encode
     from .encoding import Encoding as Encoding
+    from .faces import Faces as Faces
+    from .faces import load_utkface as load_utkface
+    from .images import Digits as Digits
+    from .images import as_floats as as_floats
+    from .images import mnist_images as mnist_images
     from .parquet_files import load_parquet as load_parquet
     from .registry import DataSet as DataSet
     from .registry import get as get
@@ -28,17 +33,22 @@ PLACES = {
     "Boolean": "..facts.columns",
     "Category": "..facts.columns",
     "DataSet": ".registry",
+    "Digits": ".images",
     "EncodedRows": ".encoded",
     "Encoding": ".encoding",
+    "Faces": ".faces",
     "Ignored": "..facts.columns",
     "Number": "..facts.columns",
     "Schema": "..facts.schema",
     "StreamedRows": ".streamed",
+    "as_floats": ".images",
     "encode": ".encoded",
     "get": ".registry",
     "load_csv": ".csv_files",
     "load_parquet": ".parquet_files",
     "load_sql": ".sql",
+    "load_utkface": ".faces",
+    "mnist_images": ".images",
     "names": ".registry",
     "synthetic": ".synthetic",
 }
@@ -47,17 +57,22 @@ __all__ = [
     "Boolean",
     "Category",
     "DataSet",
+    "Digits",
     "EncodedRows",
     "Encoding",
+    "Faces",
     "Ignored",
     "Number",
     "Schema",
     "StreamedRows",
+    "as_floats",
     "encode",
     "get",
     "load_csv",
     "load_parquet",
     "load_sql",
+    "load_utkface",
+    "mnist_images",
     "names",
     "synthetic",
 ]
