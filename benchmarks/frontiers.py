@@ -3,11 +3,14 @@
     python benchmarks/frontiers.py --figure adult-dp --protects records --scaling unsafe
     python benchmarks/frontiers.py --figure adult-eo --fairlearn /path/to/python        # with fairlearn on the same splits
     python benchmarks/frontiers.py --figure communities-eo --protects sensitive_features --method game --evaluation in-sample
+    python benchmarks/frontiers.py --figure adult-dp --protects sensitive_features --method fermi
 
 Every number is a mean over `--seeds` splits (a quarter held out; the noise is seeded like the split), at delta = 1 / n^2 of
 the n training rows. `--scaling unsafe`: numbers scaled by the training rows' own means and deviations, as in the published
 runs, and stamped so; `honest`: by the schema's bounds alone. The data are those of `fairveil data`, from `--data` or
 FAIRVEIL_DATA.
+
+Method `fermi` is not asked for a gap but swept over strengths of its penalty, from 0 on, at the published epsilons.
 
 A published point is compared at equal gap, on straight lines between our mean points in the order of what was asked for, where
 its gap exceeds the floor: the mean gap that an exactly fair model shows on as many rows. "below": the whole 95 % band of our
@@ -30,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from frontier import figures, peer, plot, summary, tables
-from frontier.methods import METHODS
+from frontier.methods import BY_STRENGTH, METHODS
 from frontier.splits import Job, run_split
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,7 +46,9 @@ def main() -> None:
     wanted = figures.FIGURES[asked.figure]
     name = _name(asked)
     start = time.perf_counter()
-    epsilons = asked.epsilons or wanted.epsilons or (figures.RECORDS if asked.protects == "records" else figures.SENSITIVE)
+    by_strength = asked.method in BY_STRENGTH
+    usual = figures.RECORDS if asked.protects == "records" else figures.SENSITIVE
+    epsilons = asked.epsilons or wanted.epsilons or (figures.PUBLISHED if by_strength else usual)
     runs, theirs = _earlier(asked.reuse, epsilons)
     runs += _runs(asked, wanted, epsilons, {_key(run) for run in runs})
     if asked.fairlearn:
@@ -52,6 +57,7 @@ def main() -> None:
     result: dict[str, Any] = {
         "figure": asked.figure,
         "method": asked.method,
+        "sweep": "strength" if by_strength else "gap",
         "evaluation": asked.evaluation,
         "copies": asked.copies,
         "protects": asked.protects,
@@ -72,7 +78,8 @@ def main() -> None:
     (asked.out / f"{name}.json").write_text(json.dumps(_plain(everything), indent=1) + "\n", "utf-8")
     if asked.markdown:
         print(tables.section(result))
-        print(tables.asked_and_got(result))
+        if not by_strength:
+            print(tables.asked_and_got(result))
     else:
         print(json.dumps(_plain(result), indent=2))
 
@@ -87,6 +94,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--scaling", choices=("unsafe", "honest"), default="unsafe")
     options.add_argument("--seeds", type=int, default=15)
     options.add_argument("--epsilons", type=float, nargs="+")
+    options.add_argument("--strengths", type=float, nargs="+", help="instead of the figure's, beside 0 (method fermi)")
     options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA") or _beside("data"))
     options.add_argument("--published", type=Path, default=ROOT.parent / "shared" / "published")
     options.add_argument("--fairlearn", metavar="PYTHON", help="a Python that has fairlearn: run it on the same splits")
@@ -132,9 +140,11 @@ def _runs(
 ) -> list[dict[str, Any]]:
     """All models that are not done yet, a process for each of a few splits at a time."""
     of_seed: dict[int, list[Job]] = {}
-    for seed, epsilon, bound in product(range(asked.seeds), epsilons, (None, *wanted.bounds)):
+    by_strength = asked.method in BY_STRENGTH
+    bounds = (asked.strengths or wanted.strengths) if by_strength else wanted.bounds
+    for seed, epsilon, bound in product(range(asked.seeds), epsilons, (None, *bounds)):
         if (seed, epsilon, bound) not in done:
-            constraint = None if bound is None else wanted.constraint
+            constraint = None if bound is None and not by_strength else wanted.constraint
             knobs = tuple(asked.knobs.items())
             unsafe = asked.scaling == "unsafe"
             job = Job(constraint, bound, epsilon, asked.protects, unsafe, seed, asked.method, wanted.delta, knobs)

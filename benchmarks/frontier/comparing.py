@@ -31,7 +31,8 @@ class Path:
         """One epsilon's runs. `gap`: which measure is the x axis ("misses" has no floor)."""
         chosen = {(run["seed"], run["asked"]): run for run in runs if run["epsilon"] == epsilon}
         seeds = tuple(sorted({seed for seed, _ in chosen}))
-        asked = tuple(sorted({bound for _, bound in chosen}, key=lambda bound: -math.inf if bound is None else -bound))
+        sign = 1.0 if any(run.get("sweep") == "strength" for run in runs) else -1.0  # a small gap, a large strength is tight
+        asked = tuple(sorted({bound for _, bound in chosen}, key=lambda bound: -math.inf if bound is None else sign * bound))
 
         def grid(name: str) -> Floats:
             return np.array([[chosen[seed, bound]["test"].get(name, 0.0) for bound in asked] for seed in seeds])

@@ -10,12 +10,16 @@ RECORDS = (0.1, 0.5, 1.0, 3.0, 9.0, INF)
 SENSITIVE = (0.05, 0.1, 0.5, 1.0, 3.0, 9.0, INF)
 
 JAGIELSKI = (0.5, 1.0, 2.0, 5.0, INF)
+PUBLISHED = (0.5, 1.0, 3.0, 9.0)
+STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+
 GAMMAS = (0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.02)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """One figure. `gap`: the measure on its x axis. `bounds`: what is asked for, beside no constraint at all."""
+    """One figure. `gap`: the measure on its x axis. `bounds`: what is asked for, beside no constraint at all; `strengths`: of a
+    method that is asked for those, beside strength 0."""
 
     dataset: str
     constraint: str
@@ -24,6 +28,7 @@ class Wanted:
     bounds: tuple[float, ...]
     delta: float | None = None  # 1 / n^2 of the training rows
     epsilons: tuple[float, ...] | None = None  # those of the protection
+    strengths: tuple[float, ...] = STRENGTHS
 
 
 FIGURES = {

@@ -102,8 +102,18 @@ def post_processing(train: Coded, asked: dict[str, Any]) -> Fitted:
     return _fitted(model, lambda rows: np.asarray(model.predict_proba(dense(rows), sensitive_features=_groups(rows))[:, 1]))
 
 
+def fermi(train: Coded, asked: dict[str, Any]) -> Fitted:
+    """DP-FERMI: loss plus strength times the mutual information of prediction and group. Blind to the group at prediction."""
+    model = fv.FermiClassifier(**asked).fit(train)
+    second = model.classes_[1]
+    return Fitted(lambda rows: (model.predict(rows) == second).astype(np.float64), model.privacy_.epsilon, None, False)
+
+
 METHODS: dict[str, Callable[[Coded, dict[str, Any]], Fitted]] = {
     "rate-constrained": rate_constrained,
     "post-processing": post_processing,
     "game": game,
+    "fermi": fermi,
 }
+BY_STRENGTH = ("fermi",)
+"""Methods that are asked for a strength of the penalty, not for a gap: the larger, the fairer."""

@@ -13,16 +13,24 @@ from fairveil.figures import GAP, Floor, FrontierFigure, Measure, Point, Series,
 from . import published
 from .comparing import Path, mean_and_spread
 from .figures import NAMES, Wanted
+from .methods import BY_STRENGTH
 from .summary import Run, epsilons_of
 
-METHODS = {"rate-constrained": "Fairveil", "post-processing": "Fairveil, post-processing", "game": "Fairveil, oracle game"}
+METHODS = {
+    "rate-constrained": "Fairveil",
+    "post-processing": "Fairveil, post-processing",
+    "game": "Fairveil, oracle game",
+    "fermi": "Fairveil, DP-FERMI",
+}
 
 
 def draw(runs: list[Run], wanted: Wanted, asked: Any, peer: dict[str, Any] | None, folder: FilePath) -> str:
     """An SVG, one pair of axes for each epsilon. `asked`: the command's options."""
     splits = len({run["seed"] for run in runs})
     label = METHODS[asked.method]
-    series = [_ours(Path.of(runs, epsilon, wanted.gap), epsilon, asked.protects, label) for epsilon in epsilons_of(runs)]
+    by_gap = asked.method not in BY_STRENGTH
+    paths = [(Path.of(runs, epsilon, wanted.gap), epsilon) for epsilon in epsilons_of(runs)]
+    series = [_ours(path, epsilon, asked.protects, label, by_gap) for path, epsilon in paths]
     for curve in published.curves(folder, wanted.dataset, wanted.gap):
         if math.isfinite(curve.epsilon) and curve.epsilon in epsilons_of(runs):
             spots = tuple(Point(error, gap) for error, gap in curve.points)
@@ -59,7 +67,7 @@ def draw(runs: list[Run], wanted: Wanted, asked: Any, peer: dict[str, Any] | Non
     return svg_frontier(figure, width=960)
 
 
-def _ours(path: Path, epsilon: float, protects: Any, label: str) -> Series:
+def _ours(path: Path, epsilon: float, protects: Any, label: str, by_gap: bool) -> Series:
     spots = []
     for k, asked in enumerate(path.asked):
         error, gap = mean_and_spread(path.errors[:, k]), mean_and_spread(path.gaps[:, k])
@@ -71,7 +79,7 @@ def _ours(path: Path, epsilon: float, protects: Any, label: str) -> Series:
                 error["mean"] + error["half_95"],
                 gap["mean"] - gap["half_95"],
                 gap["mean"] + gap["half_95"],
-                asked,
+                asked if by_gap else None,
                 len(path.seeds),
             )
         )

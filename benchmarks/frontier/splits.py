@@ -143,9 +143,14 @@ class Job:
     knobs: tuple[tuple[str, Any], ...] = ()
 
     def shared(self, rows: int) -> dict[str, Any]:
-        """What all estimators take."""
+        """What all estimators take, and what is asked of this one."""
+        if self.method in methods.BY_STRENGTH:
+            wanted: dict[str, Any] = {"notion": self.constraint, "strength": self.bound or 0.0}
+        else:
+            plain = self.constraint is None or self.bound is None
+            wanted = {"constraints": None if plain else f"{self.constraint}:{self.bound}"}
         return {
-            "constraints": None if self.constraint is None or self.bound is None else f"{self.constraint}:{self.bound}",
+            **wanted,
             "epsilon": self.epsilon,
             "delta": 1.0 / rows**2 if self.delta is None else self.delta,
             "protects": self.protects,
@@ -168,6 +173,7 @@ def fit(job: Job, train: Coded, test: Coded, *, in_sample: bool = False) -> dict
         "seed": job.seed,
         "epsilon": job.epsilon,
         "asked": job.bound,
+        "sweep": "strength" if job.method in methods.BY_STRENGTH else "gap",
         "seconds": seconds,
         "spent": model.spent,
         "reported": model.reported,

@@ -47,7 +47,9 @@ def _points(result: dict[str, Any]) -> str:
     for epsilon in dict.fromkeys(line["epsilon"] for line in lines):
         cells = {line["asked"]: line for line in lines if line["epsilon"] == epsilon}
         rows.append(["not private" if math.isinf(epsilon) else f"{epsilon:g}", *(_cell(cells[bound]) for bound in asked)])
-    return _table(["epsilon", *("no constraint" if bound is None else f"asked {100 * bound:g}" for bound in asked)], rows)
+    strength = result["sweep"] == "strength"
+    words = [f"strength {bound:g}" if strength else f"asked {100 * bound:g}" for bound in asked if bound is not None]
+    return _table(["epsilon", "strength 0" if strength else "no constraint", *words], rows)
 
 
 def _cell(line: dict[str, Any]) -> str:
