@@ -30,7 +30,7 @@ LEVEL = {room: level for level, rooms in enumerate(LINES) for room in rooms}
 FRONT = ("__init__", "__main__")
 
 CONFINED = {
-    "torch": ("curator/torch_gradient.py", "models/torch_*.py"),
+    "torch": ("curator/torch_*.py", "models/torch_*.py"),
     "safetensors": ("models/*.py",),
     "dp_accounting": (),
     "numba": ("*/kernels*.py", "*/samplers*.py"),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .model_questions import GroupLosses as GroupLosses
     from .model_questions import PredictionHistogram as PredictionHistogram
     from .model_questions import ScoreHistogram as ScoreHistogram
+    from .networks import Network as Network
+    from .networks import NetworkGradient as NetworkGradient
+    from .networks import NetworkHistogram as NetworkHistogram
     from .pricing import Ask as Ask
     from .pricing import describe as describe
     from .pricing import describe_choice as describe_choice
@@ -56,6 +59,9 @@ PLACES = {
     "Log": ".log",
     "Part": ".sampling",
     "Poisson": ".sampling",
+    "Network": ".networks",
+    "NetworkGradient": ".networks",
+    "NetworkHistogram": ".networks",
     "NumberMoments": ".row_questions",
     "PredictionHistogram": ".model_questions",
     "Question": ".question",
@@ -85,6 +91,9 @@ __all__ = [
     "GroupedHistogram",
     "Linear",
     "Log",
+    "Network",
+    "NetworkGradient",
+    "NetworkHistogram",
     "NumberMoments",
     "Part",
     "Poisson",

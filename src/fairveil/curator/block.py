@@ -13,6 +13,7 @@ from ..facts import Cells, RowBlock, RowLayout
 
 EMPTY_INT = np.empty(0, np.int32)
 EMPTY_FLOAT = np.empty(0, np.float64)
+MOST_ROW_MAJOR = 1 << 28  # numbers of a block that are kept a second time, for networks: 1 GiB; a knob of speed only
 
 
 @dataclass(repr=False)  # a printed block would show rows
@@ -31,6 +32,7 @@ class Block:
     number: int = 0  # which block of the source this is
     chosen: npt.NDArray[np.integer] | None = None  # which of that block's rows these are; None: all
     _cells: dict[Cells | None, npt.NDArray[np.integer]] = field(default_factory=dict)
+    _row_major: list[npt.NDArray[np.float32]] = field(default_factory=list, init=False)  # of these numbers: never copied along
 
     @property
     def is_sparse(self) -> bool:
@@ -56,6 +58,19 @@ class Block:
                 ids = cells.ids(self.sensitive[lines])
                 self._cells[cells] = ids.astype(np.uint16) if cells.count < 1 << 16 else ids
         return self._cells[cells]
+
+    def row_major(self, index: Any) -> npt.NDArray[np.float32]:
+        """Rows as networks read them, (rows, width) float32: numbers, then one-hot codes. `index`: a slice, or positions.
+
+        A whole copy is kept where it is small enough: batches are then gathered row by row. A number beyond float32
+        is infinite.
+        """
+        if not self._row_major and self.rows * self.layout.width > MOST_ROW_MAJOR:
+            return row_major(self if isinstance(index, slice) else self.take(index), index)
+        if not self._row_major:
+            self._row_major.append(row_major(self, slice(0, self.rows)))
+        rows: npt.NDArray[np.float32] = self._row_major[0][index]
+        return rows
 
     def take(self, index: npt.NDArray[np.integer]) -> Block:
         """The rows at `index`, as a block of their own."""
@@ -100,6 +115,26 @@ class Drawn:
         if self._gathered is None:
             self._gathered = self.block.take(self.index)
         return self._gathered
+
+
+def row_major(block: Block, index: Any) -> npt.NDArray[np.float32]:
+    """`Block.row_major` without a copy that is kept. Positions: of a block that holds just these rows."""
+    rows = index if isinstance(index, slice) else slice(0, block.rows)
+    codes = block.codes[:, rows]
+    out = np.zeros((codes.shape[1], block.layout.width), np.float32)
+    first, at = block.layout.numbers, np.arange(codes.shape[1])
+    with np.errstate(over="ignore"):
+        if block.is_sparse:
+            import scipy.sparse
+
+            parts = (block.numbers[0], block.indices, block.indptr)
+            out[:, :first] = scipy.sparse.csr_array(parts, shape=(block.rows, first))[rows].toarray()
+        else:
+            out[:, :first] = block.numbers[:, rows].T
+    for line, size in zip(codes, block.layout.code_sizes, strict=True):
+        out[at, first + line] = 1.0
+        first += size
+    return out
 
 
 def lines_of(cells: Cells, layout: RowLayout) -> list[int]:

@@ -33,6 +33,7 @@ from .block import Block, Drawn, lines_of
 from .budget import Budget
 from .log import Entry, Log
 from .model_questions import GradientSum, GroupLosses
+from .networks import NetworkGradient, NetworkHistogram
 from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
 from .pricing import Ask, Deciding
 from .public_facts import public_facts
@@ -89,6 +90,7 @@ class Curator:
         self._decided = decisions.Decided()
         self._troubles = Troubles()
         self._trusted = False
+        self._singles = False  # whether a network's own float32 took part
         if rows.weighted and math.isinf(rows.max_sample_weight) and promise.is_private:
             raise PrivacyError(
                 complaint(
@@ -148,7 +150,7 @@ class Curator:
 
         Questions that do not read what is protected are answered exactly, for free, whatever their multiplier.
         """
-        wanted = pricing.as_asks(asks)
+        wanted = [self._overheard(ask) for ask in pricing.as_asks(asks)]
         pricing.check_batch(batch, self.promise)
         if isinstance(batch, Part):
             self._rows.check_part(batch)
@@ -293,6 +295,7 @@ class Curator:
             earlier_releases=earlier_releases,
             noise="secure" if secure else "seeded",
             user_code="trusted" if self._trusted else "none",
+            arithmetic="float32" if self._singles else "exact",
         )
 
     # -- inside ------------------------------------------------------------------------------------------------------------
@@ -402,6 +405,13 @@ class Curator:
             self._ready[key] = ready
         return ready
 
+    def _overheard(self, ask: Ask) -> Ask:
+        """Of a network: user code, whose troubles are kept here."""
+        if not isinstance(ask.question, NetworkGradient | NetworkHistogram):
+            return ask
+        self._trusted = self._singles = True
+        return ask.about(ask.question.again(_troubles=self._troubles))
+
     def _known_job(self, ask: Ask, batch: Batch) -> Known | None:
         """Scales and size of noise, where they are constants; None where they depend on public rows or on user code."""
         if self._public or isinstance(ask.question, RowFunction):
@@ -477,7 +487,7 @@ class Curator:
 
 def _unclipped(question: Question) -> Question:
     """Without privacy nothing is clipped; a loss in [0, 1] has nothing to clip."""
-    if isinstance(question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses):
+    if isinstance(question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses | NetworkGradient):
         return replace(question, clip=None)
     return question
 

@@ -30,7 +30,7 @@ def same_form(one: Linear, other: Linear) -> Linear:
     return other
 
 
-def _finite(costs: Any) -> Floats:
+def finite_costs(costs: Any) -> Floats:
     """A copy of costs, which nobody can change, checked."""
     copied = np.array(costs, np.float64)
     copied.setflags(write=False)
@@ -186,11 +186,11 @@ class GradientSum(Question):
         else:
             _checks.non_negative(loss_weight=self.loss_weight)
         if self.cell_costs is not None:
-            object.__setattr__(self, "cell_costs", _finite(self.cell_costs))
+            object.__setattr__(self, "cell_costs", finite_costs(self.cell_costs))
 
     def at(self, model: Linear, cell_costs: Any = None, loss_weight: Any = None) -> GradientSum:
         """The same question about other weights, costs and weights of the loss, of the same shapes: a round of a run."""
-        costs = None if cell_costs is None else _finite(cell_costs)
+        costs = None if cell_costs is None else finite_costs(cell_costs)
         old, new = (None if array is None else array.shape for array in (self.cell_costs, costs))
         if new != old:
             remedy = "Make a new GradientSum."

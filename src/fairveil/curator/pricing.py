@@ -39,6 +39,7 @@ from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound
 from .attached import AttachedHistogram
 from .model_questions import GroupLosses, PredictionHistogram
+from .networks import NetworkGradient
 from .public_scale import needs_rows
 from .question import OwnJob, Question, Scale
 from .sampling import FULL, Batch, Full, Part, Poisson
@@ -212,6 +213,8 @@ def describe(
 
 def constant_scale(question: Question, layout: RowLayout, promise: Promise, cap: float | None, order: int = 2) -> Scale:
     """Bound and grid under the promise, for a question whose bound is no maximum over public rows."""
+    if isinstance(question, NetworkGradient) and not promise.is_private:
+        return question.free_scale(cap)
     find = question.scale_of_change if promise.protects == "sensitive_features" else question.scale
     return find(layout, cap, order)
 

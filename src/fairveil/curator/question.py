@@ -191,6 +191,8 @@ def _form(value: Any) -> Hashable:
         return value.array.shape, value.many, value.sharpness
     if isinstance(value, np.ndarray):
         return cast(Hashable, value.shape)
+    if hasattr(value, "form"):  # a network: all but its parameters
+        return cast(Hashable, value.form)
     return cast(Hashable, value)
 
 

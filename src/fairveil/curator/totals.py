@@ -19,6 +19,8 @@ from ..errors import InputError, complaint
 from .block import Block, Drawn
 from .descents import LOSS_CODES, PANEL_MODELS, Descent, DescentJob, chunk, units
 from .model_questions import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
+from .network_pass import NetworkPass
+from .networks import NetworkGradient, NetworkHistogram
 from .question import OwnJob, Question, Scale, cell_count
 from .row_questions import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import Rows
@@ -45,7 +47,11 @@ class Passes:
         self.shapes = [(question.models, *question.shape(rows.layout)) for question, _ in asks]
         self._scales = [scales for _, scales in asks]
         self._passes = _passes(asks)
-        self._descents = {at: Descent.of([asks[i] for i in at], rows) for at in self._passes if _descends(asks[at[0]][0])}
+        self._descents: dict[tuple[int, ...], Descent | NetworkPass] = {}
+        for at in self._passes:
+            if _descends(asks[at[0]][0]):
+                of = NetworkPass.of if _is_network(asks[at[0]][0]) else Descent.of
+                self._descents[at] = of([asks[i] for i in at], rows)
 
     def run(self, questions: Sequence[Question], blocks: Iterable[Block | Drawn], threads: int | None = None) -> list[Ints]:
         """The totals of questions with the keys of those given before."""
@@ -64,6 +70,7 @@ class Passes:
             for at, job in jobs:
                 read: Any = block.gathered if isinstance(block, Drawn) and at not in self._descents else block
                 alone = threads is None and block.rows < 2 * WORTH_A_THREAD
+                alone = alone or isinstance(self._descents.get(at), NetworkPass)  # torch has threads of its own
                 for parts in [job(read, 0, block.rows)] if alone else in_pieces(partial(job, read), block.rows, threads):
                     for i, part in zip(at, parts, strict=True):
                         whole, part = outs[i], part.reshape(self.shapes[i])
@@ -93,13 +100,15 @@ def _passes(asks: Sequence[Asked]) -> list[tuple[int, ...]]:
             out.append((i,))
         else:
             free.remove(partner)
-            out.append((i, partner) if isinstance(asks[i][0], GradientSum) else (partner, i))
+            out.append((i, partner) if isinstance(asks[i][0], GradientSum | NetworkGradient) else (partner, i))
     return out
 
 
 def _fuses(a: Question, b: Question) -> bool:
-    if isinstance(a, PredictionHistogram) and isinstance(b, GradientSum):
+    if isinstance(a, PredictionHistogram | NetworkHistogram) and isinstance(b, GradientSum | NetworkGradient):
         a, b = b, a
+    if isinstance(a, NetworkGradient) and isinstance(b, NetworkHistogram):
+        return a.model is b.model
     return (
         isinstance(a, GradientSum)
         and isinstance(b, PredictionHistogram)
@@ -113,7 +122,11 @@ def _model_of(question: Question) -> object:
 
 
 def _descends(question: Question) -> bool:
-    return isinstance(question, GradientSum | PredictionHistogram)
+    return isinstance(question, GradientSum | PredictionHistogram) or _is_network(question)
+
+
+def _is_network(question: Question) -> bool:
+    return isinstance(question, NetworkGradient | NetworkHistogram)
 
 
 def _job(question: Question, scales: Sequence[Scale], rows: Rows) -> Job:

@@ -1,5 +1,10 @@
 """Ring 1: what comes out. Models that predict, explain their randomness, and are saved without pickle."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
 from . import files, folders
 from .files import load, save
 from .grouped import GroupedLinearModel
@@ -8,6 +13,12 @@ from .mixture import DerandomisedModel, MixtureModel
 from .model import Model, Parts, RandomState
 from .postprocessed import PostProcessedModel
 
+if TYPE_CHECKING:
+    from .torch_network import NetworkModel as NetworkModel
+    from .torch_network import Skeleton as Skeleton
+
+PLACES = {"NetworkModel": ".torch_network", "Skeleton": ".torch_network"}  # torch is loaded when they are asked for
+
 __all__ = [
     "AffineMap",
     "DerandomisedModel",
@@ -15,11 +26,16 @@ __all__ = [
     "LinearModel",
     "MixtureModel",
     "Model",
+    "NetworkModel",
     "Parts",
     "PostProcessedModel",
     "RandomState",
+    "Skeleton",
     "files",
     "folders",
     "load",
     "save",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, PLACES)

@@ -30,6 +30,7 @@ FORMAT = "fairveil-model"
 FORMAT_VERSION = 1
 MODEL_FILE, ARRAYS_FILE = "model.json", "arrays.npz"
 DEEPEST = 8  # models inside models
+NETWORK = "network"  # `torch_network.NetworkModel.kind`, without loading torch
 TYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "<u2", "|b1")
 
 Reader = Callable[[Parts, tuple[Model, ...]], Model]
@@ -55,9 +56,9 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
     return write_folder(path, to_files(model), replaces=MODEL_FILE if overwrite else None)
 
 
-def load(path: str | os.PathLike[str]) -> Model:
-    """The model that `save` wrote, bit for bit."""
-    return from_files(read_folder(path, (MODEL_FILE, ARRAYS_FILE)))
+def load(path: str | os.PathLike[str], *, model: Any = None) -> Model:
+    """The model that `save` wrote, bit for bit. `model`: the torch module of a network, whose class is never on disk."""
+    return from_files(read_folder(path, (MODEL_FILE, ARRAYS_FILE)), model)
 
 
 def to_files(model: Model) -> dict[str, bytes]:
@@ -76,8 +77,8 @@ def to_files(model: Model) -> dict[str, bytes]:
     return {MODEL_FILE: (text + "\n").encode(), ARRAYS_FILE: packed}
 
 
-def from_files(files: Mapping[str, bytes]) -> Model:
-    """The inverse of `to_files`; anything unexpected is an error that says what."""
+def from_files(files: Mapping[str, bytes], module: Any = None) -> Model:
+    """The inverse of `to_files`; anything unexpected is an error that says what. `module`: the one of the networks in it."""
     content = _read_json(files[MODEL_FILE])
     packed = files[ARRAYS_FILE]
     if hashlib.sha256(packed).hexdigest() != content["arrays_sha256"]:
@@ -85,7 +86,7 @@ def from_files(files: Mapping[str, bytes]) -> Model:
         expected = f"SHA-256 {content['arrays_sha256']}"
         raise ChecksumError(complaint(expected=expected, of=ARRAYS_FILE, got="another", remedy=remedy))
     try:
-        return _revive(content["model"], _read_arrays(packed, content["arrays"]), 0)
+        return _revive(content["model"], _read_arrays(packed, content["arrays"]), 0, module)
     except FairveilError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
@@ -109,7 +110,7 @@ def _describe(parts: Parts, place: str, arrays: dict[str, npt.NDArray[Any]], dep
         raise InputError(
             complaint(expected=f"at most {DEEPEST} models inside each other", of="model", got=depth, remedy=remedy)
         )
-    if parts.kind not in _readers:
+    if parts.kind not in (*_readers, NETWORK):
         remedy = "Register it with models.files.register."
         raise InputError(complaint(expected=f"one of {sorted(_readers)}", of="kind of model", got=parts.kind, remedy=remedy))
     for name, array in parts.arrays.items():
@@ -122,20 +123,25 @@ def _describe(parts: Parts, place: str, arrays: dict[str, npt.NDArray[Any]], dep
     return {"kind": parts.kind, "values": dict(parts.values), "arrays": names, "models": inner}
 
 
-def _revive(described: Any, arrays: Mapping[str, npt.NDArray[Any]], depth: int) -> Model:
+def _revive(described: Any, arrays: Mapping[str, npt.NDArray[Any]], depth: int, module: Any) -> Model:
     if not isinstance(described, Mapping) or set(described) != {"kind", "values", "arrays", "models"}:
         raise _broken("a model with 'kind', 'values', 'arrays' and 'models'", described)
     if depth > DEEPEST:
         raise _broken(f"at most {DEEPEST} models inside each other", depth)
     reader = _readers.get(described["kind"]) if isinstance(described["kind"], str) else None
-    if reader is None:
+    if reader is None and described["kind"] != NETWORK:
         remedy = "Read it with the version of Fairveil that wrote it, or load the extra that it needs."
         expected = f"one of {sorted(_readers)}"
         raise InputError(complaint(expected=expected, of="kind of model", got=described["kind"], remedy=remedy))
-    models = tuple(_revive(inner, arrays, depth + 1) for inner in described["models"])
+    models = tuple(_revive(inner, arrays, depth + 1, module) for inner in described["models"])
     named = {name: arrays[place] for name, place in described["arrays"].items()}
     inner_parts = tuple(model.to_parts() for model in models)
-    return reader(Parts(described["kind"], described["values"], named, inner_parts), models)
+    parts = Parts(described["kind"], described["values"], named, inner_parts)
+    if reader is None:
+        from .torch_network import NetworkModel
+
+        return NetworkModel.from_parts(parts, module)
+    return reader(parts, models)
 
 
 def _read_json(raw: bytes) -> dict[str, Any]:

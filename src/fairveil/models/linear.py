@@ -128,7 +128,7 @@ class LinearModel(Model):
     def _scores(self, block: RowBlock, run: slice) -> Floats:
         """Additions in one order: 0, numbers from first to last, codes from first to last, intercept."""
         codes = block.codes[:, run]
-        if _is_sparse(block.numbers):
+        if is_sparse(block.numbers):
             scores = np.ascontiguousarray(np.asarray(block.numbers[run] @ self.weights[:, : self.numbers].T).T)
         else:
             scores = np.zeros((len(self.intercept), codes.shape[1]))
@@ -141,8 +141,8 @@ class LinearModel(Model):
         return (scores + self.intercept[:, np.newaxis]).T
 
     def _block(self, rows: Any) -> RowBlock:
-        block = rows if isinstance(rows, RowBlock) else _as_block(rows)
-        numbers = block.numbers.shape[1] if _is_sparse(block.numbers) else block.numbers.shape[0]
+        block = rows if isinstance(rows, RowBlock) else as_block(rows)
+        numbers = block.numbers.shape[1] if is_sparse(block.numbers) else block.numbers.shape[0]
         if numbers != self.numbers or len(block.codes) != len(self.code_sizes):
             expected = f"{self.numbers} numbers and {len(self.code_sizes)} category columns"
             got = f"{numbers} and {len(block.codes)}"
@@ -155,8 +155,8 @@ class LinearModel(Model):
         return block
 
 
-def _as_block(rows: Any) -> RowBlock:
-    if _is_sparse(rows):
+def as_block(rows: Any) -> RowBlock:
+    if is_sparse(rows):
         numbers = rows.tocsr().astype(np.float64)
         if not numbers.has_sorted_indices:
             numbers = numbers.sorted_indices()
@@ -168,7 +168,7 @@ def _as_block(rows: Any) -> RowBlock:
     return RowBlock(array.T, _no_codes(array.shape[0]))
 
 
-def _is_sparse(array: Any) -> bool:
+def is_sparse(array: Any) -> bool:
     return bool(sparse.issparse(array))
 
 

@@ -230,7 +230,10 @@ def _noise(statement: PrivacyStatement) -> str:
 def _arithmetic(statement: PrivacyStatement) -> str:
     if statement.arithmetic == "exact":
         return "contributions are put on a grid and added exactly, noise is drawn on the same grid; no rounding can leak."
-    return "some sums are float32; a proved bound on their rounding is part of the sensitivity."
+    return (
+        "contributions are put on a grid, bounded there, and added exactly, noise is drawn on the same grid; but what a network "
+        "makes of one row is float32 arithmetic of torch, whose last bits may differ with the rows beside it: not covered."
+    )
 
 
 def _facts(statement: PrivacyStatement) -> Iterator[str]:

@@ -1,0 +1,123 @@
+"""The pass of a network over rows: a clipped gradient sum, a histogram of predictions, or both of one network at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, complaint
+from .block import Block, Drawn
+from .networks import LARGEST, MOST_ROWS, Network, NetworkGradient, NetworkHistogram
+from .question import Question, Scale, cell_count
+from .row_function import Troubles
+from .rows import Rows
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPass:
+    """All but the parameters and the costs, which come with the questions."""
+
+    scales: tuple[Scale, ...]
+    classes: int
+
+    @staticmethod
+    def of(asks: Sequence[tuple[Question, Sequence[Scale]]], rows: Rows) -> NetworkPass:
+        """The pass that answers these one or two questions about one network."""
+        if rows.exact_count > MOST_ROWS:
+            remedy = "Gradients of networks add up exactly so far; take a sample of the table, or a linear model."
+            raise InputError(complaint(expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy))
+        return NetworkPass(tuple(scales[0] for _, scales in asks), len(rows.layout.classes or ()))
+
+    def job(self, questions: Sequence[Question], rows: Rows) -> Callable[[Block | Drawn, int, int], tuple[Ints, ...]]:
+        """What to do with rows a to b of a block, for questions with the keys of those given to `of`."""
+        from .torch_gradient import engine
+
+        asked: list[Any] = list(questions)
+        model: Network = asked[0].model
+        troubles: Troubles = asked[0]._troubles
+        ready = engine(model.skeleton)
+
+        def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
+            whole, index = _taken(block, a, b)
+            wanted = None
+            for question, scale in zip(asked, self.scales, strict=True):
+                if isinstance(question, NetworkGradient):
+                    wanted = _wanted(question, scale, whole, index)
+            logits, total = ready.run(model.parameters, whole.row_major(index), wanted, troubles)
+            out: list[Ints] = []
+            for question, scale in zip(asked, self.scales, strict=True):
+                if isinstance(question, NetworkHistogram):
+                    out.append(_histogram(question, scale, logits, whole, index, self.classes))
+                else:
+                    assert total is not None
+                    out.append(total)
+            return tuple(out)
+
+        return job
+
+
+def _taken(block: Block | Drawn, a: int, b: int) -> tuple[Block, Any]:
+    """The block in which rows a to b lie, and where."""
+    if isinstance(block, Drawn):
+        return block.block, block.index[a:b]
+    return block, slice(a, b)
+
+
+def _wanted(question: NetworkGradient, scale: Scale, block: Block, index: Any) -> Any:
+    from .torch_gradient import Wanted
+
+    labels = block.labels[index].astype(np.int64) if "label" in question.reads else None
+    table, costs = question.costs, None
+    if table is not None:
+        by_label = labels if question.cost_labels > 1 and labels is not None else 0
+        lines = block.cells(question.cells)[:, index].astype(np.int64) * question.cost_labels + by_label
+        costs = table[lines].sum(axis=0)
+    return Wanted(
+        LARGEST if question.clip is None else question.clip,
+        scale.unit,
+        scale.bound.spread > 0.0,
+        question.model.sharpness,
+        question.loss_weight,
+        labels if question.loss == "log" else None,
+        costs,
+        block.weights[index] if len(block.weights) else None,
+    )
+
+
+def _histogram(question: NetworkHistogram, scale: Scale, logits: Floats, block: Block, index: Any, classes: int) -> Ints:
+    """Rows whose logits are no numbers count nowhere."""
+    from . import kernels_moments
+
+    values = decisions(logits, question.decisions, question.model.sharpness)
+    labels = classes if question.by_label else 1
+    out = np.zeros((cell_count(question.cells) * labels, values.shape[1]), np.int64)
+    weights = block.weights[index] if len(block.weights) else block.weights
+    found = block.labels[index] if question.by_label else block.labels[:0]
+    cells = np.ascontiguousarray(block.cells(question.cells)[:, index])
+    head = (values, found, cells, weights)
+    kernels_moments.scatter(*head, 0, len(values), labels, False, math.ldexp(1.0, scale.exponent), out)
+    return out
+
+
+def decisions(logits: Floats, kind: str, sharpness: float) -> Floats:
+    """(rows, outputs): hard or soft decisions; of two classes the second's. Rows of NaN are zero."""
+    good = np.isfinite(logits).all(axis=1, keepdims=True)
+    z = np.where(good, logits, 0.0)
+    if z.shape[1] == 1:
+        with np.errstate(over="ignore"):
+            values = (z > 0).astype(np.float64) if kind == "hard" else 1.0 / (1.0 + np.exp(-sharpness * z))
+    elif kind == "hard":
+        values = (z.argmax(axis=1)[:, np.newaxis] == np.arange(z.shape[1])).astype(np.float64)
+    else:
+        powers = np.exp(sharpness * (z - z.max(axis=1, keepdims=True)))
+        values = powers / powers.sum(axis=1, keepdims=True)
+    return np.where(good, values, 0.0)

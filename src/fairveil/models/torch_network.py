@@ -1,0 +1,422 @@
+"""Neural networks as models: a checked private copy of a torch module, and the model that it makes with a vector of parameters.
+
+Everything else sees a flat float64 vector of parameters; torch stays in this module and in `curator.torch_gradient`. A
+module computes in float32, and each row's output must depend on that row alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import threading
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from .. import _checks
+from ..errors import FairveilError, InputError, complaint
+from ..facts import RowBlock, RowLayout
+from .linear import as_block, is_sparse
+from .model import Codes, Floats, Model, Parts, RandomState, fixed_array, known_classes, one_hot
+
+Singles = npt.NDArray[np.float32]
+BLOCK_NUMBERS = 1 << 22  # inputs and outputs of all layers at a time, for predictions
+PROBE_ROWS = 5
+SAME = 1e-3  # relative: another row beside it may change the last bits of a float32 output, and nothing more
+MIXING = (nn.modules.batchnorm._NormBase,)  # BatchNorm, SyncBatchNorm and InstanceNorm
+DROPPING = (nn.modules.dropout._DropoutNd,)
+
+
+def row_major(block: Any, code_sizes: Sequence[int], rows: slice) -> Singles:
+    """Rows as a module reads them, (rows, width) float32: numbers, then the one-hot of each category column.
+
+    `block` has numbers (columns, rows) or CSR, and codes (coded features, rows).
+    """
+    codes = block.codes[:, rows]
+    sparse = is_sparse(block.numbers)
+    numbers = block.numbers.shape[1] if sparse else block.numbers.shape[0]
+    out = np.zeros((codes.shape[1], numbers + sum(code_sizes)), np.float32)
+    with np.errstate(over="ignore"):  # a number beyond float32 is infinite there, and its row's output is refused later
+        out[:, :numbers] = block.numbers[rows].toarray() if sparse else block.numbers[:, rows].T
+    first, at = numbers, np.arange(len(out))
+    for line, size in zip(codes, code_sizes, strict=True):
+        out[at, first + line] = 1.0
+        first += size
+    return out
+
+
+class Skeleton:
+    """A checked private copy of a module, without the question of which parameters: `Skeleton.of(module, width, classes)`.
+
+    `width`: numbers of one row (`RowLayout.width`); a row is handed over as float32, numbers first, then the one-hot of each
+    category column, in the shape `input_shape` where that is given. The module gives (rows, classes) logits, or for two classes
+    (rows, 1), the second's. `start` holds the trainable parameters as they were handed in; parameters that ask for no
+    gradient stay as they are. Modules run as in `eval()`.
+    """
+
+    def __init__(self, module: nn.Module, width: int, classes: int, input_shape: tuple[int, ...] | None, device: str) -> None:
+        self.width, self.classes, self.input_shape, self.device = width, classes, input_shape, torch.device(device)
+        self.lock = threading.RLock()  # the module is one, its parameters change from question to question
+        self.module = copy.deepcopy(module).to(self.device).eval()
+        named = [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
+        self.names = tuple(name for name, _ in named)
+        self.shapes = tuple(tuple(p.shape) for _, p in named)
+        ends = np.cumsum([0, *(p.numel() for _, p in named)]).tolist()
+        self.places = dict(zip(self.names, itertools.pairwise(ends), strict=True))
+        self.size = int(ends[-1])
+        self._flat = torch.empty(self.size, dtype=torch.float32, device=self.device)
+        for name, p in named:  # one vector behind all parameters: to set them is one copy
+            a, b = self.places[name]
+            self._flat[a:b] = p.detach().reshape(-1)
+            p.data = self._flat[a:b].view(p.shape)
+        self.start: Floats = self._flat.cpu().numpy().astype(np.float64)
+        self.start.setflags(write=False)
+        self.numbers_per_row = width  # of a row's inputs and outputs in all layers; found by the probe
+        self.kept: dict[str, Any] = {}  # what the curator works out about the module, once
+
+    @staticmethod
+    def of(
+        module: nn.Module, width: int, classes: int, *, input_shape: Sequence[int] | None = None, device: str = "cpu"
+    ) -> Skeleton:
+        """A private copy, checked: no neighbouring row may change a row's output, and the output must fit the classes."""
+        width, classes = _checks.whole(at_least=1, width=width), _checks.whole(at_least=2, classes=classes)
+        shape = _input_shape(input_shape, width)
+        _check_module(module)
+        if str(device).startswith("cuda") and not torch.cuda.is_available():
+            remedy = "Pass device='cpu'."
+            raise InputError(complaint(expected="a device that there is", of="device", got=str(device), remedy=remedy))
+        try:
+            skeleton = Skeleton(module, width, classes, shape, str(device))
+        except FairveilError:
+            raise
+        except Exception as error:
+            remedy = "Fairveil works on a copy: make a module that copy.deepcopy can copy."
+            raise InputError(
+                complaint(expected="a module that can be copied", of="model", got=str(error), remedy=remedy)
+            ) from error
+        _probe(skeleton)
+        return skeleton
+
+    @property
+    def outputs(self) -> int:
+        """1 for two classes (the second's logit against the first's 0), else the number of classes."""
+        return 1 if self.classes == 2 else self.classes
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of layers that hold parameters, in order."""
+        return tuple(type(m).__name__ for m in self.module.modules() if m._parameters)
+
+    @property
+    def architecture(self) -> str:
+        """The module as it prints itself."""
+        return str(self.module)
+
+    def load(self, parameters: Floats) -> None:
+        """Set the trainable parameters."""
+        with torch.no_grad():
+            self._flat.copy_(torch.from_numpy(np.asarray(parameters, np.float32)))
+
+    def check_parameters(self, parameters: Any) -> Floats:
+        """A read-only copy of a vector of parameters, checked."""
+        return fixed_array(parameters, (self.size,), "parameters")
+
+    def tensor(self, rows: Singles) -> torch.Tensor:
+        """Rows as the module reads them."""
+        return torch.from_numpy(rows).to(self.device).reshape(len(rows), *(self.input_shape or (self.width,)))
+
+    def logits(self, rows: torch.Tensor, parameters: dict[str, torch.Tensor] | None = None) -> torch.Tensor:
+        """(rows, outputs), of the parameters that are set, or of those given by name."""
+        out = self.module(rows) if parameters is None else torch.func.functional_call(self.module, parameters, (rows,))
+        if not isinstance(out, torch.Tensor) or out.ndim != 2 or out.shape[0] != len(rows) or out.shape[1] not in self._widths:
+            got = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
+            expected = f"({len(rows)}, " + " or ".join(map(str, self._widths)) + f") for {self.classes} classes"
+            remedy = "Let the last layer have one output a class (for two classes one is enough)."
+            raise InputError(complaint(expected=expected, of="output of the network", got=got, remedy=remedy))
+        return out[:, 1:] - out[:, :1] if self.classes == 2 and out.shape[1] == 2 else out
+
+    @property
+    def _widths(self) -> tuple[int, ...]:
+        return (2, 1) if self.classes == 2 else (self.classes,)
+
+    @property
+    def block(self) -> int:
+        """How many rows at a time."""
+        return max(16, min(4096, BLOCK_NUMBERS // self.numbers_per_row))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Skeleton of {type(self.module).__name__}: {self.size} parameters, {self.width} inputs, {self.classes} classes>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        again = (self.module, self.width, self.classes, self.input_shape, str(self.device), self.start, self.numbers_per_row)
+        return _restored, again
+
+
+def _restored(
+    module: nn.Module, width: int, classes: int, shape: tuple[int, ...] | None, device: str, start: Floats, numbers: int
+) -> Skeleton:
+    skeleton = Skeleton(module, width, classes, shape, device)
+    skeleton.load(start)
+    skeleton.start, skeleton.numbers_per_row = start, numbers
+    return skeleton
+
+
+def _input_shape(shape: Sequence[int] | None, width: int) -> tuple[int, ...] | None:
+    if shape is None:
+        return None
+    axes = tuple(_checks.whole(at_least=1, input_shape=axis) for axis in shape)
+    if int(np.prod(axes)) != width:
+        remedy = "Leave it out for a plain vector."
+        raise InputError(complaint(expected=f"axes whose product is {width}", of="input_shape", got=axes, remedy=remedy))
+    return axes
+
+
+def _check_module(module: object) -> None:
+    """What can be seen without running the module."""
+    if not isinstance(module, nn.Module):
+        remedy = "Pass torch.nn.Sequential(torch.nn.Linear(width, 64), ...), say."
+        raise InputError(complaint(expected="a torch.nn.Module", of="model", got=type(module).__name__, remedy=remedy))
+    for name, inner in module.named_modules():
+        where = f"model, layer {name or 'itself'!r}"
+        if isinstance(inner, MIXING) and (
+            inner.track_running_stats or not isinstance(inner, nn.modules.instancenorm._InstanceNorm)
+        ):
+            remedy = "Use GroupNorm or LayerNorm: they look at one row."
+            raise InputError(complaint(expected="no layer that mixes rows", of=where, got=type(inner).__name__, remedy=remedy))
+        if isinstance(inner, DROPPING) and inner.p > 0:
+            remedy = "Pass p=0: the noise regularises already, and dropout would draw from a generator of its own."
+            raise InputError(complaint(expected="no dropout", of=where, got=f"p={inner.p:g}", remedy=remedy))
+        if getattr(inner, "dropout", 0.0) and isinstance(inner.dropout, float):
+            remedy = "Pass dropout=0: the noise regularises already."
+            raise InputError(complaint(expected="no dropout", of=where, got=f"dropout={inner.dropout:g}", remedy=remedy))
+    parameters = dict(module.named_parameters())
+    if any(isinstance(p, nn.parameter.UninitializedParameter) for p in parameters.values()):
+        remedy = "Run the module on one row first, so that lazy layers get their shapes."
+        raise InputError(complaint(expected="parameters with shapes", of="model", got="lazy ones", remedy=remedy))
+    for name, p in parameters.items():
+        if p.dtype != torch.float32:
+            remedy = "Call module.float() first."
+            raise InputError(complaint(expected="float32", of=f"parameter {name!r}", got=str(p.dtype), remedy=remedy))
+        if not torch.isfinite(p).all():
+            remedy = "Initialise it again."
+            raise InputError(complaint(expected="finite numbers", of=f"parameter {name!r}", got="NaN or inf", remedy=remedy))
+    if not any(p.requires_grad for p in parameters.values()):
+        remedy = "Let some ask for gradients: parameter.requires_grad_(True)."
+        raise InputError(complaint(expected="parameters to train", of="model", got="none", remedy=remedy))
+
+
+def probes(width: int, rows: int = PROBE_ROWS) -> Iterator[Singles]:
+    """Rows made up, to try a module on: plain numbers; for modules that look rows up in tables zeros and ones; zeros."""
+    rng = np.random.default_rng(20240229)
+    yield rng.normal(size=(rows, width)).astype(np.float32)
+    yield rng.integers(0, 2, size=(rows, width)).astype(np.float32)
+    yield np.zeros((rows, width), np.float32)
+
+
+def _probe(skeleton: Skeleton) -> None:
+    """Try the module on made-up rows: it must run, give the right shape, leave no trace, and not mix rows."""
+    before = {name: b.clone() for name, b in skeleton.module.named_buffers()}
+    trouble: Exception | None = None
+    for rows in probes(skeleton.width):
+        try:
+            with torch.no_grad(), Counting(skeleton):
+                one = skeleton.logits(skeleton.tensor(rows))
+            break
+        except FairveilError:
+            raise
+        except Exception as error:
+            trouble = error
+    else:
+        shape = skeleton.input_shape or (skeleton.width,)
+        remedy = "Check the first layer and input_shape against the coded rows."
+        raise InputError(
+            complaint(
+                expected=f"a module that takes float32 (rows, {', '.join(map(str, shape))})",
+                of="model",
+                got=str(trouble),
+                remedy=remedy,
+            )
+        ) from trouble
+    with torch.no_grad():
+        others = np.concatenate([rows[:1], 1.0 - rows[1:]])
+        beside, alone = skeleton.logits(skeleton.tensor(others)), skeleton.logits(skeleton.tensor(rows[:1]))
+    size = SAME * (1.0 + float(one[0].abs().max()))
+    if not all(float((out[0] - one[0]).abs().max()) <= size for out in (beside, alone)):
+        remedy = "No layer may look at several rows at a time (GroupNorm and LayerNorm look at one), nor draw random numbers."
+        raise InputError(
+            complaint(
+                expected="a row's output to depend on that row alone",
+                of="model",
+                got="one that changed with the rows beside it",
+                remedy=remedy,
+            )
+        )
+    if any(not torch.equal(before[name], b) for name, b in skeleton.module.named_buffers()):
+        remedy = "Keep no running statistics: use GroupNorm or LayerNorm."
+        raise InputError(
+            complaint(expected="buffers that stay as they are", of="model", got="some that change with rows", remedy=remedy)
+        )
+
+
+class Counting:
+    """Counts the numbers that one row's inputs and outputs of all layers take."""
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        self.skeleton = skeleton
+
+    def __enter__(self) -> None:
+        self.total = 0
+        leaves = [m for m in self.skeleton.module.modules() if not list(m.children())]
+        self.hooks = [m.register_forward_hook(self.count) for m in leaves]
+
+    def count(self, module: nn.Module, given: Any, out: Any) -> None:
+        self.total += sum(t.numel() for t in (*given, out) if isinstance(t, torch.Tensor))
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self.hooks:
+            hook.remove()
+        self.skeleton.numbers_per_row = max(self.skeleton.width, self.total // PROBE_ROWS)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class NetworkModel(Model):
+    """A network and its parameters. Two classes: the second where its probability is above one half.
+
+    Reads RowBlocks, or dense or sparse arrays (rows, width) where there are no category codes. float32 inside, so a row's
+    last bits may differ with the rows beside it.
+    """
+
+    kind: ClassVar[str] = "network"
+    skeleton: Skeleton
+    parameters: Floats
+    numbers: int
+    code_sizes: tuple[int, ...]
+    _classes: tuple[Hashable, ...]
+
+    def __init__(self, skeleton: Skeleton, parameters: Any, *, classes: Sequence[Hashable], layout: RowLayout) -> None:
+        store = object.__setattr__
+        store(self, "skeleton", skeleton)
+        store(self, "_classes", known_classes(classes))
+        store(self, "numbers", _checks.whole(numbers=layout.numbers))
+        store(self, "code_sizes", tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
+        for name, got, wanted in (
+            ("classes", len(self._classes), skeleton.classes),
+            ("width of the layout", layout.width, skeleton.width),
+        ):
+            if got != wanted:
+                remedy = "Make the skeleton for these rows and classes."
+                raise InputError(complaint(expected=f"{wanted}", of=name, got=got, remedy=remedy))
+        singles = skeleton.check_parameters(parameters).astype(np.float32)  # what the module computes with
+        store(self, "parameters", fixed_array(singles, (skeleton.size,), "parameters"))
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The classes, in the order of their codes."""
+        return self._classes
+
+    @property
+    def is_randomised(self) -> bool:
+        """A network decides by its logits alone."""
+        return False
+
+    def decision_scores(self, rows: Any) -> Floats:
+        """Logits, (rows, outputs): for two classes one, the second's against the first's 0."""
+        block = self._block(rows)
+        out = np.empty((block.rows, self.skeleton.outputs))
+        step = self.skeleton.block
+        with self.skeleton.lock, torch.no_grad():
+            self.skeleton.load(self.parameters)
+            for a in range(0, block.rows, step):
+                part = row_major(block, self.code_sizes, slice(a, a + step))
+                out[a : a + step] = self.skeleton.logits(self.skeleton.tensor(part)).cpu().numpy()
+        if not np.isfinite(out).all():
+            remedy = "Encode missing and unbounded values by a schema."
+            raise InputError(complaint(expected="finite logits", of="rows", got="NaN or inf", remedy=remedy))
+        return out
+
+    def predict_proba(self, rows: Any, temperature: float = 1.0) -> Floats:
+        """softmax(logits / temperature)."""
+        scores = self.decision_scores(rows) / _checks.positive(temperature=temperature)
+        if self.skeleton.outputs == 1:
+            scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+    def decision_proba(self, rows: Any) -> Floats:
+        """One for the class decided on, zero for the others."""
+        return one_hot(self.predict_codes(rows), len(self._classes))
+
+    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+        """The class with the largest logit; ties go to the first. With two classes: the second where its logit is above 0."""
+        scores = self.decision_scores(rows)
+        return (scores[:, 0] > 0).astype(np.intp) if self.skeleton.outputs == 1 else scores.argmax(axis=1)
+
+    def to_parts(self) -> Parts:
+        """Classes, layout and a printed description as values; the state dict as arrays, by name. Never the module itself."""
+        with self.skeleton.lock:
+            self.skeleton.load(self.parameters)
+            state = self.skeleton.module.state_dict()
+            arrays = {name: np.array(tensor.detach().cpu().numpy(), order="C") for name, tensor in state.items()}
+        shape = self.skeleton.input_shape
+        values = {
+            "classes": list(self._classes),
+            "numbers": self.numbers,
+            "code_sizes": list(self.code_sizes),
+            "input_shape": None if shape is None else list(shape),
+            "trainable": list(self.skeleton.names),
+            "architecture": self.skeleton.architecture,
+        }
+        return Parts(self.kind, values, arrays)
+
+    @staticmethod
+    def from_parts(parts: Parts, module: nn.Module | None, *, device: str = "cpu") -> NetworkModel:
+        """The inverse of `to_parts`, with the module handed back in: its state dict must have the same names and shapes."""
+        if module is None:
+            remedy = (
+                f"Classes of torch are never written to disk: load(path, model=module). It was {parts.values['architecture']}"
+            )
+            raise InputError(complaint(expected="the module that the network was made of", of="model", got=None, remedy=remedy))
+        _check_module(module)
+        twin = copy.deepcopy(module)
+        _check_state(twin.state_dict(), parts)
+        twin.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in parts.arrays.items()})
+        trainable = set(parts.values["trainable"])
+        for name, p in twin.named_parameters():
+            p.requires_grad_(name in trainable)
+        layout = RowLayout(parts.values["numbers"], tuple(parts.values["code_sizes"]))
+        classes, shape = parts.values["classes"], parts.values["input_shape"]
+        skeleton = Skeleton.of(twin, layout.width, len(classes), input_shape=shape, device=device)
+        return NetworkModel(skeleton, skeleton.start, classes=classes, layout=layout)
+
+    def _block(self, rows: Any) -> RowBlock:
+        block = rows if isinstance(rows, RowBlock) else as_block(rows)
+        numbers = block.numbers.shape[1] if is_sparse(block.numbers) else block.numbers.shape[0]
+        if numbers != self.numbers or len(block.codes) != len(self.code_sizes):
+            expected = f"{self.numbers} numbers and {len(self.code_sizes)} category columns"
+            got = f"{numbers} and {len(block.codes)}"
+            raise InputError(complaint(expected=expected, of="rows", got=got, remedy="Encode rows as those of the fit were."))
+        for j, (line, size) in enumerate(zip(block.codes, self.code_sizes, strict=True)):
+            if line.size and (int(line.max()) >= size or int(line.min()) < 0):
+                remedy = "Encode rows by the schema of the fit."
+                of = f"category column {j}"
+                raise InputError(complaint(expected=f"codes from 0 to {size - 1}", of=of, got="a code outside", remedy=remedy))
+        return block
+
+
+def _check_state(state: Any, parts: Parts) -> None:
+    """Names and shapes of the module's state against those that were saved."""
+    found = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    saved = {name: tuple(array.shape) for name, array in parts.arrays.items()}
+    for name in sorted(set(found) | set(saved)):
+        if found.get(name) != saved.get(name):
+            expected = f"{name} of shape {saved[name]}" if name in saved else f"no {name}"
+            got = f"shape {found[name]}" if name in found else "a module without it"
+            remedy = f"Hand in the module that was trained: {parts.values['architecture']}"
+            raise InputError(complaint(expected=expected, of="model", got=got, remedy=remedy))
