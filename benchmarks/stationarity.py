@@ -14,8 +14,8 @@ for some number of rounds. Two sweeps over whole private runs of logistic regres
    through the first point. A slope of -1 or less is within the rate, which is an upper bound.
 2. rounds: how many are needed until the mean is below a given value; without noise descent needs O(1 / value).
 
-Means over seeds, which draw the noise and the iterate; rows are the same for all. The theorem knows no clipping: the clip is above
-every row's gradient, and the largest that a row has at the result is written down.
+Means over seeds, which draw the noise and the iterate; rows are the same for all. The theorem knows no clipping: the clip is
+above every row's gradient, and the largest that a row has at the result is written down.
 """
 
 from __future__ import annotations
