@@ -143,8 +143,8 @@ class NetworkGradient(Question):
     """The sum over rows of gradients with respect to the flat parameters, each shortened to norm `clip` as a whole.
 
     A row's objective is one number: loss_weight x cross-entropy + sum_k cell_costs[cell, label, k] x
-    softmax(sharpness x logits)_k, costs summed over the row's cells where groups are marginal. `cell_costs`: (cells, labels or 1,
-    classes). Shape (parameters,).
+    softmax(sharpness x logits)_k, costs summed over the row's cells where groups are marginal. `cell_costs`: (cells, labels or
+    1, classes). Shape (parameters,).
 
     Signed vectors: norm clip, difference 2 clip (PRIVACY 8.2), under sensitive features alone too, where the caller asks for
     the centred costs' part by itself (`loss="none"`), and for the loss's, which is free, in a question of its own.

@@ -16,7 +16,7 @@ at most 2^16. The norm is that of the rounded a.
 (3) So |A D| <= 2^38, and a product over at most 2^12 rows has partial sums below 2^50: float64 has them exactly, in any order.
 Gradients that are built are rounded to u themselves, and are at most 2^37.
 (4) Chunks are added as int64; 2^25 rows stay below 2^62.
-(5) Rounding adds to a row's norm at most sqrt(in x out) 2^15 u for each d a', and sqrt(n) / 2 u for n built numbers: `rounding`.
+(5) Rounding adds to a row's norm at most sqrt(in x out) 2^15 u for each d a', sqrt(n) / 2 u for n built numbers: `rounding`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -139,7 +139,7 @@ class Engine:
             parts: Sequence[Part] = [Built(self._each(self.way, given, slopes), 0)]
         else:
             with torch.enable_grad():
-                logits, parts = self._by_layers(self.layers, given, lambda z: _slopes(z, wanted))
+                logits, parts = self._by_layers(self.layers, given, lambda z: _slopes(z, wanted), wanted.exact)
         return self._numbers(logits), self._total(parts, logits, wanted, troubles)
 
     def _numbers(self, logits: torch.Tensor) -> Floats:
@@ -167,7 +167,7 @@ class Engine:
         return torch.round(total).to(torch.int64)
 
     def _by_layers(
-        self, layers: Sequence[Layer], given: torch.Tensor, slopes: Callable[[torch.Tensor], torch.Tensor]
+        self, layers: Sequence[Layer], given: torch.Tensor, slopes: Callable[[torch.Tensor], torch.Tensor], exact: bool
     ) -> tuple[torch.Tensor, list[Part]]:
         """Logits, and the parts of which the rows' gradients are made."""
         with captured(layers) as calls:
@@ -183,7 +183,7 @@ class Engine:
         for layer in layers:
             made = [call for call in calls if call.layer is layer and call.slopes is not None]
             if made:
-                parts += layer.parts(made, len(given))
+                parts += layer.parts(made, len(given), exact)
         return logits, parts
 
     def _each(self, way: str, given: torch.Tensor, slopes: torch.Tensor) -> torch.Tensor:
@@ -194,15 +194,16 @@ class Engine:
                 return (self.skeleton.logits(row.unsqueeze(0), parameters)[0] * slope).sum()
 
             plain = {name: p.detach() for name, p in self._parameters.items()}
-            found = torch.func.vmap(torch.func.grad(objective), in_dims=(None, 0, 0))(plain, given, slopes)
-            return torch.cat([found[name].reshape(len(given), -1) for name in self.skeleton.names], dim=1)
+            by_name = torch.func.vmap(torch.func.grad(objective), in_dims=(None, 0, 0))(plain, given, slopes)
+            return torch.cat([by_name[name].reshape(len(given), -1) for name in self.skeleton.names], dim=1)
         out = torch.zeros(len(given), self.skeleton.size, device=self.skeleton.device)
         with torch.enable_grad():
             for i in range(len(given)):
                 logits = self.skeleton.logits(given[i : i + 1])
-                inputs = list(self._parameters.values())
+                inputs, slope = list(self._parameters.values()), slopes[i : i + 1]
                 if logits.requires_grad:
-                    row = torch.autograd.grad(logits, inputs, grad_outputs=slopes[i : i + 1], allow_unused=True)
+                    found = torch.autograd.grad(logits, inputs, grad_outputs=slope, allow_unused=True)
+                    row = cast(tuple[torch.Tensor | None, ...], found)
                     flat = [torch.zeros_like(p) if g is None else g for p, g in zip(inputs, row, strict=True)]
                     out[i] = torch.cat([g.reshape(-1) for g in flat])
         return out
@@ -229,7 +230,7 @@ class Engine:
                 warnings.simplefilter("ignore")
                 if way == "by layers":
                     with torch.enable_grad():
-                        _, parts = self._by_layers(layers, given, lambda z: slopes)
+                        _, parts = self._by_layers(layers, given, lambda z: slopes, False)
                 else:
                     parts = [Built(self._each(way, given, slopes), 0)]
             squares, total = sum(part.squares() for part in parts), torch.zeros(self.skeleton.size, dtype=torch.float64)

@@ -41,14 +41,16 @@ class Part:
 class Product(Part):
     """d a' of one dense position: inputs (rows, in), slopes (rows, out)."""
 
-    def __init__(self, inputs: torch.Tensor, slopes: torch.Tensor, start: int) -> None:
+    def __init__(self, inputs: torch.Tensor, slopes: torch.Tensor, start: int, exact: bool = True) -> None:
+        self.d, self.start = slopes.double(), start
+        if not exact:
+            self.a, self.up = inputs.double(), torch.ones(len(inputs), dtype=torch.float64, device=inputs.device)
+            return
         top = inputs.abs().amax(dim=1).clamp_min(SMALLEST)
         up = torch.frexp(top).exponent.unsqueeze(1) - A_BITS
         scaled = inputs * torch.ldexp(torch.ones_like(top).unsqueeze(1), -up)
         self.a = scaled.round_().double()  # whole numbers of at most 2^16
         self.up = torch.ldexp(torch.ones(len(top), dtype=torch.float64, device=top.device), up[:, 0])
-        self.d = slopes.double()
-        self.start = start
 
     def squares(self) -> torch.Tensor:
         a, d = torch.linalg.vector_norm(self.a, dim=1), torch.linalg.vector_norm(self.d, dim=1)
@@ -146,23 +148,23 @@ class Layer:
     errors: list[float] = field(default_factory=list)
     lookups: int = 0
 
-    def parts(self, calls: Sequence[Call], rows: int) -> list[Part]:
-        """What its calls on a chunk of rows add to their gradients."""
+    def parts(self, calls: Sequence[Call], rows: int, exact: bool = True) -> list[Part]:
+        """What its calls on a chunk of rows add to their gradients; `exact`: on the grid."""
         if isinstance(self.module, nn.Linear):
-            return self._dense([_linear(call, rows) for call in calls])
+            return self._dense([_linear(call, rows) for call in calls], exact)
         if isinstance(self.module, nn.Conv1d | nn.Conv2d):
-            return self._dense([_conv(self.module, call, rows) for call in calls])
+            return self._dense([_conv(self.module, call, rows) for call in calls], exact)
         if isinstance(self.module, nn.Embedding):
             return self._table(calls, rows)
         return self._norms(calls, rows)
 
-    def _dense(self, made: list[tuple[torch.Tensor, torch.Tensor]]) -> list[Part]:
+    def _dense(self, made: list[tuple[torch.Tensor, torch.Tensor]], exact: bool) -> list[Part]:
         """From inputs (rows, groups, positions, in) and slopes (rows, groups, positions, out)."""
         a, d = (torch.cat(list(side), dim=2) if len(made) > 1 else side[0] for side in zip(*made, strict=True))
         rows, groups, positions, width = a.shape
         parts: list[Part] = []
         if self.weight is not None and groups == positions == 1:
-            parts.append(Product(a.reshape(rows, width), d.reshape(rows, -1), self.weight))
+            parts.append(Product(a.reshape(rows, width), d.reshape(rows, -1), self.weight, exact))
         elif self.weight is not None:
             height = d.shape[-1]
             pieces = torch.bmm(d.reshape(rows * groups, positions, height).mT, a.reshape(rows * groups, positions, width))

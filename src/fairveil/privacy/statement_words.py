@@ -231,7 +231,7 @@ def _arithmetic(statement: PrivacyStatement) -> str:
     if statement.arithmetic == "exact":
         return "contributions are put on a grid and added exactly, noise is drawn on the same grid; no rounding can leak."
     return (
-        "contributions are put on a grid, bounded there, and added exactly, noise is drawn on the same grid; but what a network "
+        "contributions are put on a grid, bounded there and added exactly, noise is drawn on the same grid; what a network "
         "makes of one row is float32 arithmetic of torch, whose last bits may differ with the rows beside it: not covered."
     )
 
