@@ -4,13 +4,14 @@ Guarantees (tests/curator/test_curator_curator.py):
 1. What there is no room for is refused, and a refusal changes nothing.
 2. What was admitted stays charged, whether its answer came or not.
 3. The log of a planned run is a beginning of the plan: after an answer that failed, a plan goes no further.
+4. What an earlier sitting released is charged before anything else, and its numbers are not given again.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from ..errors import BudgetError, InputError, PrivacyError, complaint
@@ -53,6 +54,13 @@ class Budget:
             )
         self._to_come = spelled_out(plan)
 
+    def go_on(self, earlier: Iterable[Event], first: int) -> None:
+        """Charge what was released before; the next answer is number `first`."""
+        with self._lock:
+            for event in earlier:
+                self._charge(event, "earlier")
+            self._releases = first
+
     def close(self) -> None:
         """End the run: nothing more is admitted."""
         with self._lock:
@@ -80,7 +88,7 @@ class Budget:
                     self._state = _BROKEN
                 raise
 
-    def _charge(self, event: Event) -> None:
+    def _charge(self, event: Event, of: str = "answer") -> None:
         if not self.promise.is_private or isinstance(event, NoOp):
             return
         if self.room is not None:
@@ -99,7 +107,7 @@ class Budget:
                 raise PrivacyError(
                     complaint(
                         expected="no more answers: the plan is done" if due is None else f"the plan's next event, {due}",
-                        of="answer",
+                        of=of,
                         got=part,
                         remedy="A plan is fixed before data are touched; leave plan=None to choose as you go.",
                     )

@@ -31,6 +31,8 @@ from . import choice, decisions, noising, pricing, public_scale
 from .attached import Attached
 from .block import Block, Drawn, lines_of
 from .budget import Budget
+from .journal import Journal, earlier_entries
+from .journal_lines import SITTING
 from .log import Entry, Log
 from .model_questions import GradientSum, GroupLosses
 from .networks import NetworkGradient, NetworkHistogram
@@ -48,6 +50,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Job = tuple[int, Ask, list[Scale], Sizes]  # what to total for an ask: its place, itself, its grids, its noise
 _NOTHING: Floats = np.zeros(0)
+USER_CODE, SINGLES = "user code", "float32"  # marks in a journal
 
 
 class Curator:
@@ -57,7 +60,8 @@ class Curator:
     must follow it. Without a plan answers may be chosen as you go; `cap`, a filter, holds them (PRIVACY T10).
     `noise`: a source, or one source a model for questions about many models side by side (each model then gets the noise
     that it would get alone). `public_rows`: the number to divide by, where the true one is private. `threads`: a knob of
-    speed only. `journal`: called with each log entry before its answer is handed out.
+    speed only. `journal`: called with each log entry before its answer is handed out. `earlier`: what an earlier sitting of the
+    same run released, as its entries or as its `Journal`, which is then written on (or begun, where it is new).
     """
 
     def __init__(
@@ -72,19 +76,19 @@ class Curator:
         facts: Iterable[PublicFact] = (),
         threads: int | None = None,
         journal: Callable[[Entry], None] | None = None,
+        earlier: Sequence[Entry] | Journal = (),
     ) -> None:
         _need_type("rows", rows, Rows, "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table).")
         _need_type("promise", promise, Promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
         self.promise = promise
         self.layout = rows.layout
-        self.log = Log(journal)
         self._rows = rows
         self._threads = None if threads is None else _checks.whole(at_least=1, threads=threads)
         self._sources = _sources(noise)
         self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
         self._facts = public_facts(rows, self._public_rows, facts)
         self._scalings: tuple[tuple[Floats, Floats], ...] = ()
-        self._bounds: dict[tuple[str, int], StatedBound] = {}
+        self._bounds: dict[tuple[str, str], StatedBound] = {}
         self._ready: dict[tuple[object, ...], Prepared] = {}
         self._known: dict[tuple[object, ...], list[Scale]] = {}
         self._decided = decisions.Decided()
@@ -101,6 +105,41 @@ class Curator:
                 )
             )
         self._budget = Budget(promise, None if plan is None else compose([plan] if isinstance(plan, Event) else plan), cap)
+        self.journal: Journal | None = None
+        self.log = self._opened(journal, earlier)
+
+    def _opened(self, journal: Callable[[Entry], None] | None, earlier: Sequence[Entry] | Journal) -> Log:
+        """The log, and what an earlier sitting released charged: the last thing to be made, for it may write a file."""
+        if isinstance(journal, Journal) and earlier != ():
+            remedy = "A journal that is written on is given once: earlier=Journal(path)."
+            raise InputError(complaint(expected="earlier= or journal=", of="journal", got="both", remedy=remedy))
+        if isinstance(journal, Journal) and not journal.is_new:
+            remedy = "To go on with its run pass earlier=Journal(path); else begin another."
+            raise PrivacyError(complaint(expected="a new journal", of="journal", got="one with a run in it", remedy=remedy))
+        book = journal if isinstance(journal, Journal) else earlier if isinstance(earlier, Journal) else None
+        if book is None:
+            entries = earlier_entries(earlier)
+            first = 0 if not entries else (max(entry.number for entry in entries) // SITTING + 1) * SITTING
+            self._budget.go_on([entry.event for entry in entries], first)
+            return Log(journal, entries)
+        budget, secure = self._budget, all(source.is_secure for source in self._sources)
+        first = book.begin(self.promise, budget.plan if self.promise.is_private else None, budget.room, secure=secure)
+        entries = book.entries
+        try:
+            budget.go_on([entry.event for entry in entries], first)
+        except BaseException:
+            book.close()
+            raise
+        self._bounds.update({(bound.question, bound.norm): bound for bound in book.bounds})
+        self._trusted, self._singles = USER_CODE in book.marks, SINGLES in book.marks
+        self.journal = book
+
+        def write(entry: Entry) -> None:
+            book(entry)
+            if journal is not None and journal is not book:
+                journal(entry)
+
+        return Log(write, entries)
 
     # -- what is public ----------------------------------------------------------------------------------------------------
 
@@ -195,7 +234,7 @@ class Curator:
         contest = self._contest(asked, cell_weights, costs)
         names = tuple(dict.fromkeys(f"choice by {one.name}" for one in asked))
         if isinstance(event, Exponential) and contest.stated is not None:
-            self._widest(StatedBound(names[0], "range", contest.stated, "scores of candidates move apart by no more"), 0)
+            self._widest(StatedBound(names[0], "range", contest.stated, "scores of candidates move apart by no more"))
         with self._budget.release(event) as number:
             if isinstance(event, Exponential):
                 index = contest.drawn(event.epsilon, self._sources[0].stream("noise", number, 0))
@@ -231,7 +270,7 @@ class Curator:
 
         `model(block)` returns class codes (rows,) or probabilities (rows, classes). It is user code and trusted as such.
         """
-        self._trusted = True
+        self._trust()
         return Attached(model, self._rows, frozenset(columns_read), title, self._troubles)
 
     def rescale(self, scale: Any, shift: Any) -> None:
@@ -257,6 +296,8 @@ class Curator:
     def close(self) -> None:
         """End the run: nothing more is answered."""
         self._budget.close()
+        if self.journal is not None:
+            self.journal.close()
 
     def trouble(self) -> tuple[str, ...]:
         """What went wrong inside user code. For the data holder, once the run has ended: it may depend on private rows."""
@@ -282,7 +323,7 @@ class Curator:
         self, *, not_covered: Iterable[str] = (), tuning: str | None = None, earlier_releases: str | None = None
     ) -> PrivacyStatement:
         """What was released so far, at what price, under which promise."""
-        secure = all(source.is_secure for source in self._sources)
+        secure = all(source.is_secure for source in self._sources) and (self.journal is None or self.journal.is_secure)
         return PrivacyStatement.of(
             self.promise,
             self.log.events,
@@ -331,12 +372,21 @@ class Curator:
     def _state(self, ask: Ask, scales: list[Scale], reason: str) -> None:
         """Write a sensitivity down for the statement: the largest of the run, where rounds or questions of one name differ."""
         moved = max(scale.bound.sensitivity(self.promise.neighbours) for scale in scales)
-        self._widest(StatedBound(ask.question.name, f"L{ask.order}", moved, reason), ask.order)
+        self._widest(StatedBound(ask.question.name, f"L{ask.order}", moved, reason))
 
-    def _widest(self, bound: StatedBound, order: int) -> None:
-        key = (bound.question, order)
+    def _widest(self, bound: StatedBound) -> None:
+        key = (bound.question, bound.norm)
         if key not in self._bounds or bound.sensitivity > self._bounds[key].sensitivity:
+            if self.journal is not None:
+                self.journal.state(bound)
             self._bounds[key] = bound
+
+    def _trust(self, *, singles: bool = False) -> None:
+        """The caller's code runs beside the rows (and its own float32): the statement says so."""
+        self._trusted, self._singles = True, self._singles or singles
+        for name in (USER_CODE, SINGLES) if singles else (USER_CODE,):
+            if self.journal is not None:
+                self.journal.mark(name)
 
     def _all_jobs(self, asks: Sequence[Ask], known: Sequence[Known | None]) -> list[Job]:
         jobs: list[Job] = []
@@ -363,7 +413,7 @@ class Curator:
         """What is to be totalled for an ask. With public rows a gradient's loss part is exact, and only its costs get noise."""
         question = ask.question
         if isinstance(question, RowFunction):
-            self._trusted = True
+            self._trust()
             question = replace(question, _troubles=self._troubles)
             ask = replace(ask, question=question)
             if not self.promise.is_private:
@@ -409,7 +459,7 @@ class Curator:
         """Of a network: user code, whose troubles are kept here."""
         if not isinstance(ask.question, NetworkGradient | NetworkHistogram):
             return ask
-        self._trusted = self._singles = True
+        self._trust(singles=True)
         return ask.about(ask.question.again(_troubles=self._troubles))
 
     def _known_job(self, ask: Ask, batch: Batch) -> Known | None:

@@ -21,10 +21,10 @@ class Entry:
 
 
 class Log:
-    """An append-only list of entries. `journal` is called with each entry before its answer is handed out."""
+    """An append-only list of entries. `journal` is called with each new one before its answer is handed out."""
 
-    def __init__(self, journal: Callable[[Entry], None] | None = None) -> None:
-        self._entries: list[Entry] = []
+    def __init__(self, journal: Callable[[Entry], None] | None = None, earlier: Iterable[Entry] = ()) -> None:
+        self._entries: list[Entry] = list(earlier)
         self._journal = journal
 
     def append(self, entry: Entry) -> None:

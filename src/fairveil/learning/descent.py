@@ -8,23 +8,27 @@ Guarantees (tests/learning/test_learning_descent.py):
 1. A run's log is the search's plan, event for event; one round is one joint release.
 2. The result depends on the rows through the curator's answers alone.
 3. A run that is broken off leaves a log that is a beginning of the plan, and the curator closed.
+4. With a checkpoint a run that was killed goes on from its last state; rounds released after that are charged, lost, and not
+   done again (tests/learning/test_learning_checkpoint.py).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..curator import FULL, Ask, Curator, Full, Poisson
+from ..curator import FULL, Ask, Curator
+from ..curator.sampling import Batch as Batch
+from ..errors import InputError, PrivacyError, complaint
 from ..privacy.events import Event
+from .checkpoint import AFTER, BEFORE, ROUND, Checkpoint, Value, check_values
 
 Floats = npt.NDArray[np.float64]
-Batch = Full | Poisson
 Answers = Sequence[Floats]
 Progress = Callable[[int, int], None]
 """Called with (rounds done, rounds at most) after each round; it sees nothing else."""
@@ -87,23 +91,89 @@ class Search(ABC, Generic[S, R]):
     def finish(self, state: S, reason: Reason, answers: Answers) -> R:
         """The result."""
 
+    def freeze(self, state: S) -> Mapping[str, Value]:
+        """All that `thaw` needs of a state, as arrays of numbers, numbers and words by name: for a checkpoint on disk.
 
-def descend(curator: Curator, search: Search[S, R], progress: Progress | None = None) -> R:
-    """Run a search to its end with a curator that was made for its plan; the curator is closed afterwards, come what may."""
+        A state is made of released answers and public values, so this may be kept. A pure function: it changes no state.
+        """
+        raise _no_way_back(self)
+
+    def thaw(self, values: Mapping[str, Value], round: int) -> S:
+        """The state to go on with: the inverse of `freeze`, moved on to `round`.
+
+        `round` is how many rounds are done, counted as `progress` counts them: the number at which `values` were frozen, or
+        more where rounds were released and lost. Those are charged and not asked again, so the state must ask next what the
+        plan has next: counters, schedules and batches follow `round`; what the lost answers would have moved stays where it
+        was. What `scaling` gives must be the same as before.
+        """
+        raise _no_way_back(self)
+
+
+def descend(
+    curator: Curator, search: Search[S, R], progress: Progress | None = None, checkpoint: Checkpoint | None = None
+) -> R:
+    """Run a search to its end with a curator that was made for its plan; the curator is closed afterwards, come what may.
+
+    `checkpoint`: where its state is kept every so often, and gone on from (the curator needs `earlier=checkpoint.journal`).
+    """
     try:
-        first = search.first()
-        state = search.init(curator.answer(first, purpose="before the first round") if first else [])
-        if (scaling := search.scaling(state)) is not None:
-            curator.rescale(*scaling)
-        done = 0
+        state, done = _begin(curator, search, checkpoint)
         while (reason := search.stop(state)) is None:
-            state = search.step(state, curator.answer(search.asks(state), search.batch_for(state), purpose="a round"))
+            state = search.step(state, curator.answer(search.asks(state), search.batch_for(state), purpose=ROUND))
             done += 1
+            if checkpoint is not None and done % checkpoint.every == 0:
+                _save(curator, search, checkpoint, state, done)
             if progress is not None:
                 progress(done, search.rounds)
         last = search.last(state)
-        result = search.finish(state, reason, curator.answer(last, purpose="after the last round") if last else [])
+        if checkpoint is not None:
+            _save(curator, search, checkpoint, state, done)
+        result = search.finish(state, reason, curator.answer(last, purpose=AFTER) if last else [])
         curator.finish()
+        if checkpoint is not None:
+            checkpoint.finish()
     finally:
         curator.close()
     return result
+
+
+def _begin(curator: Curator, search: Search[S, R], checkpoint: Checkpoint | None) -> tuple[S, int]:
+    """The state before the next round, and how many rounds are done."""
+    found = None
+    if checkpoint is not None:
+        _check_way_back(curator, search, checkpoint)
+        found = checkpoint.resume(_name(search), curator.log.entries, private=curator.promise.is_private)
+    if found is not None:
+        values, done = found
+        state = search.thaw(values, done)
+    else:
+        first, done = search.first(), 0
+        state = search.init(curator.answer(first, purpose=BEFORE) if first else [])
+        if checkpoint is not None:
+            _save(curator, search, checkpoint, state, done)
+    if (scaling := search.scaling(state)) is not None:
+        curator.rescale(*scaling)
+    return state, done
+
+
+def _save(curator: Curator, search: Search[S, R], checkpoint: Checkpoint, state: S, done: int) -> None:
+    checkpoint.save(_name(search), check_values(search.freeze(state)), done, len(curator.log))
+
+
+def _check_way_back(curator: Curator, search: Search[S, R], checkpoint: Checkpoint) -> None:
+    """Before anything is asked: whether this search, with this curator, could go on after a crash."""
+    if type(search).freeze is Search.freeze or type(search).thaw is Search.thaw:
+        raise _no_way_back(search)
+    if curator.journal is not checkpoint.journal:
+        remedy = "Make the curator with earlier=checkpoint.journal: else nobody would know what was released."
+        raise PrivacyError(complaint(expected="the checkpoint's journal", of="curator", got="another or none", remedy=remedy))
+
+
+def _name(search: Search[S, R]) -> str:
+    return type(search).__qualname__
+
+
+def _no_way_back(search: object) -> InputError:
+    remedy = "Leave checkpoint=None, or give the search `freeze` and `thaw`."
+    expected = "a search that can be kept on disk"
+    return InputError(complaint(expected=expected, of="checkpoint", got=type(search).__name__, remedy=remedy))

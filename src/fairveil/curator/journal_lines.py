@@ -1,0 +1,166 @@
+"""The lines of a journal: how an answer is written down, and what a file of them says.
+
+The first line is the header: promise, plan (once), filter. Each other line is an answer, or begins with a word of `AHEAD`: a
+stated bound, a mark that the statement must carry, another sitting. What an answer cost comes first in its line, so that a
+line which a crash cut short still says it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..errors import FairveilError, PrivacyError, complaint
+from ..privacy.events import Event, compose, from_dict, from_json_dict, spelled_out, to_json_dict
+from ..privacy.filters import Filter
+from ..privacy.promise import Promise
+from ..privacy.statement import StatedBound
+from .log import Entry
+
+FORMAT = "fairveil journal"
+FORMAT_VERSION = 1
+MAGIC = b'{"format":"fairveil journal"'
+SITTING = 1 << 40
+"""Answers of one sitting are numbered from a multiple of this: no sitting gives so many."""
+CUT = "an answer whose line in the journal was cut short"
+AHEAD = ("bound", "mark", "sitting")
+
+
+@dataclass
+class Written:
+    """What a journal says. `upto`: how many events of the plan were released; `unknown`: one line was cut before it said what
+    it released; `open_line`: the last line has no end."""
+
+    header: dict[str, Any] | None = None
+    planned: Event | None = None
+    entries: list[Entry] = field(default_factory=list)
+    bounds: list[StatedBound] = field(default_factory=list)
+    secure: bool = True
+    marks: set[str] = field(default_factory=set)
+    unknown: bool = False
+    open_line: bool = False
+    upto: int = 0
+    sitting: int = 0
+
+    def line_of(self, entry: Entry) -> dict[str, Any]:
+        """An answer as a line. A planned one says up to which event of the plan answers were given, and repeats none."""
+        words = {"number": entry.number, "purpose": entry.purpose, "batch": entry.batch, "questions": list(entry.questions)}
+        if self.planned is None:
+            return {"event": entry.event.to_dict(), **words}
+        self.upto += sum(1 for _ in spelled_out(entry.event))
+        return {"upto": self.upto, **words}
+
+    def take(self, line: bytes, is_last: bool, to_come: Iterator[Event]) -> None:
+        """Read one line after the header."""
+        values = parsed(line)
+        if values is None and not is_last:
+            raise damaged()
+        if values is None:
+            self._take_cut(line.decode(errors="replace"), to_come)
+        elif "sitting" in values:
+            self.sitting, self.secure = int(values["sitting"]), self.secure and values["secure"] is True
+        elif "bound" in values:
+            self.bounds.append(StatedBound(**values["bound"]))
+        elif "mark" in values:
+            self.marks.add(values["mark"])
+        else:
+            event = from_dict(values["event"]) if self.planned is None else self._next(values["upto"], to_come)
+            words = (tuple(values["questions"]), values["batch"], values["purpose"])
+            self.entries.append(Entry(values["number"], event, *words))
+
+    def _take_cut(self, text: str, to_come: Iterator[Event]) -> None:
+        """A line that a crash cut short: charged when it says for what, and nothing goes on when it does not."""
+        if len(text) > 2 and any(text.startswith(f'{{"{name}"'[: len(text)]) for name in AHEAD):
+            return
+        name = '{"event":' if self.planned is None else '{"upto":'
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, len(name)) if text.startswith(name) else (None, 0)
+            if value is None or text[end : end + 1] != ",":
+                raise ValueError
+            event = from_dict(value) if self.planned is None else self._next(value, to_come)
+        except (ValueError, FairveilError):
+            self.unknown = True
+            return
+        number = max(self.entries[-1].number + 1 if self.entries else 0, self.sitting * SITTING)
+        self.entries.append(Entry(number, event, (CUT,), "unknown"))
+
+    def _next(self, upto: object, to_come: Iterator[Event]) -> Event:
+        """The plan's events from where the last entry ended."""
+        if type(upto) is not int or upto <= self.upto:
+            raise damaged()
+        events = list(islice(to_come, upto - self.upto))
+        if len(events) != upto - self.upto:
+            raise damaged()
+        self.upto = upto
+        return events[0] if len(events) == 1 else compose(events)
+
+
+def read(path: Path) -> Written:
+    """What a file says; nothing, where there is none or a crash came before its header was whole."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Written()
+    first, newline, rest = data.partition(b"\n")
+    if not newline and MAGIC[: len(first)] == first[: len(MAGIC)]:
+        return Written()  # the header is on the disk before anything is released: here nothing was
+    try:
+        out = _begun(json.loads(first))
+        lines = [line for line in rest.split(b"\n") if line]
+        out.open_line = not data.endswith(b"\n")
+        to_come = iter(()) if out.planned is None else spelled_out(out.planned)
+        for at, line in enumerate(lines):
+            out.take(line, at + 1 == len(lines) or "sitting" in (parsed(lines[at + 1]) or ()), to_come)
+        return out
+    except PrivacyError:
+        raise
+    except (FairveilError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise damaged() from error
+
+
+def _begun(header: dict[str, Any]) -> Written:
+    if header["format"] != FORMAT or header["version"] != FORMAT_VERSION:
+        raise damaged()
+    secure = header.pop("secure") is True
+    Promise.from_dict(header["promise"])
+    return Written(header, None if header["plan"] is None else from_json_dict(header["plan"]), secure=secure)
+
+
+def header_of(promise: Promise, plan: Event | None, cap: Filter | None) -> dict[str, Any]:
+    """The first line, but for the kind of noise."""
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "promise": promise.to_dict(),
+        "plan": None if plan is None else to_json_dict(plan),
+        "cap": None if cap is None else cap.to_dict(),
+    }
+
+
+def encoded(line: dict[str, Any]) -> bytes:
+    """One line of JSON, its end included."""
+    return (json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n").encode()
+
+
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """A whole line's values; None for one that was cut short."""
+    try:
+        values = json.loads(line)
+    except ValueError:
+        return None
+    return values if isinstance(values, dict) else None
+
+
+def refused(expected: str, got: str, remedy: str) -> PrivacyError:
+    """An error about a journal."""
+    return PrivacyError(complaint(expected=expected, of="journal", got=got, remedy=remedy))
+
+
+def damaged() -> PrivacyError:
+    """Of a file that is no journal, or no longer."""
+    remedy = "Restore the file from a copy: what was released must stay charged."
+    return refused("a journal as it was written", "another file, or one that was changed", remedy)

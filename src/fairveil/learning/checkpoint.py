@@ -1,0 +1,203 @@
+"""A long fit that can be killed and go on: the state of a search in a folder, beside the journal of what was released.
+
+The state is made of released answers, so it may lie on a disk as they may. The journal (`curator.journal`) is written at every
+answer, the state every so many rounds: what was released between the last state and a crash stays charged, and those rounds are
+lost, not done again. Nothing is pickled: arrays are an npz file, the rest is JSON, and each is there whole or not at all.
+
+Guarantees (tests/learning/test_learning_checkpoint.py):
+1. A run that was killed and went on has the plan as its log and the plan's price; no event of it was released twice.
+2. A state that was changed, or is of another search, is refused before anything is written or asked.
+3. A folder whose run has finished takes no other run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from ..curator import Entry
+from ..curator.journal import Journal
+from ..errors import ChecksumError, InputError, PrivacyError, complaint
+
+FORMAT = "fairveil checkpoint"
+FORMAT_VERSION = 1
+BEFORE, ROUND, AFTER = "before the first round", "a round", "after the last round"
+"""Why a search asks: the purposes in the log."""
+Value = npt.NDArray[Any] | float | int | str
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """A state as it was saved: after how many rounds, and after how many entries of the log."""
+
+    search: str
+    round: int
+    entries: int
+    finished: bool
+    values: Mapping[str, Value]
+
+
+class Checkpoint:
+    """The folder of one run. Give its `journal` to the curator, and itself to `descend`:
+
+        checkpoint = Checkpoint("fit/", every=20)
+        curator = Curator(rows, promise, plan=search.plan, earlier=checkpoint.journal)
+        descend(curator, search, checkpoint=checkpoint)
+
+    The same lines begin the run, and go on with it after a crash. `every`: rounds between two states.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], every: int = 10) -> None:
+        self.folder = Path(folder)
+        self.every = _checks.whole(at_least=1, every=every)
+        self.saved = _read(self.folder)
+        if self.saved is not None and self.saved.finished:
+            remedy = "Its result was handed out. Choose another folder, or remove this one once its statement is kept."
+            raise InputError(
+                complaint(expected="a run to go on with, or none", of="checkpoint", got="a finished one", remedy=remedy)
+            )
+        self.journal = Journal(self.folder / "journal.jsonl")
+
+    def resume(self, search: str, entries: Sequence[Entry], *, private: bool) -> tuple[Mapping[str, Value], int] | None:
+        """The values to go on with, and the round at which: later than they were saved, by the rounds lost. None: a fresh run.
+
+        `entries`: the log. An error where what was lost cannot be done without.
+        """
+        saved = self.saved
+        if saved is None and not entries:
+            return None
+        if saved is None:
+            raise _lost("a state, saved before the first round", "answers released before it and no state")
+        if saved.search != search:
+            remedy = "Give the folder to the search that it is of, or choose another folder."
+            raise InputError(complaint(expected=f"a search {saved.search}", of="checkpoint", got=search, remedy=remedy))
+        if len(entries) < saved.entries:
+            remedy = "Restore the whole folder from a copy: what was released must stay charged."
+            got = f"{len(entries)} entries"
+            raise PrivacyError(complaint(expected=f"at least {saved.entries} entries", of="journal", got=got, remedy=remedy))
+        after = entries[saved.entries :]
+        if any(entry.purpose == AFTER for entry in after):
+            raise _lost("a run whose last answer was not released", "one whose last answer was released and lost")
+        return saved.values, saved.round + (len(after) if private else 0)
+
+    def save(self, search: str, values: Mapping[str, Value], at: int, entries: int) -> None:
+        """Keep a state, whole or not at all, in the place of the one before."""
+        self.saved = Saved(search, at, entries, False, values)
+        self._write(self.saved)
+
+    def finish(self) -> None:
+        """The result is about to be handed out: the folder takes no other run."""
+        assert self.saved is not None
+        self.saved = Saved(self.saved.search, self.saved.round, self.saved.entries, True, {})
+        self._write(self.saved)
+
+    def _write(self, saved: Saved) -> None:
+        arrays = {name: value for name, value in saved.values.items() if isinstance(value, np.ndarray)}
+        packed = io.BytesIO()
+        np.savez(packed, allow_pickle=False, **{f"v_{name}": value for name, value in arrays.items()})
+        data = packed.getvalue()
+        digest = hashlib.sha256(data).hexdigest()
+        file = f"state-{saved.round:08d}-{digest[:12]}.npz"
+        _durable(self.folder / file, data)
+        state = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "search": saved.search,
+            "round": saved.round,
+            "entries": saved.entries,
+            "finished": saved.finished,
+            "arrays": {"file": file, "sha256": digest, "names": sorted(arrays)},
+            "values": {name: _plain(name, value) for name, value in saved.values.items() if name not in arrays},
+        }
+        _durable(self.folder / "state.json", json.dumps({**state, "checksum": _checksum(state)}, indent=1).encode())
+        for old in self.folder.glob("state-*.npz"):
+            if old.name != file:
+                with suppress(OSError):
+                    old.unlink()
+
+
+def check_values(values: object) -> Mapping[str, Value]:
+    """What `Search.freeze` gives: names, and arrays of numbers, numbers or words."""
+    if not isinstance(values, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in values):
+        remedy = "Return {'weights': weights, 'round': 3}, say."
+        raise InputError(complaint(expected="values by names", of="freeze", got=type(values).__name__, remedy=remedy))
+    for name, value in values.items():
+        if not (
+            value.dtype.kind in "biuf" if isinstance(value, np.ndarray) else isinstance(value, int | float | str | np.number)
+        ):
+            remedy = "A state on disk is plain: nothing is pickled."
+            got = type(value).__name__
+            raise InputError(complaint(expected="an array of numbers, a number or a word", of=name, got=got, remedy=remedy))
+    return values
+
+
+def _plain(name: str, value: Value) -> Any:
+    """JSON that is the same number again: a float as its hexadecimal digits, which have infinities and NaN."""
+    if isinstance(value, str | bool | int):
+        return value
+    number = value.item() if isinstance(value, np.generic) else value
+    return {"float": float(number).hex()} if isinstance(number, float) else number
+
+
+def _read(folder: Path) -> Saved | None:
+    """The state in a folder, if there is one; an error for one that was changed."""
+    path = folder / "state.json"
+    if not path.exists():
+        return None
+    try:
+        state = json.loads(path.read_text("utf-8"))
+        checksum = state.pop("checksum")
+        known = state["format"] == FORMAT and state["version"] == FORMAT_VERSION
+        if not known or checksum != _checksum(state) or not re.fullmatch(r"state-[0-9a-f-]+\.npz", state["arrays"]["file"]):
+            raise ValueError(path.name)
+        data = (folder / state["arrays"]["file"]).read_bytes()
+        if hashlib.sha256(data).hexdigest() != state["arrays"]["sha256"]:
+            raise ValueError(state["arrays"]["file"])
+        values = {name: float.fromhex(v["float"]) if isinstance(v, dict) else v for name, v in state["values"].items()}
+        with np.load(io.BytesIO(data), allow_pickle=False) as kept:
+            values |= {name: kept[f"v_{name}"] for name in state["arrays"]["names"]}
+        return Saved(state["search"], state["round"], state["entries"], state["finished"], values)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        remedy = "Restore the folder from a copy; what its journal holds stays charged."
+        got = f"another ({error})"
+        raise ChecksumError(complaint(expected="a state as it was saved", of=str(folder), got=got, remedy=remedy)) from error
+
+
+def _checksum(state: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(state, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _durable(path: Path, data: bytes) -> None:
+    """Write beside, flush to disk, rename: a reader, and whoever comes after a crash, sees the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _lost(expected: str, got: str) -> PrivacyError:
+    remedy = (
+        "This run cannot go on, and stays charged whole: its journal says what was released. Begin another in a new folder."
+    )
+    return PrivacyError(complaint(expected=expected, of="checkpoint", got=got, remedy=remedy))

@@ -1,0 +1,377 @@
+"""The journal: on the disk before the answer, read back, gone on with, and never another's."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+
+import numpy as np
+import pytest
+
+from fairveil.curator import CellCounts, Curator, FeatureSums, GroupLosses, Linear, Part, Poisson, RowCount, RowFunction, Rows
+from fairveil.curator.journal import Journal
+from fairveil.curator.journal_lines import CUT, SITTING
+from fairveil.errors import BudgetError, InputError, PrivacyError
+from fairveil.privacy import NoiseSource, Promise
+from fairveil.privacy.events import Composed, Gaussian, OnPart, Repeated, spelled_out
+from fairveil.privacy.filters import Filter
+
+PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
+PLAN = Repeated(Composed((Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2), OnPart(Gaussian(20.0), 1, 2))), 4)
+
+
+@pytest.fixture
+def rows() -> Rows:
+    rng = np.random.default_rng(0)
+    X, a = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
+    return Rows.from_arrays(X, rng.integers(0, 2, 40), [a], classes=(0, 1), groups=[(0, 1)])
+
+
+def curator_of(rows, earlier, plan=PLAN, promise=PROMISE, seed=0, **options) -> Curator:
+    return Curator(rows, promise, plan=plan, noise=NoiseSource.seeded(seed), earlier=earlier, **options)
+
+
+def follow(curator, rows, count, start=0):
+    """The next `count` answers of PLAN, from number `start`."""
+    ask = CellCounts(rows.cells())
+    out = []
+    for i in range(start, start + count):
+        if i % 3 == 0:
+            out += curator.answer([(ask, 30.0)], purpose=f"answer {i}")
+        else:
+            out += curator.answer([(ask, 20.0)], Part(i % 3 - 1, 2), purpose=f"answer {i}")
+    return out
+
+
+def test_guarantee_1_the_line_is_on_the_disk_before_the_answer(rows, tmp_path, monkeypatch) -> None:
+    """Seen from the calls that the system gets: every answer's line is written, then synced, before `answer` returns."""
+    calls = []
+    write, sync = os.write, os.fsync
+    monkeypatch.setattr(os, "write", lambda file, data: calls.append("write") or write(file, data))
+    monkeypatch.setattr(os, "fsync", lambda file: calls.append("sync") or sync(file))
+    curator = curator_of(rows, Journal(tmp_path / "j"))
+    assert calls[0] == "write"
+    assert "sync" in calls
+    for i in range(4):
+        before = len((tmp_path / "j").read_text().splitlines())
+        calls.clear()
+        follow(curator, rows, 1, i)
+        assert calls[-2:] == ["write", "sync"]
+        assert len((tmp_path / "j").read_text().splitlines()) - before == 1 + (i == 0)  # the first bound, beside
+
+
+@pytest.mark.parametrize("failing", ["write", "fsync"])
+def test_guarantee_1_where_it_cannot_be_written_there_is_no_answer(rows, tmp_path, monkeypatch, failing) -> None:
+    curator = curator_of(rows, Journal(tmp_path / "j"))
+    follow(curator, rows, 1)
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, failing, full)
+        with pytest.raises(OSError, match="no space left"):
+            follow(curator, rows, 1, 1)
+    assert len(curator.log) == 1
+    with pytest.raises(PrivacyError):
+        follow(curator, rows, 1, 1)
+    curator.close()
+    again = curator_of(rows, Journal(tmp_path / "j"))
+    follow(again, rows, 11 if failing == "write" else 10, 1 if failing == "write" else 2)  # a line that may be there is charged
+    again.finish()
+
+
+def test_guarantee_1_after_a_failed_line_nothing_is_written_behind_it(rows, tmp_path, monkeypatch) -> None:
+    curator = curator_of(rows, Journal(tmp_path / "j"), plan=None)
+    ask = [(CellCounts(rows.cells()), 90.0)]
+    curator.answer(ask)
+    write = os.write
+
+    def half(file: int, data: bytes) -> int:
+        write(file, data[:25])
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", half)
+        with pytest.raises(OSError, match="no space left"):
+            curator.answer(ask)
+    with pytest.raises(PrivacyError, match="could not be written"):
+        curator.answer(ask)
+
+
+def test_it_reads_back_what_was_logged_and_holds_no_answer_and_the_plan_once(rows, tmp_path) -> None:
+    curator = curator_of(rows, Journal(tmp_path / "j"))
+    answers = follow(curator, rows, 12)
+    assert Journal(tmp_path / "j").entries == curator.log.entries
+    curator.finish()
+    text = (tmp_path / "j").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert text.count('"on-part"') == 2  # in the header
+    assert set(lines[2]) == {"upto", "number", "purpose", "batch", "questions"}
+    assert max(len(line) for line in text.splitlines()[1:]) < 200
+    numbers = {str(value) for answer in answers for value in answer.ravel()}
+    assert not any(number in text for number in numbers if len(number) > 4)
+    assert list(lines[0]) == ["format", "version", "promise", "plan", "cap", "secure"]
+
+
+def test_a_run_goes_on_where_its_journal_ends(rows, tmp_path) -> None:
+    one = curator_of(rows, Journal(tmp_path / "j"))
+    follow(one, rows, 5)
+    one.close()
+    two = curator_of(rows, Journal(tmp_path / "j"))
+    with pytest.raises(PrivacyError, match="plan's next event"):
+        two.answer([(CellCounts(rows.cells()), 30.0)])
+    two = curator_of(rows, two.journal.entries if two.journal else ())  # entries do as well
+    follow(two, rows, 7, 5)
+    assert list(spelled_out(two.finish())) == list(spelled_out(PLAN))
+    statement = two.statement()
+    assert statement.check() == []
+    alone = curator_of(rows, ())
+    follow(alone, rows, 12)
+    assert statement.epsilon == alone.statement().epsilon
+    assert statement.events == alone.statement().events
+
+
+def test_guarantee_4_a_sitting_never_numbers_as_one_before(rows, tmp_path) -> None:
+    """Free answers are not in the log, and a Poisson batch of one draws its rows: their numbers are not given again either."""
+    drawn = []
+    for _ in range(3):
+        journal = Journal(tmp_path / "j")
+        source = NoiseSource.seeded(0)
+        source = _Listening(source, drawn)
+        curator = Curator(rows, Promise(9.0, 1e-6, "sensitive_features"), noise=source, earlier=journal)
+        curator.answer([(FeatureSums(None, 1.0), 0.0)], Poisson(0.5))
+        curator.answer([(CellCounts(rows.cells()), 90.0)])
+        curator.answer([(FeatureSums(None, 1.0), 0.0)], Poisson(0.5))
+        curator.close()
+    assert len(drawn) == len(set(drawn)) == 9
+    assert [entry.number for entry in Journal(tmp_path / "j").entries] == [1, SITTING + 1, 2 * SITTING + 1]
+    entries = Journal(tmp_path / "j").entries
+    later = Curator(rows, Promise(9.0, 1e-6, "sensitive_features"), noise=NoiseSource.seeded(0), earlier=entries)
+    later.answer([(CellCounts(rows.cells()), 90.0)])
+    assert later.log.entries[-1].number == 3 * SITTING
+
+
+class _Listening(NoiseSource):
+    """A seeded source that says which streams it gave."""
+
+    __slots__ = ("_heard",)
+
+    def __init__(self, source: NoiseSource, heard: list) -> None:
+        super().__init__(source._root, secure=False)
+        self._heard = heard
+
+    def stream(self, name, *path):
+        self._heard.append((name, *path))
+        return super().stream(name, *path)
+
+
+@pytest.mark.parametrize("cut", range(2, 60, 3))
+def test_guarantee_2_a_torn_line_is_charged_or_ends_the_run(rows, tmp_path, cut) -> None:
+    """Every few bytes of the last line."""
+    path = tmp_path / "j"
+    curator = curator_of(rows, Journal(path))
+    follow(curator, rows, 5)
+    curator.close()
+    *whole, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole) + last[:cut])
+    if cut < len(b'{"upto":5,'):
+        assert len(Journal(path).entries) == 4
+        before = path.read_bytes()
+        with pytest.raises(PrivacyError, match="stays charged whole"):
+            curator_of(rows, Journal(path))
+        assert path.read_bytes() == before
+        return
+    torn = Journal(path)
+    assert [entry.event for entry in torn.entries] == list(curator.log.events)
+    assert torn.entries[-1].questions == (CUT,)
+    again = curator_of(rows, torn)
+    follow(again, rows, 2, 5)
+    again.close()
+    last = curator_of(rows, Journal(path))  # once more: the torn line now stands in the middle
+    follow(last, rows, 5, 7)
+    last.finish()
+    assert last.statement().check() == []
+
+
+def test_guarantee_2_a_line_that_lacks_its_end_alone_is_whole(rows, tmp_path) -> None:
+    path = tmp_path / "j"
+    curator = curator_of(rows, Journal(path))
+    follow(curator, rows, 5)
+    curator.close()
+    path.write_bytes(path.read_bytes()[:-1])
+    again = curator_of(rows, Journal(path))
+    assert again.log.entries == curator.log.entries
+    follow(again, rows, 7, 5)
+    again.close()
+    assert Journal(path).entries == again.log.entries
+
+
+@pytest.mark.parametrize("cut", [5, 30, 60])
+def test_guarantee_2_without_a_plan_too(rows, tmp_path, cut) -> None:
+    path = tmp_path / "j"
+    ask = [(CellCounts(rows.cells()), 90.0)]
+    curator = curator_of(rows, Journal(path), plan=None)
+    curator.answer(ask)
+    curator.answer(ask)
+    curator.close()
+    *whole, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole) + last[:cut])
+    if cut < 60:
+        with pytest.raises(PrivacyError, match="cut short"):
+            curator_of(rows, Journal(path), plan=None)
+    else:
+        assert curator_of(rows, Journal(path), plan=None).log.events == (Gaussian(90.0), Gaussian(90.0))
+
+
+def test_a_header_that_never_became_whole_is_begun_again(rows, tmp_path) -> None:
+    path = tmp_path / "j"
+    for start in (b"", b'{"form', b'{"format":"fairveil journal","version":1,"prom'):
+        path.write_bytes(start)
+        assert Journal(path).is_new
+        curator = curator_of(rows, Journal(path))
+        follow(curator, rows, 2)
+        curator.close()
+        assert len(Journal(path).entries) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{}\n",
+        b"hello",
+        b"hello\n",
+        b'{"format":"fairveil journal","version":2}\n',
+        b"\xff\xfe\n",
+        b"[1]\n",
+        b'{"format":"fairveil journal","version":1,"promise":{},"plan":null,"cap":null,"secure":true}\n',
+    ],
+)
+def test_guarantee_3_what_is_no_journal_is_refused_and_left_alone(tmp_path, content) -> None:
+    (tmp_path / "j").write_bytes(content)
+    with pytest.raises(PrivacyError, match=r"^journal: expected"):
+        Journal(tmp_path / "j")
+    assert (tmp_path / "j").read_bytes() == content
+
+
+@pytest.mark.parametrize("what", ["gone", "twice", "broken", "beyond"])
+def test_guarantee_3_a_journal_that_was_changed_is_refused(rows, tmp_path, what) -> None:
+    path = tmp_path / "j"
+    curator = curator_of(rows, Journal(path))
+    follow(curator, rows, 5)
+    curator.close()
+    lines = path.read_bytes().splitlines(keepends=True)
+    if what == "twice":
+        lines.insert(4, lines[4])
+    elif what == "broken":
+        lines[4] = lines[4][:12] + b"\n"
+    elif what == "beyond":
+        lines[-1] = lines[-1].replace(b'"upto":5', b'"upto":50')
+    else:
+        lines[-1] = lines[-1].replace(b'"number":4,', b"")
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(PrivacyError, match="changed"):
+        Journal(path)
+
+
+def test_guarantee_3_another_promise_plan_or_filter_is_refused_and_nothing_is_changed(rows, tmp_path) -> None:
+    path = tmp_path / "j"
+    follow(curator_of(rows, Journal(path)), rows, 5)
+    before = path.read_bytes()
+    other = Promise(4.0, 1e-6, neighbours="replace-one")
+    for options, words in (
+        ({"promise": other}, "another promise"),
+        ({"plan": Repeated(PLAN, 2)}, "another plan|costs at most"),
+        ({"plan": PLAN.event}, "another plan"),
+        ({"plan": None}, "another plan"),
+    ):
+        with pytest.raises(PrivacyError, match=words):
+            curator_of(rows, Journal(path), **options)
+    assert path.read_bytes() == before
+
+
+def test_guarantee_3_one_writer_at_a_time(rows, tmp_path) -> None:
+    pytest.importorskip("fcntl")
+    path = tmp_path / "j"
+    first = curator_of(rows, Journal(path))
+    before = path.read_bytes()
+    with pytest.raises(PrivacyError, match="in use"):
+        curator_of(rows, Journal(path))
+    with pytest.raises(PrivacyError, match="in use"):
+        curator_of(rows, first.journal)
+    assert path.read_bytes() == before
+    first.close()
+    follow(curator_of(rows, Journal(path)), rows, 12)
+
+
+def test_a_filter_is_charged_for_what_came_before(rows, tmp_path) -> None:
+    path = tmp_path / "j"
+    cap = Filter.create(PROMISE, "gaussian")
+    ask = [(CellCounts(rows.cells()), 3.0)]
+    one = Curator(rows, PROMISE, cap=cap, earlier=Journal(path))
+    one.answer(ask)
+    one.answer(ask)
+    one.close()
+    spent = cap.add(Gaussian(3.0)).add(Gaussian(3.0))
+    two = Curator(rows, PROMISE, cap=cap, earlier=Journal(path))
+    left = int(spent.room() * 9)
+    assert left >= 1
+    for _ in range(left):
+        two.answer(ask)
+    with pytest.raises(BudgetError):
+        two.answer(ask)
+    assert two.statement().check() == []
+    two.close()
+    with pytest.raises(PrivacyError, match="another filter"):
+        Curator(rows, PROMISE, cap=Filter.create(PROMISE, "zcdp"), earlier=Journal(path))
+
+
+def test_earlier_entries_that_are_no_beginning_of_the_plan_are_refused(rows) -> None:
+    one = curator_of(rows, (), plan=[Gaussian(90.0)])
+    one.answer([(CellCounts(rows.cells()), 90.0)])
+    with pytest.raises(PrivacyError, match=r"^earlier: expected the plan's next event"):
+        curator_of(rows, one.log.entries)
+    for wrong in ("a", [Gaussian(1.0)], 3):
+        with pytest.raises(InputError, match=r"^earlier"):
+            curator_of(rows, wrong)
+
+
+def test_a_journal_begins_by_either_name_and_goes_on_by_one(rows, tmp_path) -> None:
+    path = tmp_path / "deep" / "j"
+    curator = Curator(rows, PROMISE, plan=PLAN, journal=Journal(path))
+    follow(curator, rows, 1)
+    curator.close()
+    with pytest.raises(PrivacyError, match="a new journal"):
+        Curator(rows, PROMISE, plan=PLAN, journal=Journal(path))
+    with pytest.raises(InputError, match="both"):
+        Curator(rows, PROMISE, plan=PLAN, journal=Journal(path), earlier=Journal(path))
+    heard = []
+    follow(Curator(rows, PROMISE, plan=PLAN, journal=heard.append, earlier=Journal(path)), rows, 1, 1)
+    assert len(heard) == 1
+    assert len(Journal(path).entries) == 2
+
+
+def test_a_statement_tells_the_bounds_user_code_and_noise_of_every_sitting(rows, tmp_path) -> None:
+    plan = [Gaussian(30.0), Gaussian(30.0), Gaussian(30.0)]
+    one = curator_of(rows, Journal(tmp_path / "j"), plan=plan)
+    one.answer([(CellCounts(rows.cells()), 30.0)])
+    one.answer([(RowFunction(lambda block: np.ones((block.rows, 1)), 1, 2.0), 30.0)])
+    one.close()
+    two = Curator(rows, PROMISE, plan=plan, earlier=Journal(tmp_path / "j"))
+    two.answer([(GroupLosses(Linear(np.zeros(3)), rows.cells()), 30.0)])
+    two.finish()
+    statement = two.statement()
+    assert statement.check() == []
+    assert len(statement.bounds) == 3
+    assert {bound.question for bound in one.statement().bounds} < {bound.question for bound in statement.bounds}
+    assert set(statement.stamps) == {"seeded-noise", "user-code-trusted"}
+
+
+def test_without_privacy_a_journal_is_kept_too(rows, tmp_path) -> None:
+    promise = Promise(math.inf, 0.0)
+    for _ in range(2):
+        curator = Curator(rows, promise, plan=PLAN, earlier=Journal(tmp_path / "j"))
+        curator.answer([(RowCount(), 0.0)])
+        curator.close()
+    assert len(Journal(tmp_path / "j").entries) == len(curator.log) == 2
