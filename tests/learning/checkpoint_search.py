@@ -77,6 +77,7 @@ class Small(Search[State, State]):
         return {"weights": state.weights, "counts": state.counts, "heard": np.array(state.heard)}
 
     def thaw(self, values: Mapping[str, Any], round: int) -> State:
+        assert len(values["heard"]) <= values["frozen_at"] <= round
         return State(values["weights"], values["counts"], round, tuple(values["heard"].tolist()))
 
 

@@ -262,7 +262,9 @@ def test_what_is_saved_comes_back_as_it_was(tmp_path) -> None:
         assert type(saved.values[name]) is type(value)
 
 
-@pytest.mark.parametrize("values", [{"a": np.array([object()])}, {"a": [1.0]}, {"a": None}, [1.0], {"a b": 1.0}, {1: 1.0}])
+@pytest.mark.parametrize(
+    "values", [{"a": np.array([object()])}, {"a": [1.0]}, {"a": None}, [1.0], {"a b": 1.0}, {1: 1.0}, {"frozen_at": 1}]
+)
 def test_what_is_not_plain_is_refused(values) -> None:
     with pytest.raises(InputError):
         check_values(values)

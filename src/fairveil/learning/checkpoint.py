@@ -91,7 +91,7 @@ class Checkpoint:
         after = entries[saved.entries :]
         if any(entry.purpose == AFTER for entry in after):
             raise _lost("a run whose last answer was not released", "one whose last answer was released and lost")
-        return saved.values, saved.round + (len(after) if private else 0)
+        return {**saved.values, "frozen_at": saved.round}, saved.round + (len(after) if private else 0)
 
     def save(self, search: str, values: Mapping[str, Value], at: int, entries: int) -> None:
         """Keep a state, whole or not at all, in the place of the one before."""
@@ -120,7 +120,7 @@ class Checkpoint:
             "entries": saved.entries,
             "finished": saved.finished,
             "arrays": {"file": file, "sha256": digest, "names": sorted(arrays)},
-            "values": {name: _plain(name, value) for name, value in saved.values.items() if name not in arrays},
+            "values": {name: _plain(value) for name, value in saved.values.items() if name not in arrays},
         }
         _durable(self.folder / "state.json", json.dumps({**state, "checksum": _checksum(state)}, indent=1).encode())
         for old in self.folder.glob("state-*.npz"):
@@ -130,8 +130,8 @@ class Checkpoint:
 
 
 def check_values(values: object) -> Mapping[str, Value]:
-    """What `Search.freeze` gives: names, and arrays of numbers, numbers or words."""
-    if not isinstance(values, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in values):
+    """What `Search.freeze` gives: names, and arrays of numbers, numbers or words. `frozen_at` is the checkpoint's own."""
+    if not isinstance(values, Mapping) or not all(_is_name(name) for name in values):
         remedy = "Return {'weights': weights, 'round': 3}, say."
         raise InputError(complaint(expected="values by names", of="freeze", got=type(values).__name__, remedy=remedy))
     for name, value in values.items():
@@ -144,7 +144,11 @@ def check_values(values: object) -> Mapping[str, Value]:
     return values
 
 
-def _plain(name: str, value: Value) -> Any:
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and name.isidentifier() and name != "frozen_at"
+
+
+def _plain(value: Value) -> Any:
     """JSON that is the same number again: a float as its hexadecimal digits, which have infinities and NaN."""
     if isinstance(value, str | bool | int):
         return value

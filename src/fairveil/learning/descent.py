@@ -104,7 +104,7 @@ class Search(ABC, Generic[S, R]):
         `round` is how many rounds are done, counted as `progress` counts them: the number at which `values` were frozen, or
         more where rounds were released and lost. Those are charged and not asked again, so the state must ask next what the
         plan has next: counters, schedules and batches follow `round`; what the lost answers would have moved stays where it
-        was. What `scaling` gives must be the same as before.
+        was. What `scaling` gives must be the same as before. `values["frozen_at"]` is the round at which they were frozen.
         """
         raise _no_way_back(self)
 
