@@ -279,7 +279,7 @@ def parts(rng: np.random.Generator, rows: int) -> dict[str, Callable[[Any], Part
 
 def added(part: Part, clip: float) -> Any:
     total = torch.zeros(80, dtype=torch.float64)
-    part.add(torch.clamp(clip / torch.sqrt(part.squares()), max=1.0) * 2.0**36 / clip, True, total)
+    part.add(torch.clamp(clip / torch.sqrt(part.squares()), max=1.0) * 2.0**36 / clip, total)
     return total
 
 
@@ -306,7 +306,7 @@ def test_no_product_leaves_the_bits() -> None:
     d = torch.full((rows, 2), 1e30)
     part = Product(a, d, 0)
     total = torch.zeros(6, dtype=torch.float64)
-    part.add(torch.full((rows,), 2.0**36, dtype=torch.float64), True, total)
+    part.add(torch.full((rows,), 2.0**36, dtype=torch.float64), total)
     assert total.tolist() == [float(rows * (1 << 15) * (1 << 22))] * 6
     assert rows * (1 << 16) * (1 << 22) < 2**53
 

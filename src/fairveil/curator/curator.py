@@ -201,8 +201,9 @@ class Curator:
         with self._budget.release(ready.event) as number:
             chosen = self._chosen(batch, number)
             if ready.noise is not None and ready.passes is not None:
+                begun = ready.noise.begin(self._sources, number)
                 sums = ready.passes.run([ask.question for ask in wanted], chosen, self._threads)
-                ready.noise.add(sums, self._sources, number)
+                ready.noise.add(sums, begun)
                 answers: list[Floats] = [np.asarray(total * unit) for total, unit in zip(sums, ready.units, strict=True)]
             else:
                 answers = self._found(jobs, len(wanted), ready.passes, batch, chosen, number)

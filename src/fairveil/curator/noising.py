@@ -7,8 +7,9 @@ Guarantee (tests/curator/test_curator_steps.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -18,11 +19,13 @@ from ..privacy.noise import NoiseSource
 from ..privacy.samplers import Gaussians, Stream
 from .pricing import Ask
 from .row_questions import GramMatrices
+from .threads import beside
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
+WORTH_DRAWING_BESIDE = 1 << 13  # coordinates: below, another thread costs more than it saves
 _NOTHING: Ints = np.empty(0, np.int64)
 
 
@@ -72,11 +75,18 @@ class Laid:
         drawn = self._gaussians.draw([need.stream(sources, number) for need in self._needs])
         return [drawn[start:stop] for _, _, start, stop in self._places]
 
-    def add(self, sums: Sequence[Ints], sources: Sequence[NoiseSource], number: int) -> None:
+    def begin(self, sources: Sequence[NoiseSource], number: int) -> Callable[[], Ints]:
+        """Start to draw; the function waits for it. Much noise is drawn beside the pass over the rows."""
+        streams = [need.stream(sources, number) for need in self._needs]
+        if sum(self._gaussians.sizes) < WORTH_DRAWING_BESIDE:
+            return partial(self._gaussians.draw, streams)
+        return beside(partial(self._gaussians.draw, streams))
+
+    def add(self, sums: Sequence[Ints], begun: Callable[[], Ints]) -> None:
         """sums += noise, as integers."""
         if not self._needs:
             return
-        drawn = self._gaussians.draw([need.stream(sources, number) for need in self._needs])
+        drawn = begun()
         for job, model, start, stop in self._places:
             total = sums[job][model]
             total += drawn[start:stop].reshape(total.shape)

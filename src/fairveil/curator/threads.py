@@ -40,6 +40,12 @@ def in_pieces(job: Callable[[int, int], Part], rows: int, threads: int | None = 
     return done + [part for helper in begun for part in helper.result()]
 
 
+def beside(job: Callable[[], Part]) -> Callable[[], Part]:
+    """Start a job in another thread. The function that is returned waits for it, or does it where nobody has begun."""
+    started = _pool(os.getpid()).submit(job)
+    return lambda: job() if started.cancel() else started.result()
+
+
 @lru_cache(maxsize=1)
 def _pool(process: int) -> ThreadPoolExecutor:
     """One pool a process: a forked child makes its own."""

@@ -136,7 +136,7 @@ class Engine:
             with torch.no_grad():
                 logits = self.skeleton.logits(given)
             slopes = _slopes(logits, wanted)
-            parts: Sequence[Part] = [Built(self._each(self.way, given, slopes), 0)]
+            parts: Sequence[Part] = [Built(self._each(self.way, given, slopes), 0, wanted.exact)]
         else:
             with torch.enable_grad():
                 logits, parts = self._by_layers(self.layers, given, lambda z: _slopes(z, wanted), wanted.exact)
@@ -163,7 +163,7 @@ class Engine:
         factors = torch.where(good, factors, 0.0) / wanted.unit
         total = torch.zeros(self.skeleton.size, dtype=torch.float64, device=device)
         for part in parts:
-            part.add(factors, wanted.exact, total)
+            part.add(factors, total)
         return torch.round(total).to(torch.int64)
 
     def _by_layers(
@@ -232,11 +232,11 @@ class Engine:
                     with torch.enable_grad():
                         _, parts = self._by_layers(layers, given, lambda z: slopes, False)
                 else:
-                    parts = [Built(self._each(way, given, slopes), 0)]
+                    parts = [Built(self._each(way, given, slopes), 0, False)]
             squares, total = sum(part.squares() for part in parts), torch.zeros(self.skeleton.size, dtype=torch.float64)
             total = total.to(self.skeleton.device)
             for part in parts:
-                part.add(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, device=total.device), False, total)
+                part.add(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, device=total.device), total)
         except Exception:  # whatever torch cannot do: the next way is tried
             return False
         right = truth.double()

@@ -33,24 +33,30 @@ class Part:
         """Rows that hold no numbers become zero."""
         raise NotImplementedError
 
-    def add(self, factors: torch.Tensor, exact: bool, total: torch.Tensor) -> None:
-        """total += sum over rows of factor x piece, each rounded to whole numbers first where `exact`."""
+    def add(self, factors: torch.Tensor, total: torch.Tensor) -> None:
+        """total += sum over rows of factor x piece, each rounded to whole numbers first where the part is exact. Once."""
         raise NotImplementedError
 
 
 class Product(Part):
-    """d a' of one dense position: inputs (rows, in), slopes (rows, out)."""
+    """d a' of one dense position: inputs (rows, in), slopes (rows, out). A bias is one more input, which is always 1."""
 
-    def __init__(self, inputs: torch.Tensor, slopes: torch.Tensor, start: int, exact: bool = True) -> None:
-        self.d, self.start = slopes.double(), start
-        if not exact:
-            self.a, self.up = inputs.double(), torch.ones(len(inputs), dtype=torch.float64, device=inputs.device)
-            return
-        top = inputs.abs().amax(dim=1).clamp_min(SMALLEST)
-        up = torch.frexp(top).exponent.unsqueeze(1) - A_BITS
-        scaled = inputs * torch.ldexp(torch.ones_like(top).unsqueeze(1), -up)
-        self.a = scaled.round_().double()  # whole numbers of at most 2^16
-        self.up = torch.ldexp(torch.ones(len(top), dtype=torch.float64, device=top.device), up[:, 0])
+    def __init__(
+        self, inputs: torch.Tensor, slopes: torch.Tensor, weight: int, bias: int | None = None, exact: bool = True
+    ) -> None:
+        rows, width = inputs.shape
+        self.weight, self.bias, self.exact = weight, bias, exact
+        self.a = torch.empty(rows, width + (bias is not None), dtype=torch.float64, device=inputs.device)
+        if exact:
+            top = inputs.abs().amax(dim=1, keepdim=True).clamp_min(SMALLEST if bias is None else 1.0)
+            up = torch.frexp(top).exponent - A_BITS
+            self.a[:, :width] = (inputs * torch.ldexp(torch.ones_like(top), -up)).round_()  # whole numbers of at most 2^16
+            self.up = torch.ldexp(torch.ones(rows, dtype=torch.float64, device=inputs.device), up[:, 0])
+        else:
+            self.a[:, :width], self.up = inputs, torch.ones(rows, dtype=torch.float64, device=inputs.device)
+        if bias is not None:
+            self.a[:, width] = torch.round(1.0 / self.up)  # a power of two, exactly, unless all others are above 2^16
+        self.d = slopes.double()
 
     def squares(self) -> torch.Tensor:
         a, d = torch.linalg.vector_norm(self.a, dim=1), torch.linalg.vector_norm(self.d, dim=1)
@@ -59,12 +65,15 @@ class Product(Part):
     def drop(self, bad: torch.Tensor) -> None:
         self.a[bad], self.d[bad], self.up[bad] = 0.0, 0.0, 1.0
 
-    def add(self, factors: torch.Tensor, exact: bool, total: torch.Tensor) -> None:
+    def add(self, factors: torch.Tensor, total: torch.Tensor) -> None:
         d = self.d.mul_((factors * self.up).unsqueeze(1))
-        if exact:
+        if self.exact:
             d.round_().clamp_(-MOST_D, MOST_D)
-        size = self.a.shape[1] * d.shape[1]
-        total[self.start : self.start + size] += (d.T @ self.a).reshape(-1)
+        found = d.T @ self.a
+        height, width = found.shape[0], found.shape[1] - (self.bias is not None)
+        total[self.weight : self.weight + height * width] += found[:, :width].reshape(-1)
+        if self.bias is not None:
+            total[self.bias : self.bias + height] += found[:, width]
 
     @staticmethod
     def error(width: int, height: int) -> float:
@@ -75,21 +84,21 @@ class Product(Part):
 class Built(Part):
     """Pieces that are there: (rows, numbers)."""
 
-    def __init__(self, pieces: torch.Tensor, start: int) -> None:
-        self.pieces, self.start = pieces, start
+    def __init__(self, pieces: torch.Tensor, start: int, exact: bool = True) -> None:
+        self.pieces, self.start, self.exact = pieces.double(), start, exact
 
     def squares(self) -> torch.Tensor:
-        return torch.square(torch.linalg.vector_norm(self.pieces, dim=1, dtype=torch.float64))
+        return torch.square(torch.linalg.vector_norm(self.pieces, dim=1))
 
     def drop(self, bad: torch.Tensor) -> None:
         self.pieces[bad] = 0.0
 
-    def add(self, factors: torch.Tensor, exact: bool, total: torch.Tensor) -> None:
+    def add(self, factors: torch.Tensor, total: torch.Tensor) -> None:
         n = self.pieces.shape[1]
-        if not exact:
-            total[self.start : self.start + n] += factors @ self.pieces.double()
+        if not self.exact:
+            total[self.start : self.start + n] += factors @ self.pieces
             return
-        total[self.start : self.start + n] += (self.pieces * factors.unsqueeze(1)).round_().sum(dim=0)
+        total[self.start : self.start + n] += self.pieces.mul_(factors.unsqueeze(1)).round_().sum(dim=0)
 
     @staticmethod
     def error(numbers: int) -> float:
@@ -100,9 +109,9 @@ class Built(Part):
 class Looked(Part):
     """Lines of a table that rows looked up, each line's slopes of a row added up: a row's gradient is zero elsewhere."""
 
-    def __init__(self, index: torch.Tensor, slopes: torch.Tensor, lines: int, start: int) -> None:
+    def __init__(self, index: torch.Tensor, slopes: torch.Tensor, lines: int, start: int, exact: bool = True) -> None:
         rows, times = index.shape
-        self.rows, self.start = rows, start
+        self.rows, self.start, self.exact = rows, start, exact
         keys = index + lines * torch.arange(rows, device=index.device).unsqueeze(1)
         unique, places = torch.unique(keys.reshape(-1), return_inverse=True)
         self.row, self.line = torch.div(unique, lines, rounding_mode="floor"), unique % lines
@@ -116,9 +125,9 @@ class Looked(Part):
     def drop(self, bad: torch.Tensor) -> None:
         self.values[bad[self.row]] = 0.0
 
-    def add(self, factors: torch.Tensor, exact: bool, total: torch.Tensor) -> None:
+    def add(self, factors: torch.Tensor, total: torch.Tensor) -> None:
         values = self.values * factors[self.row].unsqueeze(1)
-        values = values.round_() if exact else values
+        values = values.round_() if self.exact else values
         width = values.shape[1]
         at = (self.start + self.line * width).unsqueeze(1) + torch.arange(width, device=values.device)
         total.index_add_(0, at.reshape(-1), values.reshape(-1))
@@ -155,8 +164,8 @@ class Layer:
         if isinstance(self.module, nn.Conv1d | nn.Conv2d):
             return self._dense([_conv(self.module, call, rows) for call in calls], exact)
         if isinstance(self.module, nn.Embedding):
-            return self._table(calls, rows)
-        return self._norms(calls, rows)
+            return self._table(calls, rows, exact)
+        return self._norms(calls, rows, exact)
 
     def _dense(self, made: list[tuple[torch.Tensor, torch.Tensor]], exact: bool) -> list[Part]:
         """From inputs (rows, groups, positions, in) and slopes (rows, groups, positions, out)."""
@@ -164,16 +173,16 @@ class Layer:
         rows, groups, positions, width = a.shape
         parts: list[Part] = []
         if self.weight is not None and groups == positions == 1:
-            parts.append(Product(a.reshape(rows, width), d.reshape(rows, -1), self.weight, exact))
-        elif self.weight is not None:
+            return [Product(a.reshape(rows, width), d.reshape(rows, -1), self.weight, self.bias, exact)]
+        if self.weight is not None:
             height = d.shape[-1]
             pieces = torch.bmm(d.reshape(rows * groups, positions, height).mT, a.reshape(rows * groups, positions, width))
-            parts.append(Built(pieces.reshape(rows, groups * height * width), self.weight))
+            parts.append(Built(pieces.reshape(rows, groups * height * width), self.weight, exact))
         if self.bias is not None:
-            parts.append(Built(d.sum(dim=2).reshape(rows, -1), self.bias))
+            parts.append(Built(d.sum(dim=2).reshape(rows, -1), self.bias, exact))
         return parts
 
-    def _table(self, calls: Sequence[Call], rows: int) -> list[Part]:
+    def _table(self, calls: Sequence[Call], rows: int, exact: bool) -> list[Part]:
         module = self.module
         assert isinstance(module, nn.Embedding)
         assert self.weight is not None
@@ -184,9 +193,9 @@ class Layer:
             slopes = slopes * (index != module.padding_idx).unsqueeze(2)
         if self.lookups and index.shape[1] > self.lookups:
             raise ValueError("more lookups a row than on made-up rows")
-        return [Looked(index, slopes, module.num_embeddings, self.weight)]
+        return [Looked(index, slopes, module.num_embeddings, self.weight, exact)]
 
-    def _norms(self, calls: Sequence[Call], rows: int) -> list[Part]:
+    def _norms(self, calls: Sequence[Call], rows: int, exact: bool) -> list[Part]:
         module, scales, shifts = self.module, [], []
         for call in calls:
             assert call.slopes is not None
@@ -200,7 +209,7 @@ class Layer:
             scales.append((call.slopes * plain).reshape(shape).sum(dim=(1, 3)))
             shifts.append(call.slopes.reshape(shape).sum(dim=(1, 3)))
         places = ((self.weight, scales), (self.bias, shifts))
-        return [Built(torch.stack(pieces).sum(dim=0), place) for place, pieces in places if place is not None]
+        return [Built(torch.stack(pieces).sum(dim=0), place, exact) for place, pieces in places if place is not None]
 
 
 def _linear(call: Call, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -214,17 +223,15 @@ def _conv(module: nn.Conv1d | nn.Conv2d, call: Call, rows: int) -> tuple[torch.T
     given, slopes = call.given, call.slopes
     if given.ndim != len(module.kernel_size) + 2:
         raise ValueError("rows without a batch axis")
-    if isinstance(module.padding, str) or module.padding_mode != "zeros":
-        mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
-        given = functional.pad(given, module._reversed_padding_repeated_twice, mode=mode)
-        padding: tuple[int, ...] = (0,) * len(module.kernel_size)
-    else:
-        padding = tuple(module.padding)
-    steps = [tuple(module.kernel_size), tuple(module.dilation), padding, tuple(module.stride)]
-    if given.ndim == 3:  # one axis: the first of two, of size one
-        given, steps = given.unsqueeze(2), [(first, *rest) for first, rest in zip((1, 1, 0, 1), steps, strict=True)]
-    kernel, dilation, padding, stride = steps
-    patches = functional.unfold(given, kernel, dilation, padding, stride)  # (images, channels x kernel, positions)
+    pads, mode = module._reversed_padding_repeated_twice, module.padding_mode
+    if any(pads):
+        given = functional.pad(given, pads, mode="constant" if mode == "zeros" else mode)
+    axes = zip(module.kernel_size, module.dilation, module.stride, strict=True)
+    for axis, (kernel, dilation, stride) in enumerate(axes, start=2):  # a view: each position's patch, on axes at the end
+        given = given.unfold(axis, (kernel - 1) * dilation + 1, stride)[..., ::dilation]
+    n = len(module.kernel_size)
+    order = (0, 1, *range(2 + n, 2 + 2 * n), *range(2, 2 + n))
+    patches = given.permute(order).reshape(given.shape[0], -1, math.prod(given.shape[2 : 2 + n]))
     groups, images = module.groups, given.shape[0] // rows
     patches = patches.reshape(rows, images, groups, -1, patches.shape[-1])
     slopes = slopes.reshape(rows, images, groups, module.out_channels // groups, -1)
