@@ -9,8 +9,19 @@ import os
 import numpy as np
 import pytest
 
-from fairveil.curator import CellCounts, Curator, FeatureSums, GroupLosses, Linear, Part, Poisson, RowCount, RowFunction, Rows
-from fairveil.curator.journal import Journal
+from fairveil.curator import (
+    CellCounts,
+    Curator,
+    FeatureSums,
+    GroupLosses,
+    Journal,
+    Linear,
+    Part,
+    Poisson,
+    RowCount,
+    RowFunction,
+    Rows,
+)
 from fairveil.curator.journal_lines import CUT, SITTING
 from fairveil.errors import BudgetError, InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise

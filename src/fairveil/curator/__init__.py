@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .block import Block as Block
     from .curator import Curator as Curator
     from .grouped import GroupedHistogram as GroupedHistogram
+    from .journal import Journal as Journal
     from .log import Entry as Entry
     from .log import Log as Log
     from .model_questions import GradientSum as GradientSum
@@ -55,6 +56,7 @@ PLACES = {
     "GramMatrices": ".row_questions",
     "GroupLosses": ".model_questions",
     "GroupedHistogram": ".grouped",
+    "Journal": ".journal",
     "Linear": ".question",
     "Log": ".log",
     "Part": ".sampling",
@@ -89,6 +91,7 @@ __all__ = [
     "GramMatrices",
     "GroupLosses",
     "GroupedHistogram",
+    "Journal",
     "Linear",
     "Log",
     "Network",

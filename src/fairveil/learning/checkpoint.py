@@ -28,8 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..curator import Entry
-from ..curator.journal import Journal
+from ..curator import Entry, Journal
 from ..errors import ChecksumError, InputError, PrivacyError, complaint
 
 FORMAT = "fairveil checkpoint"
