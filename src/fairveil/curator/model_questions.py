@@ -142,7 +142,8 @@ class ScoreHistogram(Question):
         return Scale(bound, 0) if cap is None else gridded(bound, self.per_row)
 
 
-def _weights_of_models(weights: Any, models: int) -> Floats:
+def weights_of_models(weights: Any, models: int) -> Floats:
+    """A copy of weights of the loss, one a model, which nobody can change, checked."""
     array = np.array(weights, np.float64)
     if array.shape != (models,) or not (array >= 0).all() or not (array < np.inf).all():
         remedy = "Give one weight of the loss for each model."
@@ -182,7 +183,7 @@ class GradientSum(Question):
         if self.clip is not None:
             _checks.positive(clip=self.clip)
         if isinstance(self.loss_weight, np.ndarray):
-            object.__setattr__(self, "loss_weight", _weights_of_models(self.loss_weight, self.models))
+            object.__setattr__(self, "loss_weight", weights_of_models(self.loss_weight, self.models))
         else:
             _checks.non_negative(loss_weight=self.loss_weight)
         if self.cell_costs is not None:
@@ -200,7 +201,7 @@ class GradientSum(Question):
         if not isinstance(self.loss_weight, np.ndarray):
             remedy = "Make the first GradientSum with an array."
             raise InputError(complaint(expected="a number, as before", of="loss_weight", got="an array", remedy=remedy))
-        weights = _weights_of_models(loss_weight, self.models)
+        weights = weights_of_models(loss_weight, self.models)
         return self.again(model=same_form(self.model, model), cell_costs=costs, loss_weight=weights, _costs=[])
 
     @property

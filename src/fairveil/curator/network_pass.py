@@ -86,7 +86,7 @@ def _wanted(question: NetworkGradient, scale: Scale, block: Block, index: Any) -
         scale.unit,
         scale.bound.spread > 0.0,
         question.model.sharpness,
-        question.loss_weight,
+        float(np.asarray(question.loss_weight).item()),
         labels if question.loss == "log" else None,
         costs,
         block.weights[index] if len(block.weights) else None,

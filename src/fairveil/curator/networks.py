@@ -27,7 +27,7 @@ from ..errors import InputError, MissingBoundError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
-from .model_questions import DECISIONS, finite_costs
+from .model_questions import DECISIONS, finite_costs, weights_of_models
 from .question import Question, Scale, cell_count, gridded, need_classes, need_order_two
 from .row_function import Troubles
 
@@ -144,7 +144,7 @@ class NetworkGradient(Question):
 
     A row's objective is one number: loss_weight x cross-entropy + sum_k cell_costs[cell, label, k] x
     softmax(sharpness x logits)_k, costs summed over the row's cells where groups are marginal. `cell_costs`: (cells, labels or
-    1, classes). Shape (parameters,).
+    1, classes). `loss_weight`: a number, or an array (1,), which may change from round to round. Shape (parameters,).
 
     Signed vectors: norm clip, difference 2 clip (PRIVACY 8.2), under sensitive features alone too, where the caller asks for
     the centred costs' part by itself (`loss="none"`), and for the loss's, which is free, in a question of its own.
@@ -158,25 +158,34 @@ class NetworkGradient(Question):
     cells: Cells | None = None
     cell_costs: Any = None
     loss: str = "log"
-    loss_weight: float = 1.0
+    loss_weight: Any = 1.0
     _troubles: Troubles = field(default_factory=Troubles, repr=False)  # the asking curator's own, kept until the run has ended
 
     def __post_init__(self) -> None:
         _checks.one_of(LOSSES, loss=self.loss)
         if self.clip is not None:
             _checks.positive(clip=self.clip)
-        object.__setattr__(self, "loss_weight", _checks.non_negative(loss_weight=self.loss_weight))
+        if isinstance(self.loss_weight, np.ndarray):
+            object.__setattr__(self, "loss_weight", weights_of_models(self.loss_weight, 1))
+        else:
+            object.__setattr__(self, "loss_weight", _checks.non_negative(loss_weight=self.loss_weight))
         if self.cell_costs is not None:
             object.__setattr__(self, "cell_costs", finite_costs(self.cell_costs))
 
-    def at(self, model: Network, cell_costs: Any = None) -> NetworkGradient:
-        """The same question about other parameters and costs, of the same shapes: a round of a run."""
+    def at(self, model: Network, cell_costs: Any = None, loss_weight: Any = None) -> NetworkGradient:
+        """The same question about other parameters, costs and weights of the loss, of the same shapes: a round of a run."""
         costs = None if cell_costs is None else finite_costs(cell_costs)
         old, new = (None if array is None else array.shape for array in (self.cell_costs, costs))
         if new != old:
             remedy = "Make a new NetworkGradient."
             raise InputError(complaint(expected=f"shape {old}", of="cell_costs", got=new, remedy=remedy))
-        return self.again(model=_same_form(self.model, model), cell_costs=costs)
+        if loss_weight is None:
+            return self.again(model=_same_form(self.model, model), cell_costs=costs)
+        if not isinstance(self.loss_weight, np.ndarray):
+            remedy = "Make the first NetworkGradient with an array."
+            raise InputError(complaint(expected="a number, as before", of="loss_weight", got="an array", remedy=remedy))
+        weight = weights_of_models(loss_weight, 1)
+        return self.again(model=_same_form(self.model, model), cell_costs=costs, loss_weight=weight)
 
     @property
     def why(self) -> str:

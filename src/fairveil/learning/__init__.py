@@ -12,13 +12,23 @@ if TYPE_CHECKING:
     from .descent import descend as descend
     from .duals import Pressure as Pressure
     from .duals import ProjectedAscent as ProjectedAscent
+    from .fermi import PenaltySettings as PenaltySettings
+    from .network import NetworkDescent as NetworkDescent
     from .plans import Settings as Settings
+    from .players import Constraints as Constraints
+    from .players import Penalty as Penalty
+    from .players import Player as Player
     from .primal import Walk as Walk
     from .rate_constrained import Outcome as Outcome
     from .rate_constrained import RateConstrained as RateConstrained
 
 PLACES = {
+    "Constraints": ".players",
+    "NetworkDescent": ".network",
     "Outcome": ".rate_constrained",
+    "Penalty": ".players",
+    "PenaltySettings": ".fermi",
+    "Player": ".players",
     "Pressure": ".duals",
     "ProjectedAscent": ".duals",
     "RateConstrained": ".rate_constrained",
@@ -30,7 +40,12 @@ PLACES = {
 }
 
 __all__ = [
+    "Constraints",
+    "NetworkDescent",
     "Outcome",
+    "Penalty",
+    "PenaltySettings",
+    "Player",
     "Pressure",
     "ProjectedAscent",
     "RateConstrained",

@@ -7,11 +7,12 @@ Shares of the budget, step sizes, clip and rounds have defaults from public fact
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +24,11 @@ from ..curator import (
     CellCounts,
     GradientSum,
     Linear,
+    Network,
+    NetworkGradient,
+    NetworkHistogram,
     NumberMoments,
+    Part,
     Poisson,
     PredictionHistogram,
     Question,
@@ -36,10 +41,14 @@ from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion, resolve
 from ..privacy import calibrate
 from ..privacy.calibration import full_batch
-from ..privacy.events import Event, Gaussian, Repeated, compose
+from ..privacy.events import Composed, Event, Gaussian, Repeated, compose
 from ..privacy.promise import Promise
 from .descent import Answers, Batch, Floats
 
+if TYPE_CHECKING:
+    from ..models import Skeleton
+
+Form = Linear | Network
 LONG_ROW = 4.0
 LEAST_RATE = 1e-9  # of Poisson batches; below it the accountant's logarithms run out of digits
 _STEPS = tuple(0.02 * 1.35**k for k in range(25))
@@ -58,8 +67,10 @@ class Settings:
     protected the loss is exact and it bounds the costs alone, 1 by default. `temperature`: of the soft decisions that costs
     act on. `rate_most`, `rate_noise`: the step size is rate_most, and less where noise is large: the noise that a whole run
     leaves in the score of a row is to be about rate_noise, in logits. `*_share`: of the squared Gaussian budget.
-    `averaged`: the share of rounds, at the end, whose iterates are averaged. `sampling_rate`: of Poisson batches; None asks
-    all rows. `dual_*`: see `ProjectedAscent`; the duals begin after dual_start of the rounds, and the Lagrangian is divided
+    `averaged`: the share of rounds, at the end, whose iterates are averaged; where `iterate` is "last" or a round's number,
+    that one is handed out instead, and for the last the step size falls to 0 over these rounds. `learning_rate`: of networks,
+    which have a step size of their own. `sampling_rate`: of Poisson batches; None asks all rows. `dual_*`: see
+    `ProjectedAscent`; the duals begin after dual_start of the rounds, and the Lagrangian is divided
     by 1 + dual_ease x their sum. Without privacy: `tolerance` on the gradient, `most_rounds`, `dual_horizon`.
     """
 
@@ -71,6 +82,8 @@ class Settings:
     rate_most: float = 1.0
     rate_noise: float = 1.5
     averaged: float = 0.35
+    iterate: str | int = "average"
+    learning_rate: float = 0.1
     histogram_share: float = 0.3
     counts_share: float = 0.02
     report_share: float = 0.02
@@ -103,7 +116,9 @@ class Settings:
 class Plan:
     """The asks of a run and their multipliers. `cells` and `by_label`: what histograms tell apart, the least that will do.
 
-    `scales`: whether numbers are scaled by their released moments, inside the curator, before the first round.
+    `scales`: whether numbers are scaled by their released moments, inside the curator, before the first round. `decisions`:
+    what the histograms of the rounds are of; the last one is of hard decisions. `uses_totals`: whether their sums over groups
+    are asked for too, exactly, where features are public. `skeleton`: of a network; None for a linear model.
     """
 
     promise: Promise
@@ -121,6 +136,9 @@ class Plan:
     scales: bool = False
     moments_multiplier: float = 0.0
     thresholds_multiplier: float = 0.0
+    decisions: str = "hard"
+    uses_totals: bool = False
+    skeleton: Skeleton | None = None
 
     @property
     def outputs(self) -> int:
@@ -128,16 +146,40 @@ class Plan:
         classes = len(self.layout.classes or ())
         return 1 if classes <= 2 else classes
 
+    def counts_iterate(self, round: int) -> bool:
+        """Whether the iterate of this round is one of those that the model handed out is the average of."""
+        s = self.settings
+        if s.iterate == "average":
+            return round >= (1.0 - s.averaged) * s.rounds
+        return round == (s.rounds - 1 if s.iterate == "last" else s.iterate)
+
+    def fading(self, round: int) -> float:
+        """What the step size of a round is multiplied by: where the last iterate is handed out, its noise is made to settle."""
+        s = self.settings
+        return 1.0 if s.iterate != "last" else min(1.0, (s.rounds - round) / max(1.0, s.averaged * s.rounds))
+
     @cached_property
     def batch(self) -> Batch:
-        """All rows, or Poisson batches."""
+        """All rows, or Poisson batches; for a network on public features, the first of the parts that take turns."""
         rate = self.settings.sampling_rate
-        return FULL if rate is None or self.is_exact else Poisson(rate)
+        if rate is None or (self.is_exact and self.skeleton is None):
+            return FULL
+        return Part(0, self.parts) if self.parts else Poisson(rate)
+
+    @property
+    def parts(self) -> int:
+        """How many fixed parts of the rows take turns (PRIVACY T8); 0 where rows are drawn, or all asked."""
+        rate = self.settings.sampling_rate
+        return 0 if rate is None or self.skeleton is None or not self.sees_features else max(1, round(1.0 / rate))
+
+    def batch_of(self, round: int) -> Batch:
+        """The batch of a round."""
+        return Part(round % self.parts, self.parts) if self.parts else self.batch
 
     @cached_property
     def sampling_rate(self) -> float:
         """What a sum over a batch is divided by, to estimate the sum over all rows."""
-        return self.batch.rate if isinstance(self.batch, Poisson) else 1.0
+        return self.batch.rate if isinstance(self.batch, Poisson) else 1.0 / (self.parts or 1)
 
     @property
     def sees_features(self) -> bool:
@@ -159,9 +201,18 @@ class Plan:
         """The largest norm of what one row adds to a gradient with noise."""
         return self.settings.clip or usual_clip(self.promise)
 
-    def histogram(self, model: Linear) -> PredictionHistogram:
+    def histogram(self, model: Form, decisions: str = "hard") -> PredictionHistogram | NetworkHistogram:
         """The question about a model's decisions."""
-        return PredictionHistogram(model, self.cells, "hard", by_label=self.by_label)
+        if isinstance(model, Network):
+            return NetworkHistogram(model, self.cells, decisions, by_label=self.by_label)
+        return PredictionHistogram(model, self.cells, decisions, by_label=self.by_label)
+
+    def start(self, models: int | None = None) -> Form:
+        """The model, or models, where descent starts: a network as it was handed in, linear models at zero."""
+        if self.skeleton is not None:
+            return Network(self.skeleton, self.skeleton.start, 1.0 / self.settings.temperature)
+        shape = (self.outputs, 1 + self.layout.width)
+        return Linear(np.zeros(shape if models is None else (models, *shape)), 1.0 / self.settings.temperature)
 
     def first(self, models: int | None) -> list[Ask]:
         """Counts of the cells, or the number of rows where it is private; then the moments of numbers that are scaled."""
@@ -188,47 +239,77 @@ class Plan:
         """The whole run's events, for one model (None) or several side by side; None without privacy."""
         if not self.promise.is_private:
             return None
-        shape = (self.outputs, 1 + self.layout.width)
-        model = Linear(np.zeros(shape if models is None else (models, *shape)))
-        return self._events(model, models)
+        return self._events(self.start(models), models)
 
-    def _events(self, model: Linear, models: int | None) -> Event:
+    def _events(self, model: Form, models: int | None) -> Event:
         def event(asks: list[Ask], batch: Batch = FULL) -> Event:
             return describe(asks, self.layout, self.promise, batch, max_sample_weight=self.max_sample_weight)
 
         parts = [event(first)] if (first := self.first(models)) else []
-        parts.append(Repeated(event(self.round_asks(model, models), self.batch), self.settings.rounds))
+        parts += self._rounds(lambda batch: event(self.round_asks(model, models), batch))
         if last := self.last(model):
             parts.append(event(last))
         return compose(parts)
 
+    def _rounds(self, event: Callable[[Batch], Event]) -> list[Event]:
+        """All rounds: the same again and again, or parts that take turns, and what is left of a turn."""
+        if not self.parts:
+            return [Repeated(event(self.batch), self.settings.rounds)]
+        turn = [event(self.batch_of(j)) for j in range(self.parts)]
+        turns, rest = divmod(self.settings.rounds, self.parts)
+        return [Repeated(Composed(tuple(turn)), turns), *turn[:rest]] if turns else turn[:rest]
+
     @property
     def has_thresholds(self) -> bool:
         """Whether the threshold of the model handed out may be moved: two classes, and constraints."""
-        return self.system is not None and self.outputs == 1 and self.settings.thresholds_share > 0
+        linear = self.skeleton is None
+        return linear and self.system is not None and self.outputs == 1 and self.settings.thresholds_share > 0
 
-    def last(self, model: Linear) -> list[Ask]:
+    def last(self, model: Form) -> list[Ask]:
         """The decisions of the model that is handed out, and how its scores fall between other thresholds."""
         if self.system is None:
             return []
         out = [Ask(self.histogram(model), self.report_multiplier)]
         if self.has_thresholds:
+            assert isinstance(model, Linear)
             out.append(Ask(self._scores(model), self.thresholds_multiplier))
         return out
 
     def _scores(self, model: Linear) -> ScoreHistogram:
         return ScoreHistogram(model, EDGES, self.cells, by_label=True)
 
-    def round_asks(self, model: Linear, models: int | None) -> list[Ask]:
+    def round_asks(self, model: Form, models: int | None) -> list[Ask]:
         """A round's asks at zero costs: for plans, which depend on shapes alone."""
+        if isinstance(model, Network):
+            return self._network_asks(model)
         costs = None
         if self.system is not None:
             cells, labels, classes = self.system.shape
             costs = np.zeros((cells, labels, classes) if models is None else (models, cells, labels, classes))
         ease = np.ones(models or 1) if self.system is not None else 1.0
         out = [Ask(GradientSum(model, self.clip, self.cells, costs, loss_weight=ease), self.gradient_multiplier)]
-        if self.system is not None:
-            out.append(Ask(self.histogram(model), self.histogram_multiplier))
+        return out if self.system is None else [*out, *self._histograms(model)]
+
+    def _network_asks(self, model: Network) -> list[Ask]:
+        """Where features are public, the gradient of the loss and of the costs' centre is exact, and a question of its own."""
+        costs = None if self.system is None else np.zeros(self.system.shape)
+        weight = np.ones(1)
+        if self.sees_features and self.cells is not None:
+            centre = np.zeros((1, *costs.shape[1:])) if costs is not None else None
+            out = [
+                Ask(NetworkGradient(model, None, None, centre, loss_weight=weight), 0.0),
+                Ask(NetworkGradient(model, self.clip, self.cells, costs, "none"), self.gradient_multiplier),
+            ]
+        else:
+            clip = None if self.is_exact else self.clip
+            out = [Ask(NetworkGradient(model, clip, self.cells, costs, loss_weight=weight), self.gradient_multiplier)]
+        return out if self.system is None else [*out, *self._histograms(model)]
+
+    def _histograms(self, model: Form) -> list[Ask]:
+        asked = self.histogram(model, self.decisions)
+        out = [Ask(asked, self.histogram_multiplier)]
+        if self.uses_totals and self.sees_features and not self.is_exact:
+            out.append(Ask(replace(asked, cells=None), 0.0))
         return out
 
     # -- what answers mean -------------------------------------------------------------------------------------------------
@@ -273,6 +354,17 @@ class Plan:
         assert self.system is not None
         histogram = answer.reshape(len(counts), *self.system.shape[:2], self.outputs)
         return np.concatenate([counts[..., np.newaxis] - histogram, histogram], axis=-1) if self.outputs == 1 else histogram
+
+    def onto_totals(self, noisy: Floats, totals: Floats) -> Floats:
+        """The nearest histograms (models, cells, ...) whose sums over each sensitive column's groups are those of everyone.
+
+        Least squares: what is missing is shared equally. With two groups this is as good as releasing one of them alone.
+        """
+        out = np.array(noisy, np.float64)
+        sizes = (out.shape[1],) if self.cells is None or self.cells.mode == "product" else self.cells.sizes
+        for a, b in itertools.pairwise(np.cumsum([0, *sizes]).tolist()):
+            out[:, a:b] += (totals - out[:, a:b].sum(axis=1, keepdims=True)) / (b - a)
+        return out
 
     @cached_property
     def floor(self) -> float:
@@ -322,8 +414,7 @@ class Plan:
         if self.outputs == 1:  # the first class's decisions are what the second's leave
             pulls = pulls[:, 1::2] - pulls[:, ::2]
         sizes = lengths(pulls)
-        model = Linear(np.zeros((self.outputs, 1 + self.layout.width)))
-        noise = self.report_multiplier * self._unit(self.histogram(model))
+        noise = self.report_multiplier * self._unit(self.histogram(self.start()))
 
         def spread(bins: int) -> Floats:
             of_bins = math.sqrt(bins * (1.0 if self.by_label else 2.0)) * self.bin_noise if bins else 0.0
@@ -363,6 +454,9 @@ def make(
     public_rows: int | None = None,
     max_sample_weight: float | None = None,
     scalable: bool = False,
+    decisions: str = "hard",
+    uses_totals: bool = False,
+    skeleton: Skeleton | None = None,
 ) -> Plan:
     """The plan of one model's run, its noise the least that keeps the promise.
 
@@ -378,7 +472,8 @@ def make(
         system = system if by_label else system.without_labels()
         system = system if kept is not None else system.without_groups()
     plan = Plan(promise, layout, settings, system, kept, by_label, 0.0, 0.0, 0.0, 0.0, public_rows, max_sample_weight)
-    plan = replace(plan, scales=scalable and layout.numbers > 0 and settings.moments_share > 0)
+    scales = scalable and layout.numbers > 0 and settings.moments_share > 0
+    plan = replace(plan, scales=scales, decisions=decisions, uses_totals=uses_totals, skeleton=skeleton)
     return plan if plan.is_exact else _priced(plan)
 
 
@@ -450,7 +545,8 @@ def _priced(plan: Plan) -> Plan:
         assert found is not None
         return found
 
-    if s.sampling_rate is not None:
+    if s.sampling_rate is not None and not (plan.parts and s.rounds % plan.parts == 0):
         return at(calibrate(promise, events).multiplier)
     once = [ask.multiplier for ask in plan.first(None)] + [plan.report_multiplier, plan.thresholds_multiplier]
-    return at(full_batch(promise, s.rounds, [Gaussian(multiplier) for multiplier in once if multiplier]))
+    rounds = s.rounds // plan.parts if plan.parts else s.rounds  # each part costs as often as its turn comes
+    return at(full_batch(promise, rounds, [Gaussian(multiplier) for multiplier in once if multiplier]))

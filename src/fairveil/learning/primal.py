@@ -29,7 +29,12 @@ class Walk:
     @staticmethod
     def begin(shape: tuple[int, ...]) -> Walk:
         """At zero, at rest."""
-        return Walk(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+        return Walk.at(np.zeros(shape))
+
+    @staticmethod
+    def at(weights: Floats) -> Walk:
+        """At rest."""
+        return Walk(weights, np.zeros_like(weights), np.zeros_like(weights))
 
     def step(self, gradient: Floats, rate: Floats | float, momentum: Floats | float, *, count: bool) -> Walk:
         """v <- m v - rate g;  w <- w + m v - rate g  (Nesterov's step, written for the look-ahead point itself)."""

@@ -26,8 +26,9 @@ Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -35,12 +36,12 @@ from scipy.special import ndtri
 from ..curator import FULL, Ask, GradientSum, Linear, PredictionHistogram
 from ..errors import InputError, complaint
 from ..fairness import ConstraintSystem
-from ..fairness.systems import FixedCounts
 from ..privacy.promise import Promise
 from . import plans, threshold
 from .descent import Answers, Batch, Floats, Reason, Search
-from .duals import Pressure, ProjectedAscent
+from .duals import ProjectedAscent
 from .plans import Plan, Settings
+from .players import Constraints, Player
 from .primal import Walk
 
 CURVATURE_ROUNDS = 12
@@ -56,12 +57,11 @@ class State:
     """Between two rounds. Released or public values only; a leading axis for the models."""
 
     walk: Walk
-    pressure: Pressure
+    play: Any  # the max player's own state; None without one
     counts: Floats  # rows by (model, cell, label), released
     rows: Floats  # what averages divide by, a number a model
     rate: Floats
     reach: Floats  # the largest step size that noise leaves room for, (models, 1, 1)
-    fixed: FixedCounts | None = None  # the constraints at these counts
     round: int = 0
     age: Floats | None = None  # where all is exact: rounds since each model's momentum began anew
     stopped: Floats | None = None  # where all is exact: the round after which each model moved no more; 0 while it does
@@ -70,10 +70,10 @@ class State:
     warming: bool = False
     standard: tuple[Floats, Floats] | None = None  # centre and scale of each number, while it is searched
 
-    def after(self, walk: Walk, pressure: Pressure) -> State:
+    def after(self, walk: Walk, play: Any) -> State:
         """The state after a noisy round; `dataclasses.replace` would cost a tenth of one."""
         other = object.__new__(State)
-        other.__dict__.update(self.__dict__, walk=walk, pressure=pressure, round=self.round + 1)
+        other.__dict__.update(self.__dict__, walk=walk, play=play, round=self.round + 1)
         return other
 
 
@@ -113,6 +113,15 @@ def certainly_broken(excess: Floats, spread: Floats) -> tuple[int, ...]:
     return tuple(int(j) for j in np.flatnonzero(excess > np.maximum(0.01, deviations * spread)))
 
 
+def constraints_of(planned: Plan, bounds: Floats) -> Constraints:
+    """The max player that holds the duals of the plan's constraints, a line of bounds a model."""
+    assert planned.system is not None
+    s = planned.settings
+    horizon = s.dual_horizon if planned.is_exact else s.rounds
+    ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory, s.dual_fade)
+    return Constraints(planned.system, bounds, ascent, planned.floor, s.dual_start * horizon, s.dual_ease)
+
+
 @dataclass(frozen=True, eq=False)
 class RateConstrained(Search[State, list[Outcome]]):
     """The search for one model, or for many that differ in the bounds of their constraints or in their noise alone.
@@ -123,16 +132,15 @@ class RateConstrained(Search[State, list[Outcome]]):
     planned: Plan
     bounds: Floats
     many: bool = False
-    ascent: ProjectedAscent = field(init=False)
+    player: Player[Any] | None = None
 
     def __post_init__(self) -> None:
         if self.many and not self.planned.is_shared:
             remedy = "Fit one after another: each scales its numbers by noisy moments of its own."
             raise InputError(complaint(expected="one model", of="RateConstrained", got=len(self.bounds), remedy=remedy))
         s = self.settings
-        horizon = s.dual_horizon if self.planned.is_exact else s.rounds
-        ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory, s.dual_fade)
-        object.__setattr__(self, "ascent", ascent)
+        if self.player is None and self.system is not None:
+            object.__setattr__(self, "player", constraints_of(self.planned, self.bounds))
         object.__setattr__(self, "plan", self.planned.events(self.models if self.many else None))
         object.__setattr__(self, "batch", self.planned.batch)
         object.__setattr__(self, "rounds", s.most_rounds if self.planned.is_exact else s.rounds)
@@ -171,10 +179,9 @@ class RateConstrained(Search[State, list[Outcome]]):
     def init(self, answers: Answers) -> State:
         counts, rows = self.planned.read_counts(answers, self.models)
         standard = self.planned.standard(answers, counts, rows)
-        walk, pressure = Walk.begin(self._shape), Pressure.begin(self.models, self.bounds.shape[1])
+        walk, play = Walk.begin(self._shape), None if self.player is None else self.player.begin(counts, rows)
         rate = self.planned.rate(rows)
-        fixed = None if self.system is None else self.system.at(counts, self.planned.floor)
-        state = State(walk, pressure, counts, rows, rate, rate[:, np.newaxis, np.newaxis], fixed, standard=standard)
+        state = State(walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], standard=standard)
         if self.planned.sees_features:
             warming = not self.planned.is_exact
             state = replace(state, probe=_start(self._shape[2], self.models), warming=warming)
@@ -198,10 +205,8 @@ class RateConstrained(Search[State, list[Outcome]]):
             return [Ask(GradientSum(model, None), 0.0)]
         costs = None
         ease = None
-        if state.fixed is not None:
-            ease = 1.0 / (1.0 + self.settings.dual_ease * np.add.reduce(state.pressure.duals, axis=1))
-            costs = state.fixed.cell_costs(state.pressure.duals)
-            costs = costs * (state.rows * ease)[:, np.newaxis, np.newaxis, np.newaxis]
+        if self.player is not None:
+            costs, ease = self.player.costs(state.play)
             costs = costs if self.many else costs[0]
         return [self._again(ask, model, costs, ease) for ask in self._round]
 
@@ -212,25 +217,25 @@ class RateConstrained(Search[State, list[Outcome]]):
         if state.warming:
             return self._warm(state, self._each(answers[0]) / rows)
         gradient = self._each(answers[0]) / (self.planned.sampling_rate * rows)
-        rate = np.minimum(state.rate[:, np.newaxis, np.newaxis], state.reach)
-        pressure = state.pressure
-        if self.system is not None and t >= s.dual_start * self.ascent.rounds:
-            pressure = self.ascent.step(pressure, self._values(answers[1], state) - self.bounds)
+        rate = np.minimum(state.rate[:, np.newaxis, np.newaxis], state.reach) * self.planned.fading(t)
+        play = state.play
+        if self.player is not None:
+            histogram = self._histogram(answers[1:], state)
+            play = self.player.step(play, histogram, t)
         if not self.planned.is_exact:
-            walk = state.walk.step(gradient, rate, s.momentum, count=t >= (1.0 - s.averaged) * s.rounds)
-            return state.after(walk, pressure)
+            walk = state.walk.step(gradient, rate, s.momentum, count=self.planned.counts_iterate(t))
+            return state.after(walk, play)
         walk, age = self._accelerate(state, gradient, count=t >= s.most_rounds // 2)
         still = np.abs(gradient).max(axis=(1, 2)) <= s.tolerance
-        if self.system is not None:
-            excess = np.nan_to_num(self._values(answers[1], state) - self.bounds).max(axis=1)
-            settled = (t > self.ascent.rounds) | ~pressure.duals.any(axis=1)
-            still = still & settled & (excess <= s.tolerance)
+        if self.player is not None:
+            still = still & self.player.rests(state.play, play, histogram, t, s.tolerance)
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
         before = stopped > 0  # these stay where they were, whatever becomes of the others
         walk = replace(walk, weights=np.where(before[:, np.newaxis, np.newaxis], state.walk.weights, walk.weights))
-        duals = np.where(before[:, np.newaxis], state.pressure.duals, pressure.duals)
+        if self.player is not None:
+            play = self.player.keep(state.play, play, before)
         stopped = np.where(~before & still, t + 1.0, stopped)
-        return replace(state, walk=walk, pressure=replace(pressure, duals=duals), round=t + 1, age=age, stopped=stopped)
+        return replace(state, walk=walk, play=play, round=t + 1, age=age, stopped=stopped)
 
     def stop(self, state: State) -> Reason | None:
         if state.stopped is not None and state.stopped.all():
@@ -252,10 +257,11 @@ class RateConstrained(Search[State, list[Outcome]]):
             if self.planned.has_thresholds:
                 found, values, spread = self._moved(found, [self._each(answer) for answer in answers], state)
             else:
-                values = self._values(answers[0], state, sampling_rate=1.0)
+                values = self._values(self._each(answers[0]), state)
                 histograms = self._each(answers[0]).reshape(self.models, *self.system.shape[:2], -1)
                 pairs = zip(state.counts, histograms, strict=True)
                 spread = np.stack([self.planned.noise_of(counts, decisions)(0) for counts, decisions in pairs])
+        duals = np.zeros((self.models, 0)) if self.player is None else self.player.duals(state.play, len(names))
         weights = _in_coded_units(found, state.standard)
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
         return [
@@ -267,7 +273,7 @@ class RateConstrained(Search[State, list[Outcome]]):
                 self.bounds[m],
                 values[m],
                 spread[m],
-                state.pressure.duals[m],
+                duals[m],
                 state.counts[m],
                 float(state.rows[m]),
             )
@@ -331,11 +337,17 @@ class RateConstrained(Search[State, list[Outcome]]):
         """An answer with the leading model axis that one model's answer has not."""
         return answer if self.many else answer[np.newaxis]
 
-    def _values(self, answer: Floats, state: State, sampling_rate: float | None = None) -> Floats:
-        """Each constraint's value from a histogram of decisions."""
-        assert state.fixed is not None
-        histogram = self.planned.by_class(self._each(answer) / (sampling_rate or self.planned.sampling_rate), state.counts)
-        return state.fixed.values(histogram)
+    def _histogram(self, answers: Answers, state: State) -> Floats:
+        """A round's histogram by class, in units of all rows; put onto its exact totals where they were asked for."""
+        histogram = self._each(answers[0]) / self.planned.sampling_rate
+        if len(answers) > 1:
+            histogram = self.planned.onto_totals(histogram, self._each(answers[1]))
+        return self.planned.by_class(histogram, state.counts)
+
+    def _values(self, answer: Floats, state: State) -> Floats:
+        """Each constraint's value from a histogram of the decisions of all rows."""
+        assert self.system is not None
+        return self.system.exact_values(self.planned.by_class(answer, state.counts), state.counts, self.planned.floor)
 
     def _accelerate(self, state: State, gradient: Floats, *, count: bool) -> tuple[Walk, Floats]:
         """A step along an exact gradient: Nesterov's growing momentum, begun anew where it points uphill."""

@@ -1,0 +1,173 @@
+"""Private descent for neural networks, against the same players as linear models: stochastic descent-ascent (DP-FERMI's
+Algorithm 1, RaCO-DP's on networks), corrected.
+
+A round is one joint answer about one batch: the sum of the rows' gradients, loss and costs of predictions as *one* number a row
+and so one gradient, shortened to norm `clip`; and the histogram of predictions by cell that the max player is told.
+
+Where records are protected a batch is drawn secretly, anew each round (Poisson, PRIVACY T2, T3). Where features are public,
+fixed parts of the rows take turns (T8), and a row's gradient has two parts: what does not depend on its group is public and
+exact; of
+
+    sum_k (c[s, k] - centre_k) grad F_k,      centre_k = (max_s c[s, k] + min_s c[s, k]) / 2,
+
+each row's is shortened to `clip`, and a change of group moves it by at most 2 clip. The centre's own part is public too.
+
+Guarantees (tests/learning/test_learning_network.py):
+1. The plan costs at most the promise, under its relation, and the log equals the plan.
+2. Nothing that is asked depends on a row except through released answers and, where they are public, features and labels.
+3. A run that was killed and went on hands out a model of the same price.
+
+`Differs:` from Algorithm 1: gradients of whole rows are shortened, so no Lipschitz constant is taken on trust (PRIVACY 5, H8,
+H9); noise for W is the histogram's; the step size falls to 0 over the last rounds, and Nesterov's momentum is used.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..curator import Ask, Network, NetworkGradient, NetworkHistogram
+from ..facts import Cells
+from .checkpoint import Value
+from .descent import Answers, Batch, Floats, Reason, Search
+from .plans import Plan
+from .players import Player
+from .primal import Walk
+from .rate_constrained import Outcome
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkState:
+    """Between two rounds: released or public values only. `play`: the max player's own state."""
+
+    walk: Walk
+    play: Any
+    counts: Floats
+    rows: Floats
+    round: int
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkDescent(Search[NetworkState, Outcome]):
+    """The search for one network. `planned`: what is asked, and at what price; `bounds` of its constraints (1, constraints)."""
+
+    planned: Plan
+    bounds: Floats
+    player: Player[Any] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plan", self.planned.events(None))
+        object.__setattr__(self, "batch", self.planned.batch)
+        object.__setattr__(self, "rounds", self.planned.settings.rounds)
+
+    def first(self) -> list[Ask]:
+        return self.planned.first(None)
+
+    def init(self, answers: Answers) -> NetworkState:
+        counts, rows = self.planned.read_counts(answers, 1)
+        assert self.planned.skeleton is not None
+        walk = Walk.at(self.planned.skeleton.start)
+        return NetworkState(walk, None if self.player is None else self.player.begin(counts, rows), counts, rows, 0)
+
+    def batch_for(self, state: NetworkState) -> Batch:
+        return self.planned.batch_of(state.round)
+
+    def asks(self, state: NetworkState) -> list[Ask]:
+        assert self.planned.skeleton is not None
+        model = Network(self.planned.skeleton, state.walk.weights, 1.0 / self.planned.settings.temperature)
+        costs, ease = (None, np.ones(1)) if self.player is None else self.player.costs(state.play)
+        return [self._again(ask, model, costs, ease) for ask in self._round]
+
+    def step(self, state: NetworkState, answers: Answers) -> NetworkState:
+        s, t, planned = self.planned.settings, state.round, self.planned
+        gradients = [ask for ask in self._round if isinstance(ask.question, NetworkGradient)]
+        total = sum(answers[1 : len(gradients)], answers[0])
+        gradient = np.asarray(total) / (planned.sampling_rate * float(state.rows[0]))
+        walk = state.walk.step(gradient, s.learning_rate * planned.fading(t), s.momentum, count=planned.counts_iterate(t))
+        play = state.play
+        if self.player is not None:
+            histogram = answers[len(gradients)][np.newaxis] / planned.sampling_rate
+            if len(answers) > len(gradients) + 1:
+                histogram = planned.onto_totals(histogram, answers[len(gradients) + 1][np.newaxis] / planned.sampling_rate)
+            play = self.player.step(play, planned.by_class(histogram, state.counts), t)
+        return replace(state, walk=walk, play=play, round=t + 1)
+
+    def stop(self, state: NetworkState) -> Reason | None:
+        return Reason.ROUNDS if state.round >= self.rounds else None
+
+    def last(self, state: NetworkState) -> list[Ask]:
+        assert self.planned.skeleton is not None
+        return self.planned.last(Network(self.planned.skeleton, state.walk.average, 1.0 / self.planned.settings.temperature))
+
+    def finish(self, state: NetworkState, reason: Reason, answers: Answers) -> Outcome:
+        planned, values, spread = self.planned, np.zeros((1, 0)), np.zeros(0)
+        names: tuple[str, ...] = ()
+        if (system := planned.system) is not None:
+            names = system.names
+            histogram = answers[0][np.newaxis]
+            values = system.exact_values(planned.by_class(histogram, state.counts), state.counts, planned.floor)
+            spread = planned.noise_of(state.counts[0], histogram.reshape(*system.shape[:2], -1))(0)
+        duals = np.zeros((1, 0)) if self.player is None else self.player.duals(state.play, len(names))
+        weights = state.walk.average.copy()
+        bounds, counts, rows = self.bounds[0], state.counts[0], float(state.rows[0])
+        return Outcome(weights, reason, state.round, names, bounds, values[0], spread, duals[0], counts, rows)
+
+    def freeze(self, state: NetworkState) -> Mapping[str, Value]:
+        walk, play = state.walk, {} if self.player is None else self.player.freeze(state.play)
+        kept: dict[str, Value] = {
+            "weights": walk.weights,
+            "velocity": walk.velocity,
+            "total": walk.total,
+            "counted": walk.counted,
+        }
+        return {**kept, "counts": state.counts, "rows": state.rows, **{f"play_{name}": value for name, value in play.items()}}
+
+    def thaw(self, values: Mapping[str, Value], round: int) -> NetworkState:
+        arrays = {name: np.asarray(value, np.float64) for name, value in values.items()}
+        walk = Walk(arrays["weights"], arrays["velocity"], arrays["total"], int(values["counted"]))
+        counts, rows = arrays["counts"], arrays["rows"]
+        kept = {name.removeprefix("play_"): value for name, value in arrays.items() if name.startswith("play_")}
+        play = None if self.player is None else self.player.thaw(kept, counts, rows)
+        return NetworkState(walk, play, counts, rows, round)
+
+    # -- inside ------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _round(self) -> list[Ask]:
+        """A round's asks at the start: every round asks the same of other parameters and costs."""
+        return self.planned.round_asks(self.planned.start(), None)
+
+    def _again(self, ask: Ask, model: Network, costs: Floats | None, ease: Floats) -> Ask:
+        question = ask.question
+        if isinstance(question, NetworkHistogram):
+            return ask.about(question.at(model))
+        assert isinstance(question, NetworkGradient)
+        if costs is None or question.cell_costs is None:
+            return ask.about(question.at(model, None, ease))
+        cells = self.planned.cells
+        if cells is None or not self.planned.sees_features:
+            return ask.about(question.at(model, costs[0], ease))
+        centres = centres_of(costs[0], cells)
+        if question.cells is None:
+            return ask.about(question.at(model, sum(centres), ease))
+        parts = zip(centres, columns_of(cells), strict=True)
+        return ask.about(question.at(model, np.concatenate([costs[0][column] - centre for centre, column in parts])))
+
+
+def columns_of(cells: Cells) -> list[slice]:
+    """The cells of each sensitive column: all of them for product groups."""
+    sizes = (cells.count,) if cells.mode == "product" else tuple(cells.sizes)
+    return [slice(a, b) for a, b in itertools.pairwise(itertools.accumulate(sizes, initial=0))]
+
+
+def centres_of(costs: Floats, cells: Cells) -> list[Floats]:
+    """For each sensitive column the middle of what a prediction costs over its groups, (1, labels, classes)."""
+    return [
+        (costs[column].max(axis=0, keepdims=True) + costs[column].min(axis=0, keepdims=True)) / 2.0
+        for column in columns_of(cells)
+    ]
