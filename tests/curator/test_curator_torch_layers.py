@@ -300,15 +300,16 @@ def test_contributions_that_are_given_add_up_exactly(name: str) -> None:
 
 
 def test_no_product_leaves_the_bits() -> None:
-    """The largest numbers that rounding allows, in a full chunk: still exact in float64."""
-    rows = 1 << 12
-    a = torch.ones(rows, 3)
-    d = torch.full((rows, 2), 1e30)
-    part = Product(a, d, 0)
-    total = torch.zeros(6, dtype=torch.float64)
-    part.add(torch.full((rows,), 2.0**36, dtype=torch.float64), total)
-    assert total.tolist() == [float(rows * (1 << 15) * (1 << 22))] * 6
-    assert rows * (1 << 16) * (1 << 22) < 2**53
+    """The largest contributions that the clip allows, all of them alike, in a full chunk: still exact in float64."""
+    rows, rng = 1 << 12, np.random.default_rng(3)
+    for size in (1e-18, 1e-3, 1.0, 1e6):
+        one = Product(torch.full((1, 1), size), torch.full((1, 1), 1e3 / size), 0)
+        single = added(one, 0.25)
+        assert 2.0**36 - 2.0**15 <= float(single[0]) <= 2.0**36 + 2.0**15
+        signs = torch.from_numpy(np.where(rng.random((rows, 1)) < 0.9, 1.0, -1.0)).float()
+        many = Product(torch.full((rows, 1), size), signs * (1e3 / size), 0)
+        assert int(added(many, 0.25)[0]) == int(signs.sum()) * int(single[0])
+        assert rows * int(single[0]) < 2**53
 
 
 def lenet() -> nn.Module:

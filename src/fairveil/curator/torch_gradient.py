@@ -11,9 +11,8 @@ Differs: others add float32 gradients; here each row's contribution is put on a 
 The bits. The grid's step is u; a row's contribution is at most 2^36 u before rounding.
 (1) d a': a is rounded to whole multiples of 2^(e - 16), where the largest |a| lies between 2^(e - 1) and 2^e: to integers A of
 at most 2^16. The norm is that of the rounded a.
-(2) d times the row's factor is rounded to integers D of u / 2^(e - 16): |d| |a| <= 2^36 u makes them at most 2^21; D is cut at
-2^22 in any case.
-(3) So |A D| <= 2^38, and a product over at most 2^12 rows has partial sums below 2^50: float64 has them exactly, in any order.
+(2) d times the row's factor is rounded to integers D of u / 2^(e - 16). Where A = 0 nothing is added, else |A| |d| <= 2^36 u.
+(3) So |A D| <= 2^37, and a product over at most 2^12 rows has partial sums below 2^49: float64 has them exactly, in any order.
 Gradients that are built are rounded to u themselves, and are at most 2^37.
 (4) Chunks are added as int64; 2^25 rows stay below 2^62.
 (5) Rounding adds to a row's norm at most sqrt(in x out) 2^15 u for each d a', sqrt(n) / 2 u for n built numbers: `rounding`.

@@ -18,7 +18,6 @@ from torch.nn import functional
 from ..models.torch_network import Skeleton, probes
 
 A_BITS = 16  # of an input's largest number, in a product
-MOST_D = 1 << 22  # grid steps of a slope in a product: see `torch_gradient`
 SMALLEST = 2.0**-60  # an input all of whose numbers are below counts as this large: its rounding is then absolute
 
 
@@ -68,7 +67,7 @@ class Product(Part):
     def add(self, factors: torch.Tensor, total: torch.Tensor) -> None:
         d = self.d.mul_((factors * self.up).unsqueeze(1))
         if self.exact:
-            d.round_().clamp_(-MOST_D, MOST_D)
+            d.round_()
         found = d.T @ self.a
         height, width = found.shape[0], found.shape[1] - (self.bias is not None)
         total[self.weight : self.weight + height * width] += found[:, :width].reshape(-1)
