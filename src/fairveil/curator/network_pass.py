@@ -79,8 +79,9 @@ def _wanted(question: NetworkGradient, scale: Scale, block: Block, index: Any) -
     table, costs = question.costs, None
     if table is not None:
         by_label = labels if question.cost_labels > 1 and labels is not None else 0
-        lines = block.cells(question.cells)[:, index].astype(np.int64) * question.cost_labels + by_label
-        costs = table[lines].sum(axis=0)
+        costs = np.zeros((1, 1))
+        for line in block.cells(question.cells):  # the row's cells: one, or one a sensitive column
+            costs = costs + table.take(line[index].astype(np.int64) * question.cost_labels + by_label, axis=0)
     return Wanted(
         LARGEST if question.clip is None else question.clip,
         scale.unit,
