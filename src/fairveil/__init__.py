@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from . import facts as facts
     from . import fairness as fairness
     from . import figures as figures
+    from . import learning as learning
     from . import models as models
     from . import privacy as privacy
     from . import report as report
     from . import study as study
+    from .estimators import FermiClassifier as FermiClassifier
     from .estimators import OddsPostProcessor as OddsPostProcessor
     from .estimators import OracleGameClassifier as OracleGameClassifier
     from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 PLACES = {
+    "FermiClassifier": ".estimators",
     "OddsPostProcessor": ".estimators",
     "OracleGameClassifier": ".estimators",
     "RateConstrainedClassifier": ".estimators",
@@ -65,6 +68,7 @@ PLACES = {
     "facts": ".facts",
     "fairness": ".fairness",
     "figures": ".figures",
+    "learning": ".learning",
     "models": ".models",
     "privacy": ".privacy",
     "report": ".report",
@@ -84,6 +88,7 @@ __all__ = [
     "ErrorRateParity",
     "FalseNegativeRate",
     "FalsePositiveRateParity",
+    "FermiClassifier",
     "Frontier",
     "OddsPostProcessor",
     "OracleGameClassifier",
@@ -102,6 +107,7 @@ __all__ = [
     "figures",
     "frontier",
     "group_table",
+    "learning",
     "load",
     "models",
     "privacy",

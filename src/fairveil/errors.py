@@ -55,6 +55,10 @@ class ConstraintNotMet(FairveilWarning):
     """A fairness constraint is certainly broken by the model that was found."""
 
 
+class NoGroups(FairveilWarning):
+    """A model was to be fair to groups, and no groups were given: nothing was asked of it."""
+
+
 class WeakDelta(FairveilWarning):
     """Delta is so large that a mechanism which publishes some rows outright would keep the promise."""
 

@@ -9,8 +9,11 @@ from .._lazy import lazily
 if TYPE_CHECKING:
     from .constraint_report import ConstraintLine as ConstraintLine
     from .constraint_report import ConstraintReport as ConstraintReport
+    from .fermi import FermiClassifier as FermiClassifier
     from .files import load as load
     from .files import save as save
+    from .gap_report import GapLine as GapLine
+    from .gap_report import GapReport as GapReport
     from .odds_post_processor import OddsPostProcessor as OddsPostProcessor
     from .oracle_game import OracleGameClassifier as OracleGameClassifier
     from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
@@ -21,6 +24,9 @@ PLACES = {
     "ConstraintLine": ".constraint_report",
     "ConstraintReport": ".constraint_report",
     "FairScorer": ".scoring",
+    "FermiClassifier": ".fermi",
+    "GapLine": ".gap_report",
+    "GapReport": ".gap_report",
     "OddsPostProcessor": ".odds_post_processor",
     "OracleGameClassifier": ".oracle_game",
     "RateConstrainedClassifier": ".rate_constrained",
@@ -33,6 +39,9 @@ __all__ = [
     "ConstraintLine",
     "ConstraintReport",
     "FairScorer",
+    "FermiClassifier",
+    "GapLine",
+    "GapReport",
     "OddsPostProcessor",
     "OracleGameClassifier",
     "RateConstrainedClassifier",

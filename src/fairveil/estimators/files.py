@@ -31,6 +31,8 @@ from ..privacy.statement import PrivacyStatement
 from . import bases, coding_json, files_json
 from .coded import as_array
 from .constraint_report import ConstraintLine, ConstraintReport
+from .descending import DescentClassifier
+from .fermi import FermiClassifier
 from .odds_post_processor import OddsPostProcessor
 from .oracle_game import OracleGameClassifier
 from .rate_constrained import RateConstrainedClassifier
@@ -64,15 +66,16 @@ def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = Fals
     return write_folder(path, _to_files(estimator), replaces=ESTIMATOR_FILE if overwrite else None)
 
 
-def load(path: str | os.PathLike[str], *, estimator: Any = None) -> Any:
+def load(path: str | os.PathLike[str], *, estimator: Any = None, model: Any = None) -> Any:
     """The estimator that `save` wrote: it predicts the same bits. Anything unexpected is an error that says what.
 
     `estimator`: the fitted base classifier, for an estimator around one of another library, which is not written; or the list
-    of candidates of a game among classifiers made elsewhere.
+    of candidates of a game among classifiers made elsewhere. `model`: the torch module of a network, whose class is never
+    written: one of the same architecture, with any weights; it is copied, and given those of the fit.
     """
     head = read_folder(path, (ESTIMATOR_FILE,))
     listed = sorted(_content(head[ESTIMATOR_FILE])["sha256"])
-    return _from_files(head | read_folder(path, tuple(listed)), estimator)
+    return _from_files(head | read_folder(path, tuple(listed)), estimator, model)
 
 
 # Files
@@ -102,6 +105,8 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
             inner = _to_files(bases.thawed(estimator.estimator_), depth + 1)
             files |= {f"{BASE}{name}": raw for name, raw in inner.items()}
         parameters["estimator"] = None if parameters["estimator"] is None else "given"
+    if "model" in parameters:
+        parameters["model"] = None if parameters["model"] is None else "given"
     names = getattr(estimator, "feature_names_in_", None)
     content = {
         "format": FORMAT,
@@ -118,7 +123,7 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     return files | {ESTIMATOR_FILE: text.encode()}
 
 
-def _from_files(files: Mapping[str, bytes], given: Any, depth: int = 0) -> Any:
+def _from_files(files: Mapping[str, bytes], given: Any, module: Any, depth: int = 0) -> Any:
     if depth > DEEPEST:
         raise _broken(f"at most {DEEPEST} estimators inside each other", depth)
     content = _content(files[ESTIMATOR_FILE])
@@ -129,12 +134,12 @@ def _from_files(files: Mapping[str, bytes], given: Any, depth: int = 0) -> Any:
             remedy = "A file is damaged or from another folder: save the estimator again."
             expected = f"SHA-256 {content['sha256'].get(name)}"
             raise ChecksumError(complaint(expected=expected, of=name, got=found, remedy=remedy))
-    model = None if foreign else model_files.from_files(files)
+    model = None if foreign else model_files.from_files(files, module)
     statement = PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace"))
     inner = {name.removeprefix(BASE): raw for name, raw in files.items() if name.startswith(BASE)}
-    base = _base_of(content, _from_files(inner, None, depth + 1) if ESTIMATOR_FILE in inner else None, given)
+    base = _base_of(content, _from_files(inner, None, module, depth + 1) if ESTIMATOR_FILE in inner else None, given)
     try:
-        return _revive(content, model, statement, base)
+        return _revive(content, model, statement, base, module)
     except FairveilError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
@@ -180,13 +185,15 @@ def _candidates_of(wanted: list[str], given: Any) -> tuple[Any, ...]:
     return listed
 
 
-def _revive(content: Mapping[str, Any], model: Model | None, statement: PrivacyStatement, base: Any) -> Any:
+def _revive(content: Mapping[str, Any], model: Model | None, statement: PrivacyStatement, base: Any, module: Any) -> Any:
     kind = KINDS[content["kind"]]
     parameters = {name: files_json.read_parameter(value) for name, value in content["parameters"].items()}
     if parameters.get("estimator") == "given":
         parameters["estimator"] = base
     if parameters.get("candidates") == "given":
         parameters["candidates"] = list(base or ())
+    if parameters.get("model") == "given":
+        parameters["model"] = module
     estimator = kind.cls(**parameters)
     estimator.privacy_ = statement
     estimator.cells_ = files_json.cells_from_dict(content["cells"])
@@ -227,17 +234,22 @@ def _broken(expected: str, got: object) -> InputError:
 # Kinds
 
 
-def _linear_content(estimator: RateConstrainedClassifier) -> dict[str, Any]:
-    coding, outcome = coding_json.to_dict(estimator.coding_), files_json.outcome_to_dict(estimator.outcome_)
-    return {"coding": coding, "outcome": outcome}
+def _descent_content(estimator: DescentClassifier) -> dict[str, Any]:
+    linear = isinstance(estimator.model_, LinearModel)
+    outcome = files_json.outcome_to_dict(estimator.outcome_, weights=linear)
+    return {"coding": coding_json.to_dict(estimator.coding_), "outcome": outcome}
 
 
-def _revive_linear(estimator: RateConstrainedClassifier, content: Mapping[str, Any], model: Model | None, base: Any) -> None:
-    if not isinstance(model, LinearModel):
-        raise _broken("a linear model", type(model).__name__)
-    coding = _coding_of(content, [model])
-    estimator._set_model(model, coding)
-    estimator._set_outcome(files_json.outcome_from_dict(content["outcome"]))
+def _revive_descent(estimator: DescentClassifier, content: Mapping[str, Any], model: Model | None, base: Any) -> None:
+    if isinstance(model, LinearModel):
+        estimator._set_model(model, _coding_of(content, [model]))
+        estimator._set_outcome(files_json.outcome_from_dict(content["outcome"]))
+        return
+    if model is None or model.kind != "network":
+        raise _broken("a linear model or a network", type(model).__name__)
+    network: Any = model
+    estimator._set_network(network, coding_json.from_dict(content["coding"]))
+    estimator._set_outcome(files_json.outcome_from_dict(content["outcome"], network.parameters))
 
 
 def _coding_of(content: Mapping[str, Any], models: Sequence[LinearModel]) -> Any:
@@ -317,8 +329,9 @@ def _revive_post(estimator: OddsPostProcessor, content: Mapping[str, Any], model
 
 KINDS: dict[str, Kind] = {
     "RateConstrainedClassifier": Kind(
-        RateConstrainedClassifier, frozenset({"coding", "outcome"}), _linear_content, _revive_linear
+        RateConstrainedClassifier, frozenset({"coding", "outcome"}), _descent_content, _revive_descent
     ),
+    "FermiClassifier": Kind(FermiClassifier, frozenset({"coding", "outcome"}), _descent_content, _revive_descent),
     "OracleGameClassifier": Kind(
         OracleGameClassifier,
         frozenset({"coding", "classes", "outcome", "places", "candidates", "named"}),

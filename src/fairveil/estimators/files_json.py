@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -37,6 +38,8 @@ def parameter(value: Any, name: str) -> Any:
         return [parameter(item, name) for item in value]
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         return None
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     remedy = "Use parameters that JSON can hold."
     raise InputError(complaint(expected="a parameter that can be written", of=name, got=type(value).__name__, remedy=remedy))
 
@@ -71,14 +74,16 @@ def cells_from_dict(values: Any) -> Cells | None:
     return Cells(tuple(tuple(map(_hashable, column)) for column in values["columns"]), values["mode"], tuple(values["names"]))
 
 
-def outcome_to_dict(outcome: Outcome) -> dict[str, Any]:
-    """JSON writes the shortest text that reads back as the same float."""
-    return _told(outcome, ARRAYS)
+def outcome_to_dict(outcome: Outcome, *, weights: bool = True) -> dict[str, Any]:
+    """JSON writes the shortest text that reads back as the same float. `weights`: not of a network, whose model has them."""
+    return _told(outcome, ARRAYS if weights else TOLD)
 
 
-def outcome_from_dict(values: Mapping[str, Any]) -> Outcome:
-    """The inverse of `outcome_to_dict`."""
-    return Outcome(**_heard(values, ARRAYS))
+def outcome_from_dict(values: Mapping[str, Any], weights: Any = None) -> Outcome:
+    """The inverse of `outcome_to_dict`, given the weights that it left out."""
+    if weights is None:
+        return Outcome(**_heard(values, ARRAYS))
+    return Outcome(weights=weights, **_heard(values, TOLD))
 
 
 def equilibrium_to_dict(outcome: Equilibrium) -> dict[str, Any]:

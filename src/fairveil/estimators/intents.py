@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..curator import Curator
+from ..curator import Curator, Journal
 from ..facts import Cells
-from ..learning import RateConstrained
+from ..learning import NetworkDescent, RateConstrained
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from .inputs import Training
+
+Descent = RateConstrained | NetworkDescent
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
@@ -20,7 +22,7 @@ class Intent:
     promise: Promise
     training: Training
     cells: Cells | None
-    search: RateConstrained
+    search: Descent
     public_rows: int | None
     rows_given: bool
 
@@ -30,6 +32,7 @@ class Intent:
         *,
         search: RateConstrained | None = None,
         promise: Promise | None = None,
+        earlier: Journal | None = None,
     ) -> Curator:
         """A curator for this search, or for one of several models side by side under the promise that holds them all."""
         private = self.promise.is_private and not self.promise.rows_are_public
@@ -39,5 +42,6 @@ class Intent:
             plan=(search or self.search).plan,
             noise=noise,
             public_rows=self.public_rows if private else None,
+            earlier=() if earlier is None else earlier,
             facts=[fact for fact in self.training.facts if not self.rows_given or fact.name != "number of rows"],
         )

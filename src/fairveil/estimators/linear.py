@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..facts import Cells, RowSource
+from ..facts import RowSource
 from ..fairness.inputs import read_weights, same_length
 from ..models import LinearModel
 from .coded import CodedClassifier, Floats, as_array, labels_of, same
 from .coding import Coding
 from .columns import read_labels
-from .inputs import Training
+
+if TYPE_CHECKING:
+    from ..models import NetworkModel
 
 
 class LinearClassifier(CodedClassifier):
-    """A classifier whose model is linear in coded rows. Abstract."""
+    """A classifier whose model is linear in coded rows, or a network on them. Abstract."""
 
-    model_: LinearModel
+    model_: LinearModel | NetworkModel
     coef_: Floats
     intercept_: Floats
     coef_names_: tuple[str, ...]
@@ -47,14 +49,13 @@ class LinearClassifier(CodedClassifier):
         right = np.fromiter(map(same, predicted.tolist(), labels.tolist()), bool, len(labels))
         return float(np.average(right, weights=weights))
 
-    def _publish(self, training: Training, cells: Cells | None, weights: Floats) -> None:
-        """Write what every linear classifier has after a fit. `weights` (outputs, 1 + width), the intercept first."""
-        model = LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout)
-        self._set_model(model, training.coding)
-        self._publish_shape(training, cells)
-
     def _set_model(self, model: LinearModel, coding: Coding) -> None:
         coef, intercept = coding.in_input_units(model.weights, model.intercept)
         self.model_, self.coding_ = model, coding
         self.classes_ = as_array(model.classes)
         self.coef_, self.intercept_, self.coef_names_ = coef, intercept, coding.feature_names
+
+    def _set_network(self, model: NetworkModel, coding: Coding) -> None:
+        self.model_, self.coding_, self.classes_ = model, coding, as_array(model.classes)
+        for name in ("coef_", "intercept_", "coef_names_"):  # of an earlier fit
+            self.__dict__.pop(name, None)

@@ -34,10 +34,10 @@ from .coding import Coding, SchemaCoding
 from .columns import names_in, read_labels
 from .constraint_report import ConstraintReport
 from .decided import codes_of, group_ids, in_blocks, names_of, without
+from .descending import cells_of
 from .inputs import Training
 from .progress import progress
 from .publish import READS_GROUPS, statement_of
-from .rate_constrained import cells_of
 
 MADE_ELSEWHERE = (
     "the candidates: it is assumed that they were made without these rows, or without what is protected of them; what they "

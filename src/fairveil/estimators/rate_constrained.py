@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+import os
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,19 +11,18 @@ import numpy as np
 from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness import Notion
-from ..learning import Outcome, RateConstrained, Settings, descend, plans
-from ..privacy.statement import PrivacyStatement
-from . import inputs, promises
+from ..learning import NetworkDescent, Outcome, RateConstrained, Settings, plans
+from ..learning.rate_constrained import constraints_of
+from ..privacy.promise import Promise
+from . import promises
 from .coded import Floats
 from .constraint_report import ConstraintReport
-from .inputs import Training, Ways
-from .intents import Intent
-from .linear import LinearClassifier
-from .progress import progress
-from .publish import statement_of
+from .descending import DescentClassifier
+from .inputs import Training
+from .intents import Descent
 
 
-class RateConstrainedClassifier(LinearClassifier):
+class RateConstrainedClassifier(DescentClassifier):
     """A linear classifier that keeps fairness constraints and a promise of privacy. The library's default answer.
 
     min_w  mean loss(w)   such that   rate constraints of the model's *decisions*; see docs/rate_constrained.md. Two classes:
@@ -49,6 +47,10 @@ class RateConstrainedClassifier(LinearClassifier):
     ledger : None; this version has no shared budgets.
     rounds, clip, temperature, sampling_rate : knobs of the algorithm; None: the library's defaults (`learning.Settings`).
     sensitive_as_feature : whether columns of X that are named as sensitive are features too (records only).
+    model : None, a linear model; or a `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
+    learning_rate, device : of a module's descent; None: the library's default, a GPU where there is one.
+    checkpoint, checkpoint_every : a folder in which a long fit is kept every so many rounds, and gone on with after a crash:
+        fit again, with the same arguments and rows. What was released stays charged.
 
     Fitted: `model_`, `privacy_`, `constraint_report_`, `outcome_` (released values alone), `classes_`, `groups_`, `coef_`,
     `intercept_` in the units of X, `coef_names_`, `n_features_in_`, `feature_names_in_`, `n_iter_`, `coding_`, `cells_`.
@@ -91,6 +93,11 @@ class RateConstrainedClassifier(LinearClassifier):
         temperature: float | None = None,
         sampling_rate: float | None = None,
         sensitive_as_feature: bool = False,
+        model: Any = None,
+        learning_rate: float | None = None,
+        device: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 10,
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -108,75 +115,33 @@ class RateConstrainedClassifier(LinearClassifier):
         self.temperature = temperature
         self.sampling_rate = sampling_rate
         self.sensitive_as_feature = sensitive_as_feature
+        self.model = model
+        self.learning_rate = learning_rate
+        self.device = device
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
-    def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> RateConstrainedClassifier:
-        """Fit to a table X and labels y, matched by position.
+    def _asked(self) -> list[Notion]:
+        return promises.notions_of(self.constraints)
 
-        `X`: an array, a sparse array, a pandas, polars or pyarrow table, a mapping of columns, or a source of coded rows (which
-        has labels and groups of its own). `sensitive_features`: one column, several (a list, a mapping, a frame, a 2-d array),
-        or names of columns of X. `y` may be left out where a schema names the target among X's columns.
-        """
-        intent = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways))
-        curator = intent.curator(promises.noise_of(self.random_state))
-        with progress("Fitting") as tick:
-            (outcome,) = descend(curator, intent.search, tick)
-        self._conclude(intent, outcome, statement_of(curator, intent.training))
-        if not self.constraint_report_.met:
-            self._warn()
-        return self
+    def _usual(self, promise: Promise) -> Settings:
+        return Settings()
 
-    def _intend(self, read: Callable[[Ways], Training]) -> Intent:
-        """Check, read the rows and plan: all that comes before the first question."""
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
-        promises.refuse_ledger(self.ledger)
-        notions = promises.notions_of(self.constraints)
-        settings = self._settings()
-        ways = promises.ways_of(
-            self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
-        )
-        training = read(ways)
-        promises.require_cap(training, promise)
-        promises.require_groups(notions, training)
-        cells = cells_of(notions, training)
-        rows = training.rows
-        public_rows = promises.public_rows_of(self.public_rows, training, promise)
-        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
-        plan = plans.make(
-            promise,
-            rows.layout,
-            cells,
-            notions,
-            settings,
-            public_rows=public_rows,
-            max_sample_weight=rows.max_sample_weight if rows.weighted else None,
-            scalable=promises.numbers_are_scalable(training, promise),
-        )
+    def _plan(
+        self, promise: Promise, training: Training, cells: Cells | None, notions: list[Notion], facts: dict[str, Any]
+    ) -> Descent:
+        plan = plans.make(promise, training.rows.layout, cells, notions, **facts)
         bounds: Floats = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
-        return Intent(promise, training, cells, RateConstrained(plan, bounds), public_rows, self.public_rows is not None)
+        if plan.skeleton is None:
+            return RateConstrained(plan, bounds)
+        return NetworkDescent(plan, bounds, None if plan.system is None else constraints_of(plan, bounds))
 
-    def _conclude(self, intent: Intent, outcome: Outcome, statement: PrivacyStatement) -> None:
-        """Publish what a search found."""
-        self._publish(intent.training, intent.cells, outcome.weights)
-        self.privacy_ = statement
-        self._set_outcome(outcome)
-
-    def _settings(self) -> Settings:
-        knobs: dict[str, Any] = {
-            "rounds": self.rounds,
-            "clip": self.clip,
-            "temperature": self.temperature,
-            "sampling_rate": self.sampling_rate,
-        }
-        return dataclasses.replace(Settings(), **{name: value for name, value in knobs.items() if value is not None})
-
-    def _set_outcome(self, outcome: Outcome) -> None:
-        self.outcome_ = outcome
-        self.n_iter_ = outcome.rounds
+    def _report(self, outcome: Outcome) -> None:
         self.constraint_report_ = ConstraintReport.of(outcome)
 
-    def _warn(self) -> None:
+    def _after_fit(self) -> None:
+        if self.constraint_report_.met:
+            return
         worst = self.constraint_report_.worst
         assert worst is not None
         text = (
@@ -185,12 +150,3 @@ class RateConstrainedClassifier(LinearClassifier):
             "contradicts it; see constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
-
-
-def cells_of(notions: list[Notion], training: Training) -> Cells | None:
-    """Product groups, unless every notion is content with marginal ones, whose histograms are smaller."""
-    if not training.rows.layout.sensitive:
-        return None
-    asked = [notion for notion in notions if not notion.is_vacuous]
-    marginal = bool(asked) and all(getattr(notion, "groups", "product") == "marginal" for notion in asked)
-    return training.rows.cells("marginal" if marginal else "product")

@@ -2,8 +2,8 @@
 
 Fits may share a pass where they differ in the bounds of their constraints and in their noise alone: then they ask the same
 questions at the same prices, and every model gets noise of its own from the streams of its own seed. Fits on Poisson batches,
-each of which draws rows of its own, fits that scale numbers by noisy moments of their own, and fits without privacy, each of
-which stops when it has converged, run one by one.
+each of which draws rows of its own, networks, fits that scale numbers by noisy moments of their own, and fits without privacy,
+each of which stops when it has converged, run one by one.
 
 Guarantees (tests/study/test_study_frontier.py):
 1. Weights, released values and events of a model are those of its fit alone.
@@ -27,6 +27,7 @@ from ..privacy import epsilon as price
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
 from . import promises
+from .descending import outcome_of
 from .inputs import Training, Ways
 from .intents import Intent
 from .publish import statement_of
@@ -86,8 +87,7 @@ def _fit(panel: Sequence[Job], words: Callable[[PrivacyStatement], PrivacyStatem
 
 def _alone(job: Job, tick: Progress | None) -> tuple[list[Outcome], PrivacyStatement]:
     curator = job.intent.curator(promises.noise_of(job.estimator.random_state))
-    outcomes = descend(curator, job.intent.search, tick)
-    return outcomes, statement_of(curator, job.intent.training)
+    return [outcome_of(curator, job.intent.search, tick)], statement_of(curator, job.intent.training)
 
 
 def _together(panel: Sequence[Job], tick: Progress | None) -> tuple[list[Outcome], PrivacyStatement]:
@@ -144,7 +144,8 @@ def _panels(jobs: Sequence[Job]) -> Iterator[list[Job]]:
 def _share(one: Intent, other: Intent) -> bool:
     """Whether two fits may share every pass: the same rows, questions and prices, all rows asked, bounds apart."""
     planned = one.search.planned
-    if not one.promise.is_private or isinstance(planned.batch, Poisson) or not planned.is_shared:
+    alone = isinstance(planned.batch, Poisson) or planned.skeleton is not None or not planned.is_shared
+    if not one.promise.is_private or alone:
         return False
     if one is other:
         return True

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
+    from . import descent as descent
+    from .checkpoint import Checkpoint as Checkpoint
     from .descent import Reason as Reason
     from .descent import Search as Search
     from .descent import descend as descend
@@ -21,8 +23,13 @@ if TYPE_CHECKING:
     from .primal import Walk as Walk
     from .rate_constrained import Outcome as Outcome
     from .rate_constrained import RateConstrained as RateConstrained
+    from .saddle import SaddleDescent as SaddleDescent
+    from .saddle import SaddleOutcome as SaddleOutcome
+    from .saddle_problem import SaddleProblem as SaddleProblem
+    from .saddle_problem import Smoothness as Smoothness
 
 PLACES = {
+    "Checkpoint": ".checkpoint",
     "Constraints": ".players",
     "NetworkDescent": ".network",
     "Outcome": ".rate_constrained",
@@ -33,13 +40,19 @@ PLACES = {
     "ProjectedAscent": ".duals",
     "RateConstrained": ".rate_constrained",
     "Reason": ".descent",
+    "SaddleDescent": ".saddle",
+    "SaddleOutcome": ".saddle",
+    "SaddleProblem": ".saddle_problem",
     "Search": ".descent",
     "Settings": ".plans",
+    "Smoothness": ".saddle_problem",
     "Walk": ".primal",
     "descend": ".descent",
+    "descent": ".descent",
 }
 
 __all__ = [
+    "Checkpoint",
     "Constraints",
     "NetworkDescent",
     "Outcome",
@@ -50,10 +63,15 @@ __all__ = [
     "ProjectedAscent",
     "RateConstrained",
     "Reason",
+    "SaddleDescent",
+    "SaddleOutcome",
+    "SaddleProblem",
     "Search",
     "Settings",
+    "Smoothness",
     "Walk",
     "descend",
+    "descent",
 ]
 
 if not TYPE_CHECKING:

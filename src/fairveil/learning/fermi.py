@@ -14,7 +14,7 @@ What is measured at the end is the notion's own gap of *decisions*, with noise, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,11 +69,12 @@ def usual_settings(promise: Promise) -> Settings:
     return Settings(clip=clip, thresholds_share=0.0, histogram_share=0.5, counts_share=0.1)
 
 
-def notion_of(name: str, positive: object = None) -> Notion:
+def notion_of(name: str, positive: Hashable = None, groups: str = "product") -> Notion:
     """The notion of a name, whose gap is measured at the end. Its bound is 0, for nothing is bounded."""
     if _checks.one_of(NOTIONS, notion=name) == "equal_opportunity":
-        return EqualOpportunity(max_gap=0.0, positive=positive)
-    return DemographicParity(max_gap=0.0) if name == "demographic_parity" else EqualizedOdds(max_gap=0.0)
+        return EqualOpportunity(max_gap=0.0, positive=positive, groups=groups)
+    kind = DemographicParity if name == "demographic_parity" else EqualizedOdds
+    return kind(max_gap=0.0, groups=groups)
 
 
 def make(
@@ -110,7 +111,9 @@ def make(
         skeleton=skeleton,
     )
     player = penalty_of(plan, notion, listed, penalty or PenaltySettings()) if penalised else None
-    bounds = np.zeros((len(listed), 0 if plan.system is None else len(plan.system)))
+    bounds = np.full(
+        (len(listed), 0 if plan.system is None else len(plan.system)), np.inf
+    )  # gaps are measured, none is bounded
     if skeleton is not None:
         return NetworkDescent(plan, bounds, player)
     return RateConstrained(plan, bounds, len(listed) > 1, player)

@@ -33,9 +33,10 @@ import numpy as np
 
 from ..curator import Ask, Network, NetworkGradient, NetworkHistogram
 from ..facts import Cells
+from ..privacy.promise import Promise
 from .checkpoint import Value
 from .descent import Answers, Batch, Floats, Reason, Search
-from .plans import Plan
+from .plans import Plan, Settings
 from .players import Player
 from .primal import Walk
 from .rate_constrained import Outcome
@@ -157,6 +158,16 @@ class NetworkDescent(Search[NetworkState, Outcome]):
             return ask.about(question.at(model, sum(centres), ease))
         parts = zip(centres, columns_of(cells), strict=True)
         return ask.about(question.at(model, np.concatenate([costs[0][column] - centre for centre, column in parts])))
+
+
+def usual_settings(promise: Promise, rows: int | None) -> Settings:
+    """Of a network's run: 400 batches of a twentieth of the rows, and of 256 where these are more.
+
+    Where features are public, the noise of the parts' answers grows with how many they are: a quarter.
+    """
+    least = 0.25 if promise.protects == "sensitive_features" and promise.is_private else 0.05
+    rate = least if rows is None else min(1.0, max(least, 256.0 / max(1, rows)))
+    return Settings(rounds=400, clip=2.0, sampling_rate=rate, thresholds_share=0.0, counts_share=0.05, iterate="last")
 
 
 def columns_of(cells: Cells) -> list[slice]:

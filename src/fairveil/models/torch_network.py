@@ -420,3 +420,8 @@ def _check_state(state: Any, parts: Parts) -> None:
             got = f"shape {found[name]}" if name in found else "a module without it"
             remedy = f"Hand in the module that was trained: {parts.values['architecture']}"
             raise InputError(complaint(expected=expected, of="model", got=got, remedy=remedy))
+
+
+def default_device() -> str:
+    """A GPU where there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"

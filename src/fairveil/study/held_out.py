@@ -16,7 +16,7 @@ from ..estimators.columns import read_labels
 from ..estimators.inputs import Training, Ways
 from ..facts import Cells, RowBlock, RowSource
 from ..fairness.inputs import read_columns, read_groups, same_length
-from ..models import LinearModel
+from ..models import Model
 from .families import Floats
 
 REMEDY = "Pass test=(X, y, sensitive_features), in the form of the training rows."
@@ -62,7 +62,7 @@ class HeldOut:
         """How many rows were held out."""
         return len(self._labels)
 
-    def histogram(self, model: LinearModel) -> Floats:
+    def histogram(self, model: Model) -> Floats:
         """Rows by (cell, label, decision)."""
         decisions = np.concatenate([model.predict_codes(block) for block in self._blocks])
         labels = len(self.classes)

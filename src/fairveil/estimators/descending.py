@@ -1,0 +1,175 @@
+"""The face that classifiers found by private descent share: reading rows, planning, searching, publishing. Abstract."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+from ..curator import Curator
+from ..errors import InputError, complaint
+from ..facts import Cells
+from ..fairness import Notion
+from ..learning import Checkpoint, NetworkDescent, Outcome, Settings, descend
+from ..learning import network as networks
+from ..learning.descent import Progress
+from ..models import LinearModel
+from ..privacy.promise import Promise
+from ..privacy.statement import PrivacyStatement
+from . import inputs, modules, promises
+from .inputs import Training, Ways
+from .intents import Descent, Intent
+from .linear import LinearClassifier
+from .progress import progress
+from .publish import statement_of
+
+KNOBS = ("rounds", "clip", "temperature", "sampling_rate", "learning_rate")
+
+
+class DescentClassifier(LinearClassifier):
+    """A classifier that private descent finds: linear, or a torch module. Abstract."""
+
+    outcome_: Outcome
+    n_iter_: int
+    privacy_: PrivacyStatement
+
+    # Parameters that all of them have; `__init__` is each one's own, as scikit-learn wants it.
+    model: Any
+    device: Any
+    checkpoint: Any
+    checkpoint_every: Any
+    epsilon: Any
+    delta: Any
+    protects: Any
+    neighbours: Any
+    schema: Any
+    public_rows: Any
+    max_sample_weight: Any
+    unsafe_data_dependent_bounds: Any
+    random_state: Any
+    ledger: Any
+    sensitive_as_feature: Any
+
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to a table X and labels y, matched by position.
+
+        `X`: an array, a sparse array, a pandas, polars or pyarrow table, a mapping of columns, or a source of coded rows (which
+        has labels and groups of its own); for a torch module also an array with more axes, images say. `sensitive_features`:
+        one column, several (a list, a mapping, a frame, a 2-d array), or names of columns of X. `y` may be left out where a
+        schema names the target among X's columns.
+        """
+        X, shape = modules.flattened(X, self.model)
+        intent = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)
+        kept = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.checkpoint_every)
+        curator = intent.curator(promises.noise_of(self.random_state), earlier=None if kept is None else kept.journal)
+        with progress("Fitting") as tick:
+            outcome = outcome_of(curator, intent.search, tick, kept)
+        self._conclude(intent, outcome, statement_of(curator, intent.training))
+        self._after_fit()
+        return self
+
+    @abstractmethod
+    def _asked(self) -> list[Notion]:
+        """The notions whose groups are told apart; checked."""
+
+    @abstractmethod
+    def _usual(self, promise: Promise) -> Settings:
+        """The settings of a linear model's run, before the knobs."""
+
+    @abstractmethod
+    def _plan(
+        self, promise: Promise, training: Training, cells: Cells | None, notions: list[Notion], facts: dict[str, Any]
+    ) -> Descent:
+        """The search. `facts`: keyword arguments of `learning.plans.make`, settings and skeleton among them."""
+
+    @abstractmethod
+    def _report(self, outcome: Outcome) -> None:
+        """Publish what was measured of the model."""
+
+    def _after_fit(self) -> None:
+        """Say what is to be said once the model is there."""
+
+    def _intend(self, read: Callable[[Ways], Training], shape: tuple[int, ...] | None = None) -> Intent:
+        """Check, read the rows and plan: all that comes before the first question."""
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        promises.refuse_ledger(self.ledger)
+        notions = self._asked()
+        settings = self._with_knobs(self._usual(promise))
+        ways = promises.ways_of(
+            self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
+        )
+        training = read(ways if self.model is None else dataclasses.replace(ways, thin=False))
+        promises.require_cap(training, promise)
+        self._require_groups(notions, training)
+        rows = training.rows
+        public_rows = promises.public_rows_of(self.public_rows, training, promise)
+        known = rows.exact_count if promise.rows_are_public else public_rows
+        promises.warn_of_delta(promise, known)
+        skeleton = modules.skeleton_of(self.model, training, shape, self.device)
+        if skeleton is not None:
+            settings = self._with_knobs(networks.usual_settings(promise, known))
+        _refuse_empty_batches(settings, known)
+        cells = cells_of(notions, training)
+        facts = {
+            "settings": settings,
+            "public_rows": public_rows,
+            "max_sample_weight": rows.max_sample_weight if rows.weighted else None,
+            "scalable": skeleton is None and promises.numbers_are_scalable(training, promise),
+            "skeleton": skeleton,
+        }
+        search = self._plan(promise, training, cells, notions, facts)
+        return Intent(promise, training, cells, search, public_rows, self.public_rows is not None)
+
+    def _require_groups(self, notions: list[Notion], training: Training) -> None:
+        promises.require_groups(notions, training)
+
+    def _with_knobs(self, settings: Settings) -> Settings:
+        given = {name: getattr(self, name) for name in KNOBS}
+        return dataclasses.replace(settings, **{name: value for name, value in given.items() if value is not None})
+
+    def _conclude(self, intent: Intent, outcome: Outcome, statement: PrivacyStatement) -> None:
+        """Publish what a search found."""
+        training, skeleton = intent.training, intent.search.planned.skeleton
+        if skeleton is None:
+            weights, layout = outcome.weights, training.coding.layout
+            linear = LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=layout)
+            self._set_model(linear, training.coding)
+        else:
+            self._set_network(modules.model_of(skeleton, outcome.weights, training), training.coding)
+        self._publish_shape(training, intent.cells)
+        self.privacy_ = statement
+        self._set_outcome(outcome)
+
+    def _set_outcome(self, outcome: Outcome) -> None:
+        self.outcome_, self.n_iter_ = outcome, outcome.rounds
+        self._report(outcome)
+
+    def _blocks(self, X: Any) -> Any:
+        return super()._blocks(modules.as_rows(X, getattr(self, "model_", None)))
+
+
+def outcome_of(curator: Curator, search: Descent, tick: Progress | None, kept: Checkpoint | None = None) -> Outcome:
+    """Run the search for one model."""
+    if isinstance(search, NetworkDescent):
+        return descend(curator, search, tick, kept)
+    (outcome,) = descend(curator, search, tick, kept)
+    return outcome
+
+
+def cells_of(notions: list[Notion], training: Training) -> Cells | None:
+    """Product groups, unless every notion is content with marginal ones, whose histograms are smaller."""
+    if not training.rows.layout.sensitive:
+        return None
+    asked = [notion for notion in notions if not notion.is_vacuous]
+    marginal = bool(asked) and all(getattr(notion, "groups", "product") == "marginal" for notion in asked)
+    return training.rows.cells("marginal" if marginal else "product")
+
+
+def _refuse_empty_batches(settings: Settings, rows: int | None) -> None:
+    """Against a public number of rows only."""
+    rate = settings.sampling_rate
+    if rate is not None and rows is not None and rate * rows < 1.0:
+        remedy = f"Most batches would be empty, and teach nothing: pass sampling_rate={min(1.0, 256.0 / rows):.2g}, say."
+        expected = f"at least 1/{rows}, one row a batch on average"
+        raise InputError(complaint(expected=expected, of="sampling_rate", got=rate, remedy=remedy))
