@@ -268,7 +268,7 @@ def _scaled(bits, k, fraction, blur):  # type: ignore[no-untyped-def]
     return np.int64(value)
 
 
-@_kernel
+@_released
 def rounded_gaussian(state, buffer, scales, out, start, blur):  # type: ignore[no-untyped-def]
     """round(scale G) for each coordinate from `start`; the index of the first that is undecided, or out.size.
 
