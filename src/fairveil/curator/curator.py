@@ -415,8 +415,8 @@ class Curator:
         question = ask.question
         if isinstance(question, RowFunction):
             self._trust()
-            question = replace(question, _troubles=self._troubles)
-            ask = replace(ask, question=question)
+            question = question.again(_troubles=self._troubles)
+            ask = ask.about(question)
             if not self.promise.is_private:
                 return [(i, wide := replace(ask, question=question.unclipped(self._rows)), self._scales(wide), None)]
         public = self.promise.protects == "sensitive_features"

@@ -7,6 +7,8 @@ Guarantees (tests/curator/test_curator_row_function.py):
 1. A row whose output is not finite contributes zero; other rows are not affected.
 2. An exception does not end the fit and is not shown before it has ended: the rows are tried one by one, and those that fail
    contribute zero. `Curator.trouble()` then tells the data holder.
+
+What fails on every row is better known before anything is released: `rehearse` tries the code on made-up rows.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from .. import _checks
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
-from .block import Block
+from .block import EMPTY_FLOAT, EMPTY_INT, Block
 from .question import OwnJob, Scale, gridded
 from .rows import Rows
 
@@ -131,6 +133,18 @@ class RowFunction(OwnJob):
         sizes = np.linalg.norm(values / largest, ord=order, axis=1, keepdims=True)  # scaled first: squares must not overflow
         # In units of the largest coordinate, so that neither a square nor a quotient leaves the range of floats.
         return np.asarray((values / largest) * np.minimum(largest, self.clip / np.maximum(sizes, 1.0)))
+
+    def rehearse(self, layout: RowLayout, rows: int = 2) -> None:
+        """Try the function on made-up rows, all zeros, before any data are touched: what is wrong then may be told at once."""
+        labels = np.zeros(rows, np.float64 if layout.classes is None else np.int32)
+        numbers, codes = np.zeros((layout.numbers, rows)), np.zeros((len(layout.code_sizes), rows), np.uint8)
+        sensitive = np.zeros((len(layout.sensitive), rows), np.uint16)
+        block = Block(layout, rows, numbers, EMPTY_INT, EMPTY_INT, codes, labels, sensitive, EMPTY_FLOAT)
+        troubles = Troubles()
+        if replace(self, _troubles=troubles)._call(block) is None:
+            expected = f"numbers of shape (rows, {self.width})"
+            remedy = "These were rows of zeros: no data were read. Try the function on rows of your own making."
+            raise InputError(complaint(expected=expected, of=self.title, got="; ".join(troubles), remedy=remedy))
 
     def unclipped(self, rows: Rows) -> RowFunction:
         """The same question with a clip that no row reaches: without privacy nothing is clipped."""

@@ -49,8 +49,8 @@ class PenaltySettings:
 
     radius: float | None = None
     least_share: float = 0.01
-    pace: float = 0.1
-    ease: float = 0.25
+    pace: float = 0.5
+    ease: float = 0.35
 
     def __post_init__(self) -> None:
         if self.radius is not None:
@@ -65,7 +65,7 @@ class PenaltySettings:
 
 def usual_settings(promise: Promise) -> Settings:
     """The settings of a linear model's run. W needs the histogram more than duals do, and shares given a label the counts."""
-    clip = 0.4 if promise.protects == "sensitive_features" else None
+    clip = 0.6 if promise.protects == "sensitive_features" else None
     return Settings(clip=clip, thresholds_share=0.0, histogram_share=0.5, counts_share=0.1)
 
 

@@ -168,8 +168,8 @@ class Penalty(Player[Weighed]):
     radius: float
     floor: float
     classes: int
-    pace: float = 0.1
-    ease: float = 0.25
+    pace: float = 0.5
+    ease: float = 0.35
     decisions: str = "soft"
     uses_totals: bool = True
 
