@@ -26,6 +26,7 @@ Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -38,12 +39,15 @@ from ..errors import InputError, complaint
 from ..fairness import ConstraintSystem
 from ..privacy.promise import Promise
 from . import plans, threshold
+from .checkpoint import Value
 from .descent import Answers, Batch, Floats, Reason, Search
 from .duals import ProjectedAscent
 from .plans import Plan, Settings
 from .players import Constraints, Player
 from .primal import Walk
 
+WALK = ("weights", "velocity", "total", "counted")
+ARRAYS = ("counts", "rows", "rate", "reach", "age", "stopped", "probe", "pull")  # of a state; some may be None
 CURVATURE_ROUNDS = 12
 """Passes of power iteration for the largest curvature, where features are public."""
 CHANCE = 0.00135
@@ -279,6 +283,34 @@ class RateConstrained(Search[State, list[Outcome]]):
             )
             for m in range(self.models)
         ]
+
+    def freeze(self, state: State) -> Mapping[str, Value]:
+        kept: dict[str, Value] = {name: np.asarray(getattr(state.walk, name)) for name in WALK}
+        kept |= {name: value for name in ARRAYS if (value := getattr(state, name)) is not None}
+        if state.standard is not None:
+            kept |= {"centre": state.standard[0], "scale": state.standard[1]}
+        play = {} if self.player is None else self.player.freeze(state.play)
+        return {
+            **kept,
+            "step": state.round,
+            "warming": state.warming,
+            **{f"play_{name}": value for name, value in play.items()},
+        }
+
+    def thaw(self, values: Mapping[str, Value], round: int) -> State:
+        arrays = {name: np.asarray(value, np.float64) for name, value in values.items()}
+        weights, velocity, total, counted = (arrays[name] for name in WALK)
+        held = {name: arrays.get(name) for name in ARRAYS}
+        counts, rows = arrays["counts"], arrays["rows"]
+        kept = {name.removeprefix("play_"): value for name, value in arrays.items() if name.startswith("play_")}
+        return State(
+            Walk(weights, velocity, total, int(counted)),
+            None if self.player is None else self.player.thaw(kept, counts, rows),
+            round=int(arrays["step"]) + round - int(arrays["frozen_at"]),  # rounds that were lost are not asked again
+            warming=bool(arrays["warming"]),
+            standard=(arrays["centre"], arrays["scale"]) if "scale" in arrays else None,
+            **held,  # type: ignore[arg-type]  # what every state has is there
+        )
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
