@@ -14,16 +14,17 @@ import pytest
 from fairveil import Promise
 from fairveil.audit import EventsClaim, Tape, Witness, audit_scores
 from fairveil.curator import Curator, Rows, pricing
-from fairveil.learning import RateConstrained, descend, fermi
+from fairveil.learning import PenaltySettings, RateConstrained, descend, fermi
 from fairveil.privacy import NoiseSource, epsilon
 from fairveil.privacy.routes import gaussian_mu
 
 MANY = 100  # fits in one pass, each with noise of its own: the same as alone, to the bit
-MU = gaussian_mu(1.0, 1e-5)
+EPSILON = 5.0  # far from 0, so that a few hundred runs tell how much of it is there
+MU = gaussian_mu(EPSILON, 1e-5)
 PROMISES = {
-    "add-remove": Promise(1.0, 1e-5),
-    "replace-one": Promise(1.0, 1e-5, neighbours="replace-one"),
-    "sensitive features": Promise(1.0, 1e-5, "sensitive_features"),
+    "add-remove": Promise(EPSILON, 1e-5),
+    "replace-one": Promise(EPSILON, 1e-5, neighbours="replace-one"),
+    "sensitive features": Promise(EPSILON, 1e-5, "sensitive_features"),
 }
 
 
@@ -50,7 +51,8 @@ def search_for(rows: Rows, promise: Promise, notion: str, strengths: list[float]
     settings = replace(fermi.usual_settings(promise), rounds=8, rate_most=1e-6)
     public = rows.exact_count if promise.rows_are_public else None
     named = fermi.notion_of(notion)
-    found = fermi.make(promise, rows.layout, rows.cells(), named, strengths, settings, public_rows=public)
+    calm = PenaltySettings(pace=0.1, ease=0.25)
+    found = fermi.make(promise, rows.layout, rows.cells(), named, strengths, settings, calm, public_rows=public)
     assert isinstance(found, RateConstrained)
     return found
 
@@ -87,14 +89,14 @@ def audited(relation: str, notion: str, trials: int, confidence: float) -> Any:
 @pytest.mark.parametrize("relation", PROMISES)
 @pytest.mark.parametrize("notion", ["demographic_parity", "equalized_odds"])
 def test_a_whole_fit_on_a_hard_pair_stays_under_its_claim(relation: str, notion: str) -> None:
-    found = audited(relation, notion, 500 if relation == "sensitive features" else 1_000, 0.95)
+    found = audited(relation, notion, 300, 0.95)
     assert not found.contradicts()
-    assert 0 < found.gaussian_epsilon_lower <= 1.0
-    assert 0.25 * MU <= found.mu_lower <= MU  # and the attack has power
+    assert 0 < found.gaussian_epsilon_lower <= EPSILON
+    assert 0.4 * MU <= found.mu_lower <= MU  # and the attack has power
 
 
 @pytest.mark.parametrize("relation", PROMISES)
 def test_a_quarter_of_the_noise_is_caught(relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scale = pricing.noise_scale
     monkeypatch.setattr(pricing, "noise_scale", lambda *given: scale(*given) / 4)
-    assert audited(relation, "demographic_parity", 300, 0.99).contradicts()
+    assert audited(relation, "demographic_parity", 200, 0.99).contradicts()

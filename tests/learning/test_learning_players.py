@@ -38,7 +38,7 @@ def constraints(labels: int = 2, classes: int = 2, models: int = 2, **more) -> C
 
 def penalty(strengths=(1.0, 10.0), labels: int = 2, classes: int = 2, radius: float = 1e6, **more) -> Penalty:
     dependence = Dependence.of(CELLS, tuple(range(labels)))
-    return Penalty(dependence, np.array(strengths), radius, FLOOR, classes, **more)
+    return Penalty(dependence, np.array(strengths), radius, FLOOR, classes, **{"pace": 0.1, "ease": 0.25, **more})
 
 
 # ---- constraints ---------------------------------------------------------------------------------------------------------
