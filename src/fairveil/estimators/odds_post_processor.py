@@ -22,8 +22,8 @@ from ..fairness.inputs import read_weights, same_length
 from ..learning import mixing, mixing_bounds, postprocess
 from ..learning.mixing import Mixed, Program
 from ..learning.mixing_bounds import MixingGuarantee
-from ..learning.plans import NO_GROUPS
 from ..learning.postprocess import Released
+from ..learning.systems import NO_GROUPS
 from ..models import Model, PostProcessedModel, RandomState
 from ..models.model import draw_codes
 from ..privacy.events import NonPrivate, compose

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .duals import ProjectedAscent as ProjectedAscent
     from .fermi import PenaltySettings as PenaltySettings
     from .network import NetworkDescent as NetworkDescent
-    from .plans import Settings as Settings
     from .players import Constraints as Constraints
     from .players import Penalty as Penalty
     from .players import Player as Player
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from .saddle import SaddleOutcome as SaddleOutcome
     from .saddle_problem import SaddleProblem as SaddleProblem
     from .saddle_problem import Smoothness as Smoothness
+    from .settings import Settings as Settings
 
 PLACES = {
     "Checkpoint": ".checkpoint",
@@ -44,7 +44,7 @@ PLACES = {
     "SaddleOutcome": ".saddle",
     "SaddleProblem": ".saddle_problem",
     "Search": ".descent",
-    "Settings": ".plans",
+    "Settings": ".settings",
     "Smoothness": ".saddle_problem",
     "Walk": ".primal",
     "descend": ".descent",

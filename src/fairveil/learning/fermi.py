@@ -29,9 +29,10 @@ from ..fairness.notions import positive_class
 from ..privacy.promise import Promise
 from . import plans
 from .network import NetworkDescent
-from .plans import Plan, Settings
+from .plans import Plan
 from .players import Penalty
 from .rate_constrained import RateConstrained
+from .settings import Settings
 
 if TYPE_CHECKING:
     from ..models import Skeleton

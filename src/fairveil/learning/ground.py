@@ -16,7 +16,7 @@ from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion
 from ..privacy.promise import Promise
 from .descent import Floats
-from .plans import system_of
+from .systems import system_of
 
 LEAST_ROWS = 1.0
 

@@ -36,10 +36,11 @@ from ..facts import Cells
 from ..privacy.promise import Promise
 from .checkpoint import Value
 from .descent import Answers, Batch, Floats, Reason, Search
-from .plans import Plan, Settings
+from .plans import Plan
 from .players import Player
 from .primal import Walk
 from .rate_constrained import Outcome
+from .settings import Settings
 
 
 @dataclass(frozen=True, eq=False)

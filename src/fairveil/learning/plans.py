@@ -12,12 +12,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
-from .. import _checks
 from ..curator import (
     FULL,
     Ask,
@@ -38,78 +36,24 @@ from ..curator import (
 )
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
-from ..fairness import ConstraintSystem, Notion, resolve
+from ..fairness import ConstraintSystem, Notion
 from ..privacy import calibrate
 from ..privacy.calibration import full_batch
 from ..privacy.events import Composed, Event, Gaussian, Repeated, compose
 from ..privacy.promise import Promise
 from .descent import Answers, Batch, Floats
+from .settings import Settings
+from .systems import lengths, slopes_of_counts, system_of
 
 if TYPE_CHECKING:
     from ..models import Skeleton
 
 Form = Linear | Network
 LONG_ROW = 4.0
-LEAST_RATE = 1e-9  # of Poisson batches; below it the accountant's logarithms run out of digits
 _STEPS = tuple(0.02 * 1.35**k for k in range(25))
 EDGES = (*(-step for step in reversed(_STEPS)), 0.0, *_STEPS)
 """Thresholds that the model handed out may have: zero, and from 0.02 to 27 logits on either side of it."""
 TINY = 1e-12
-NO_GROUPS = Cells((("everyone",),))
-"""What constraints are resolved against where rows have no sensitive column: the population."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The public choices of a run. The defaults are the library's, on every data set.
-
-    `clip`: the largest norm of one row's gradient, loss and costs together, 2 by default; where only sensitive features are
-    protected the loss is exact and it bounds the costs alone, 1 by default. `temperature`: of the soft decisions that costs
-    act on. `rate_most`, `rate_noise`: the step size is rate_most, and less where noise is large: the noise that a whole run
-    leaves in the score of a row is to be about rate_noise, in logits. `*_share`: of the squared Gaussian budget.
-    `averaged`: the share of rounds, at the end, whose iterates are averaged; where `iterate` is "last" or a round's number,
-    that one is handed out instead, and for the last the step size falls to 0 over these rounds. `learning_rate`: of networks,
-    which have a step size of their own. `sampling_rate`: of Poisson batches; None asks all rows. `dual_*`: see
-    `ProjectedAscent`; the duals begin after dual_start of the rounds, and the Lagrangian is divided
-    by 1 + dual_ease x their sum. Without privacy: `tolerance` on the gradient, `most_rounds`, `dual_horizon`.
-    """
-
-    rounds: int = 120
-    clip: float | None = None
-    temperature: float = 1.0
-    sampling_rate: float | None = None
-    momentum: float = 0.9
-    rate_most: float = 1.0
-    rate_noise: float = 1.5
-    averaged: float = 0.35
-    iterate: str | int = "average"
-    learning_rate: float = 0.1
-    histogram_share: float = 0.3
-    counts_share: float = 0.02
-    report_share: float = 0.02
-    thresholds_share: float = 0.03
-    moments_share: float = 0.03
-    dual_bound: float = 10.0
-    dual_speed: float = 8.0
-    dual_grip: float = 1.6
-    dual_memory: float = 0.9
-    dual_fade: float = 0.2
-    dual_start: float = 0.1
-    dual_ease: float = 0.5
-    tolerance: float = 1e-5
-    most_rounds: int = 2000
-    dual_horizon: int = 200
-
-    def __post_init__(self) -> None:
-        _checks.whole(at_least=1, rounds=self.rounds)
-        if self.clip is not None:
-            _checks.positive(clip=self.clip)
-        _checks.positive(temperature=self.temperature)
-        if self.sampling_rate is not None:
-            rate = _checks.fraction(sampling_rate=self.sampling_rate, low_open=True, remedy="Leave it None to ask all rows.")
-            if rate < LEAST_RATE:
-                remedy = "Batches that are empty teach nothing: leave it None to ask all rows."
-                raise InputError(complaint(expected=f"at least {LEAST_RATE}", of="sampling_rate", got=rate, remedy=remedy))
 
 
 @dataclass(frozen=True, eq=False)
@@ -428,22 +372,6 @@ class Plan:
         return slopes_of_counts(self.system, counts, histogram, self.floor, self.outputs)
 
 
-def slopes_of_counts(system: ConstraintSystem, counts: Floats, histogram: Floats, floor: float, outputs: int) -> Floats:
-    """|d values / d counts|. A rate is top / size, and a count moves the size, unless the floor holds it; with two classes (one
-    output) it moves the first class's decisions too."""
-    sizes = system.event_sizes(counts, floor)[system.event_of]
-    moves_size = np.where(sizes > floor, system.rates(histogram, counts, floor), 0.0)
-    slopes = -sparse.diags_array(moves_size) @ system.members[system.event_of]
-    if outputs == 1:
-        slopes = slopes + system.numerators[:, :: system.shape[2]]
-    return lengths(system.coefficients @ sparse.diags_array(1.0 / sizes) @ slopes)
-
-
-def lengths(lines: Any) -> Floats:
-    """The length of each row of a sparse array."""
-    return np.sqrt(np.asarray(sparse.csr_array(lines).power(2).sum(axis=1), dtype=np.float64).ravel())
-
-
 def make(
     promise: Promise,
     layout: RowLayout,
@@ -475,35 +403,6 @@ def make(
     scales = scalable and layout.numbers > 0 and settings.moments_share > 0
     plan = replace(plan, scales=scales, decisions=decisions, uses_totals=uses_totals, skeleton=skeleton)
     return plan if plan.is_exact else _priced(plan)
-
-
-def system_of(notions: Sequence[Notion], cells: Cells | None, layout: RowLayout) -> ConstraintSystem | None:
-    """The constraints that ask for something; an error where one cannot be influenced by any model."""
-    asked = [notion for notion in notions if not notion.is_vacuous]
-    if not asked:
-        return None
-    system = resolve(asked, cells or NO_GROUPS, layout.classes or ())
-    if not len(system):
-        raise InputError(
-            complaint(
-                expected="at least two groups to compare",
-                of="constraints",
-                got=f"groups {list((cells or NO_GROUPS).keys)}",
-                remedy="Pass sensitive_features with several groups, or constraints=None.",
-            )
-        )
-    pulls, classes = system.jacobian(np.ones(system.shape[:2])), system.shape[2]
-    apart = sum(lengths(pulls[:, k::classes] - pulls[:, ::classes]) for k in range(1, classes))
-    for j in np.flatnonzero(apart < 1e-12):
-        raise InputError(
-            complaint(
-                expected="a constraint that decisions can change",
-                of="constraints",
-                got=f"{system.names[j]!r}, whose rates add up to a constant: its gradient is zero",
-                remedy="Leave out one class's rate, or compare different groups.",
-            )
-        )
-    return system
 
 
 def usual_clip(promise: Promise) -> float:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..fairness import ConstraintSystem
-from ..fairness.dependence import Dependence, projected
+from ..fairness.dependence import Dependence, FixedShares, projected
 from ..fairness.systems import FixedCounts
 from .checkpoint import Value
 from .descent import Floats
@@ -145,8 +146,7 @@ class Weighed:
     """W (models, cells, labels, classes), at counts that do not change."""
 
     w: Floats
-    counts: Floats
-    rows: Floats
+    fixed: FixedShares
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,16 +178,14 @@ class Penalty(Player[Weighed]):
         return len(self.strengths)
 
     def begin(self, counts: Floats, rows: Floats) -> Weighed:
-        return Weighed(np.zeros((*counts.shape, self.classes)), counts, rows)
+        return Weighed(np.zeros((*counts.shape, self.classes)), self.dependence.at(counts))
 
     def costs(self, state: Weighed) -> tuple[Floats, Floats]:
-        ease = 1.0 / (1.0 + self.ease * self.strengths)
-        costs = self.dependence.costs(state.w, state.counts)
-        return costs * (self.strengths * ease)[:, np.newaxis, np.newaxis, np.newaxis], ease
+        return state.fixed.costs(state.w) * self._strengths_eased, self._ease
 
     def step(self, state: Weighed, histogram: Floats, round: int) -> Weighed:
-        best = self.dependence.best(histogram, state.counts, self.floor)
-        return replace(state, w=projected(state.w + self.pace * (best - state.w), self.radius))
+        best = state.fixed.best(histogram, self.floor)
+        return Weighed(projected(state.w + self.pace * (best - state.w), self.radius), state.fixed)
 
     def rests(self, before: Weighed, after: Weighed, histogram: Floats, round: int, tolerance: float) -> Mask:
         return np.asarray(np.abs(after.w - before.w).max(axis=(1, 2, 3)) <= tolerance)
@@ -202,4 +200,12 @@ class Penalty(Player[Weighed]):
         return {"w": state.w}
 
     def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> Weighed:
-        return Weighed(values["w"], counts, rows)
+        return Weighed(values["w"], self.dependence.at(counts))
+
+    @cached_property
+    def _ease(self) -> Floats:
+        return np.asarray(1.0 / (1.0 + self.ease * self.strengths))
+
+    @cached_property
+    def _strengths_eased(self) -> Floats:
+        return np.asarray((self.strengths * self._ease)[:, np.newaxis, np.newaxis, np.newaxis])

@@ -42,9 +42,10 @@ from . import plans, threshold
 from .checkpoint import Value
 from .descent import Answers, Batch, Floats, Reason, Search
 from .duals import ProjectedAscent
-from .plans import Plan, Settings
+from .plans import Plan
 from .players import Constraints, Player
 from .primal import Walk
+from .settings import Settings
 
 WALK = ("weights", "velocity", "total", "counted")
 ARRAYS = ("counts", "rows", "rate", "reach", "age", "stopped", "probe", "pull")  # of a state; some may be None

@@ -21,7 +21,7 @@ from ..facts import Cells
 from ..fairness import ConstraintSystem, Notion, RateConstraint, resolve
 from ..fairness.notions import parse
 from ..fairness.resolution import as_list
-from ..learning.plans import NO_GROUPS
+from ..learning.systems import NO_GROUPS
 
 Floats = npt.NDArray[np.float64]
 REMEDY = "Pass the class DemographicParity, or lambda gap: EqualizedOdds(gap, compare='rest'), or a list of such."

@@ -1,0 +1,62 @@
+"""Constraints as a search needs them: resolved, within reach, and how noise in what is released moves their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..errors import InputError, complaint
+from ..facts import Cells, RowLayout
+from ..fairness import ConstraintSystem, Notion, resolve
+from .descent import Floats
+
+NO_GROUPS = Cells((("everyone",),))
+"""What constraints are resolved against where rows have no sensitive column: the population."""
+
+
+def system_of(notions: Sequence[Notion], cells: Cells | None, layout: RowLayout) -> ConstraintSystem | None:
+    """The constraints that ask for something; an error where one cannot be influenced by any model."""
+    asked = [notion for notion in notions if not notion.is_vacuous]
+    if not asked:
+        return None
+    system = resolve(asked, cells or NO_GROUPS, layout.classes or ())
+    if not len(system):
+        raise InputError(
+            complaint(
+                expected="at least two groups to compare",
+                of="constraints",
+                got=f"groups {list((cells or NO_GROUPS).keys)}",
+                remedy="Pass sensitive_features with several groups, or constraints=None.",
+            )
+        )
+    pulls, classes = system.jacobian(np.ones(system.shape[:2])), system.shape[2]
+    apart = sum(lengths(pulls[:, k::classes] - pulls[:, ::classes]) for k in range(1, classes))
+    for j in np.flatnonzero(apart < 1e-12):
+        raise InputError(
+            complaint(
+                expected="a constraint that decisions can change",
+                of="constraints",
+                got=f"{system.names[j]!r}, whose rates add up to a constant: its gradient is zero",
+                remedy="Leave out one class's rate, or compare different groups.",
+            )
+        )
+    return system
+
+
+def slopes_of_counts(system: ConstraintSystem, counts: Floats, histogram: Floats, floor: float, outputs: int) -> Floats:
+    """|d values / d counts|. A rate is top / size, and a count moves the size, unless the floor holds it; with two classes (one
+    output) it moves the first class's decisions too."""
+    sizes = system.event_sizes(counts, floor)[system.event_of]
+    moves_size = np.where(sizes > floor, system.rates(histogram, counts, floor), 0.0)
+    slopes = -sparse.diags_array(moves_size) @ system.members[system.event_of]
+    if outputs == 1:
+        slopes = slopes + system.numerators[:, :: system.shape[2]]
+    return lengths(system.coefficients @ sparse.diags_array(1.0 / sizes) @ slopes)
+
+
+def lengths(lines: Any) -> Floats:
+    """The length of each row of a sparse array."""
+    return np.sqrt(np.asarray(sparse.csr_array(lines).power(2).sum(axis=1), dtype=np.float64).ravel())
