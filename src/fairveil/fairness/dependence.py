@@ -69,13 +69,13 @@ class Dependence:
 
     def best(self, histogram: Floats, counts: Floats, floor: float = TINY) -> Floats:
         """The maximising W, (..., cells, labels, classes): H[r, y, j] / (sqrt(p[r | y]) H[y, j]), H[y, j] at least `floor`."""
-        share = self.shares(counts)[..., np.newaxis]
-        parts = [
-            np.maximum(histogram[..., block, :, :], 0.0)
-            / np.maximum(histogram[..., block, :, :].sum(axis=-3, keepdims=True), floor)
-            for block in self.blocks
-        ]
-        return np.asarray(np.concatenate(parts, axis=-3) / np.sqrt(share))
+        return self.at(counts).best(histogram, floor)
+
+    def at(self, counts: Floats) -> FixedShares:
+        """The same at counts that do not change from round to round."""
+        roots = np.sqrt(self.shares(counts))[..., np.newaxis]
+        weights = self._weights(counts)[..., np.newaxis, :, np.newaxis]
+        return FixedShares(self.blocks, roots, None if (weights == 1.0).all() else weights)
 
     def value(self, w: Floats, histogram: Floats, counts: Floats) -> Floats:
         """The penalty at W, a number a model: mean of psi over the rows, by label as `weighted` says. (...,)"""
@@ -92,12 +92,7 @@ class Dependence:
 
     def costs(self, w: Floats, counts: Floats) -> Floats:
         """c[s, y, j], (..., cells, labels, classes): what a prediction of class j costs a row, in units of the strength."""
-        share = np.sqrt(self.shares(counts))[..., np.newaxis]
-        squares = [
-            np.broadcast_to((part := w[..., block, :, :] ** 2).sum(axis=-3, keepdims=True), part.shape) for block in self.blocks
-        ]
-        costs = 2.0 * w / share - np.concatenate(squares, axis=-3)
-        return np.asarray(costs * self._weights(counts)[..., np.newaxis, :, np.newaxis])
+        return self.at(counts).costs(w)
 
     def gradient(self, w: Floats, histogram: Floats, counts: Floats) -> Floats:
         """d value / d W (Lemma D.1, summed over rows): (2 / rows) (H[r, j] / sqrt(p[r]) - W[r, j] H[j]), by label."""
@@ -120,7 +115,43 @@ class Dependence:
         return np.asarray(chosen * of_label.sum(axis=-1, keepdims=True) / of_label)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class FixedShares:
+    """`best` and `costs` of a dependence, with what depends on the counts alone worked out once.
+
+    `roots`: sqrt(p[r | y]), (..., cells, labels, 1). `weights`: what a row of each label counts, (..., 1, labels, 1); None: 1.
+    """
+
+    blocks: tuple[slice, ...]
+    roots: Floats
+    weights: Floats | None
+
+    def best(self, histogram: Floats, floor: float = TINY) -> Floats:
+        """The maximising W: see `Dependence.best`."""
+        parts = [
+            np.maximum(part, 0.0) / np.maximum(np.add.reduce(part, axis=-3, keepdims=True), floor)
+            for part in self._by_block(histogram)
+        ]
+        return np.asarray(_joined(parts) / self.roots)
+
+    def costs(self, w: Floats) -> Floats:
+        """What a prediction costs a row: see `Dependence.costs`."""
+        squares = w * w
+        sums = [np.add.reduce(part, axis=-3, keepdims=True) for part in self._by_block(squares)]
+        if len(sums) > 1:
+            sums = [np.broadcast_to(total, part.shape) for total, part in zip(sums, self._by_block(squares), strict=True)]
+        costs = 2.0 * w / self.roots - _joined(sums)
+        return np.asarray(costs if self.weights is None else costs * self.weights)
+
+    def _by_block(self, values: Floats) -> list[Floats]:
+        return [values] if len(self.blocks) == 1 else [values[..., block, :, :] for block in self.blocks]
+
+
+def _joined(parts: list[Floats]) -> Floats:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-3)
+
+
 def projected(w: Floats, radius: float) -> Floats:
     """The nearest W, label by label, whose Frobenius norm is at most `radius`. (..., cells, labels, classes)"""
-    sizes = np.sqrt((w * w).sum(axis=(-3, -1), keepdims=True))
+    sizes = np.sqrt(np.add.reduce(w * w, axis=(-3, -1), keepdims=True))
     return np.asarray(w * np.minimum(1.0, radius / np.maximum(sizes, TINY)))
