@@ -8,14 +8,18 @@ that the theorem speaks of: one drawn uniformly from all of them (the last one b
 
     E |grad Phi|^2 = O( sqrt(max(d, k l) ln(1/delta)) / (epsilon n) ),
 
-for some number of rounds. Two sweeps over whole private runs of logistic regression on synthetic rows:
+for some number of rounds of Algorithm 2: `learning.SaddleDescent` with this F, all rows a round, one step size for all runs.
+Two sweeps over whole private runs of logistic regression on synthetic rows:
 
 1. n and epsilon, the best number of rounds each: the measured values against epsilon n, beside the rate's line of slope -1
    through the first point. A slope of -1 or less is within the rate, which is an upper bound.
 2. rounds: how many are needed until the mean is below a given value; without noise descent needs O(1 / value).
 
+A walk of noise alone ends where predictions saturate and gradients vanish: stationary, and of no use. So a number of rounds
+counts only where the mean of Phi is below its value at the start.
+
 Means over seeds, which draw the noise and the iterate; rows are the same for all. The theorem knows no clipping: the clip is
-above every row's gradient, and the largest that a row has at the result is written down.
+above every row's gradient in theta, and the largest that a row has at the result is written down.
 """
 
 from __future__ import annotations
@@ -37,12 +41,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-import fairveil as fv
+from fairveil.curator import Block, Curator, Rows
 from fairveil.data import synthetic
+from fairveil.learning import SaddleDescent, SaddleProblem, descend
+from fairveil.privacy import NoiseSource, Promise
 
 Floats = npt.NDArray[np.float64]
 ROOT = Path(__file__).resolve().parent.parent
-DELTA, STRENGTH, NUMBERS, GROUPS, CLIP = 1e-6, 1.0, 8, 2, 4.0
+DELTA, STRENGTH, NUMBERS, GROUPS = 1e-6, 1.0, 8, 2
+CLIP, CLIP_W, RADIUS, STEP = 2.0, 3.0, 2.0 * math.sqrt(2.0), 0.5
 TARGETS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
 
 
@@ -117,21 +124,54 @@ def problem_of(rows: int) -> Problem:
     return Problem(X, table["label"], table["group0"])
 
 
+def saddle(problem: Problem) -> SaddleProblem:
+    """f by its gradients (Lemma D.1); w is W[r, j], flattened. Groups' shares are constants of the problem, taken as public.
+
+    A row of group s costs F_j c[s, j], c as in `Problem.residuals`; its gradient in W[r, j] is
+    strength x 2 F_j (1[r = s] / sqrt(p[s]) - W[r, j]).
+    """
+    root, strength = np.sqrt(problem.shares), problem.strength
+
+    def soft(block: Block, theta: Floats) -> Floats:
+        return np.asarray(expit(theta[0] + theta[1:] @ block.numbers), np.float64)
+
+    def descent(block: Block, theta: Floats, w: Floats) -> Floats:
+        p, matrix = soft(block, theta), w.reshape(GROUPS, 2)
+        costs = 2.0 * matrix / root[:, np.newaxis] - (matrix**2).sum(axis=0)
+        difference = (costs[:, 1] - costs[:, 0])[block.sensitive[0]]
+        residual = p - block.labels + strength * difference * p * (1.0 - p)
+        return np.asarray((residual * np.concatenate([np.ones((1, block.rows)), block.numbers])).T, np.float64)
+
+    def ascent(block: Block, theta: Floats, w: Floats) -> Floats:
+        p = soft(block, theta)
+        decisions = np.stack([1.0 - p, p], axis=1)  # (rows, 2)
+        own = np.eye(GROUPS)[block.sensitive[0]] / root  # (rows, groups)
+        pull = own[:, :, np.newaxis] - w.reshape(1, GROUPS, 2)
+        return np.asarray((2.0 * strength * pull * decisions[:, np.newaxis, :]).reshape(block.rows, -1))
+
+    start = np.full((GROUPS, 2), root[:, np.newaxis])  # the maximum for predictions that do not depend on groups
+    return SaddleProblem(descent, ascent, np.zeros(1 + NUMBERS), start.ravel(), CLIP, CLIP_W, radius_w=RADIUS)
+
+
 def private(problem: Problem, run: Run) -> Floats:
-    """theta of one private run, in the units of X: all that knows of the estimator is here."""
-    model = fv.FermiClassifier(
-        notion="demographic_parity",
-        strength=problem.strength,
-        epsilon=run.epsilon,
-        delta=DELTA,
-        protects="records",
-        public_rows=len(problem.y),
-        clip=CLIP,
+    """theta of one private run, in the units of X: all that knows of the search is here."""
+    promise = Promise(run.epsilon, DELTA)
+    rows = Rows.from_arrays(problem.X, problem.y, [problem.groups], classes=(0, 1), groups=[tuple(range(GROUPS))])
+    search = SaddleDescent.of(
+        promise,
+        rows.layout,
+        saddle(problem),
         rounds=run.rounds,
+        step_theta=STEP,
+        step_w=1.0 / (2.0 * problem.strength),  # 1 / beta_w
+        public_rows=len(problem.y),
         iterate=run.iterate,
-        random_state=run.seed,
-    ).fit(problem.X, problem.y, sensitive_features=problem.groups)
-    return np.concatenate([np.ravel(model.intercept_), np.ravel(model.coef_)])
+        generator=np.random.default_rng([run.seed, run.rounds]),
+    )
+    curator = Curator(
+        rows, promise, plan=search.plan, noise=NoiseSource.seeded(run.seed), public_rows=len(problem.y), threads=1
+    )
+    return descend(curator, search).theta
 
 
 def measured(run: Run) -> dict[str, Any]:
@@ -157,7 +197,8 @@ def means(runs: Sequence[dict[str, Any]], iterate: str) -> dict[tuple[int, float
     for rows, epsilon, rounds in sorted({(run["rows"], run["epsilon"], run["rounds"]) for run in runs}):
         here = (rows, epsilon, rounds, iterate)
         values = np.array([r["stationarity"] for r in runs if (r["rows"], r["epsilon"], r["rounds"], r["iterate"]) == here])
-        if len(values) > 1:
+        phi = np.array([r["phi"] for r in runs if (r["rows"], r["epsilon"], r["rounds"], r["iterate"]) == here])
+        if len(values) > 1 and phi.mean() < math.log(2.0):  # at the start, where every prediction is 1/2
             error = float(values.std(ddof=1)) / math.sqrt(len(values))
             found.setdefault((rows, epsilon), {})[rounds] = float(values.mean()), error
     return found
