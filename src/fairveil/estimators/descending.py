@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
+from .. import _checks
 from ..curator import Curator
 from ..errors import InputError, complaint
 from ..facts import Cells
@@ -126,6 +127,8 @@ class DescentClassifier(LinearClassifier):
 
     def _with_knobs(self, settings: Settings) -> Settings:
         given = {name: getattr(self, name) for name in KNOBS}
+        if self.learning_rate is not None:
+            _checks.positive(learning_rate=self.learning_rate)
         return dataclasses.replace(settings, **{name: value for name, value in given.items() if value is not None})
 
     def _conclude(self, intent: Intent, outcome: Outcome, statement: PrivacyStatement) -> None:

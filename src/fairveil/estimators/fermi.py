@@ -135,6 +135,9 @@ class FermiClassifier(DescentClassifier):
         _checks.non_negative(strength=self.strength)
         if self.iterate is not None:
             _checks.one_of(ITERATES, iterate=self.iterate)
+        if self.iterate == "uniform" and self.checkpoint is not None:  # its round may be one that a crash has lost
+            remedy = "Take the last one, or leave checkpoint=None: the draw is of one sitting."
+            raise InputError(complaint(expected="'last' or 'average'", of="iterate", got="uniform", remedy=remedy))
         self._penalty()
         return [fermi.notion_of(self.notion, self.positive, self.groups)]
 

@@ -75,7 +75,12 @@ def load(path: str | os.PathLike[str], *, estimator: Any = None, model: Any = No
     """
     head = read_folder(path, (ESTIMATOR_FILE,))
     listed = sorted(_content(head[ESTIMATOR_FILE])["sha256"])
-    return _from_files(head | read_folder(path, tuple(listed)), estimator, model)
+    files = head | read_folder(path, tuple(listed))
+    loaded = _from_files(files, estimator, model)
+    if model is not None and not any(_has_network(raw) for name, raw in files.items() if name.endswith(ESTIMATOR_FILE)):
+        remedy = "Leave model=None: the folder has all that it needs."
+        raise InputError(complaint(expected="None", of="model", got=type(model).__name__, remedy=remedy))
+    return loaded
 
 
 # Files
@@ -144,6 +149,11 @@ def _from_files(files: Mapping[str, bytes], given: Any, module: Any, depth: int 
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise _broken("a complete description of an estimator", f"{type(error).__name__}: {error}") from error
+
+
+def _has_network(raw: bytes) -> bool:
+    """Whether an estimator's file asks for a module."""
+    return bool(_content(raw)["parameters"].get("model") == "given")
 
 
 def _base_of(content: Mapping[str, Any], written: Any, given: Any) -> Any:

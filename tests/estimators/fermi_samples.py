@@ -1,0 +1,74 @@
+"""Short fits of penalised classifiers and small networks, for the tests of `FermiClassifier` and of `model=`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import fairveil as fv
+
+torch.set_num_threads(1)  # bits are compared: sums of several threads are added in any order
+Table = tuple[Any, Any, Any]
+
+
+def penalised(notion: str = "demographic_parity", strength: float = 3.0, model: Any = None, **options: Any) -> Any:
+    """A seeded fit of few rounds."""
+    return fv.FermiClassifier(notion, strength, model, **{"random_state": 0, "rounds": 8, "epsilon": 3.0, **options})
+
+
+def unfair(rows: int = 1500, classes: int = 2, groups: int = 2, width: int = 3, seed: int = 0) -> Table:
+    """The first feature depends on the group, and labels on all of them: a model can do without the first."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(groups, size=rows)
+    X = rng.normal(size=(rows, width))
+    X[:, 0] += A - (groups - 1) / 2
+    score = X.sum(axis=1) + rng.normal(size=rows)
+    return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes)), A
+
+
+def net(width: int = 3, outputs: int = 1, hidden: int = 8, seed: int = 0) -> nn.Sequential:
+    """Two layers, the same ones at every call."""
+    generator = torch.Generator().manual_seed(seed)
+    module = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
+    with torch.no_grad():
+        for p in module.parameters():
+            p.copy_(0.5 * torch.randn(p.shape, generator=generator))
+    return module
+
+
+def numbers_of(module: nn.Module) -> dict[str, bytes]:
+    """The state of a module, to the bit."""
+    return {name: value.numpy().tobytes() for name, value in module.state_dict().items()}
+
+
+def fit_kept_at(folder: str, **options: Any) -> Any:
+    """A network's fit of 12 rounds that is kept on disk every five."""
+    X, y, A = unfair(600)
+    clf = penalised(model=net(), rounds=12, checkpoint=folder, checkpoint_every=5, **options)
+    return clf.fit(X, y, sensitive_features=A)
+
+
+def die_in_round(round: int, folder: str) -> None:
+    """The same in a process that ends at this round, without a word."""
+    import os
+
+    from fairveil.curator import Curator
+
+    answer, answered = Curator.answer, []
+
+    def dies(self: Curator, *args: Any, **named: Any) -> Any:
+        answered.append(1)
+        if len(answered) == round + 2:  # one answer before the first round
+            os._exit(17)
+        return answer(self, *args, **named)
+
+    Curator.answer = dies  # type: ignore[method-assign]
+    fit_kept_at(folder)
+
+
+if __name__ == "__main__":
+    die_in_round(int(sys.argv[1]), sys.argv[2])
