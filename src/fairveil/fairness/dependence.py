@@ -111,8 +111,9 @@ class Dependence:
         chosen[list(self.labels)] = 1.0
         if self.weighted:
             return np.broadcast_to(chosen, (*counts.shape[:-2], len(chosen)))
-        of_label = np.maximum(counts[..., self.blocks[0], :].sum(axis=-2), 1.0)
-        return np.asarray(chosen * of_label.sum(axis=-1, keepdims=True) / of_label)
+        of_label = counts[..., self.blocks[0], :].sum(axis=-2)
+        shares = of_label / np.maximum(of_label.sum(axis=-1, keepdims=True), TINY)
+        return np.asarray(chosen / np.maximum(shares, self.least_share))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

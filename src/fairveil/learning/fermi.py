@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -97,13 +97,16 @@ def make(
     `notion`: from `notion_of`. Without cells, or at strength 0, there is no penalty and nothing is asked about groups.
     """
     listed = [_checks.non_negative(strength=strength) for strength in strengths]
+    if skeleton is not None and len(listed) != 1:
+        remedy = "Fit networks one after another."
+        raise InputError(complaint(expected="one strength for a network", of="strengths", got=listed, remedy=remedy))
     penalised = cells is not None and any(listed)
     plan = plans.make(
         promise,
         layout,
         cells,
         [notion] if penalised else [],
-        settings or usual_settings(promise),
+        replace(settings or usual_settings(promise), thresholds_share=0.0),  # no bound, so no threshold to move
         public_rows=public_rows,
         max_sample_weight=max_sample_weight,
         scalable=scalable,
@@ -131,7 +134,7 @@ def penalty_of(plan: Plan, notion: Notion, strengths: Sequence[float], settings:
     weighted = not isinstance(notion, EqualOpportunity)
     dependence = Dependence.of(plan.cells, labels, weighted=weighted, least_share=settings.least_share)
     radius = settings.radius or 2.0 * math.sqrt(classes)
-    pace = 1.0 if plan.is_exact else settings.pace
+    pace = 1.0 if plan.is_exact and plan.skeleton is None else settings.pace
     return Penalty(
         dependence, np.array(strengths), radius, plan.floor, classes, pace, settings.ease, uses_totals=plan.uses_totals
     )

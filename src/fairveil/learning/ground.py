@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,7 @@ from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion
 from ..privacy.promise import Promise
 from .descent import Floats
-from .systems import system_of
+from .systems import NO_GROUPS, onto_totals, system_of
 
 LEAST_ROWS = 1.0
 
@@ -113,15 +112,8 @@ class Ground:
         return np.concatenate([counts[..., np.newaxis] - histogram, histogram], axis=-1)
 
     def onto_totals(self, noisy: Floats, totals: Floats) -> Floats:
-        """The nearest sums by cell (first axis) that add up to totals over groups, which are public: each column's do.
-
-        Least squares: what is missing is shared equally. With two groups this is as good as releasing one of them alone.
-        """
-        out = np.array(noisy, np.float64)
-        sizes = (self.groups,) if self.cells is None or self.cells.mode == "product" else self.cells.sizes
-        for a, b in itertools.pairwise(np.cumsum([0, *sizes]).tolist()):
-            out[a:b] += (totals - out[a:b].sum(axis=0)) / (b - a)
-        return out
+        """Sums by cell (first axis) that add up to totals over groups, which are public: each column's do."""
+        return onto_totals(noisy, totals, self.cells or NO_GROUPS, axis=0)
 
     def joint(self, curator: Curator, asks: Sequence[Ask], free: Sequence[Question], purpose: str) -> list[Floats]:
         """One joint release; where features are public, each answer by cell is put onto its exact totals in `free`."""

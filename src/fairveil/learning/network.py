@@ -23,7 +23,6 @@ H9); noise for W is the histogram's; the step size falls to 0 over the last roun
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,6 +40,7 @@ from .players import Player
 from .primal import Walk
 from .rate_constrained import Outcome
 from .settings import Settings
+from .systems import columns_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,12 +169,6 @@ def usual_settings(promise: Promise, rows: int | None) -> Settings:
     least = 0.25 if promise.protects == "sensitive_features" and promise.is_private else 0.05
     rate = least if rows is None else min(1.0, max(least, 256.0 / max(1, rows)))
     return Settings(rounds=400, clip=2.0, sampling_rate=rate, thresholds_share=0.0, counts_share=0.05, iterate="last")
-
-
-def columns_of(cells: Cells) -> list[slice]:
-    """The cells of each sensitive column: all of them for product groups."""
-    sizes = (cells.count,) if cells.mode == "product" else tuple(cells.sizes)
-    return [slice(a, b) for a, b in itertools.pairwise(itertools.accumulate(sizes, initial=0))]
 
 
 def centres_of(costs: Floats, cells: Cells) -> list[Floats]:

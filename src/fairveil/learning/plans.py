@@ -7,7 +7,6 @@ Shares of the budget, step sizes, clip and rounds have defaults from public fact
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +42,7 @@ from ..privacy.events import Composed, Event, Gaussian, Repeated, compose
 from ..privacy.promise import Promise
 from .descent import Answers, Batch, Floats
 from .settings import Settings
-from .systems import lengths, slopes_of_counts, system_of
+from .systems import lengths, onto_totals, slopes_of_counts, system_of
 
 if TYPE_CHECKING:
     from ..models import Skeleton
@@ -300,15 +299,9 @@ class Plan:
         return np.concatenate([counts[..., np.newaxis] - histogram, histogram], axis=-1) if self.outputs == 1 else histogram
 
     def onto_totals(self, noisy: Floats, totals: Floats) -> Floats:
-        """The nearest histograms (models, cells, ...) whose sums over each sensitive column's groups are those of everyone.
-
-        Least squares: what is missing is shared equally. With two groups this is as good as releasing one of them alone.
-        """
-        out = np.array(noisy, np.float64)
-        sizes = (out.shape[1],) if self.cells is None or self.cells.mode == "product" else self.cells.sizes
-        for a, b in itertools.pairwise(np.cumsum([0, *sizes]).tolist()):
-            out[:, a:b] += (totals - out[:, a:b].sum(axis=1, keepdims=True)) / (b - a)
-        return out
+        """Histograms (models, cells, ...) whose sums over each column's groups are those of everyone (models, 1, ...)."""
+        assert self.cells is not None
+        return onto_totals(noisy, totals, self.cells, axis=1)
 
     @cached_property
     def floor(self) -> float:

@@ -56,6 +56,12 @@ class Settings:
         if self.clip is not None:
             _checks.positive(clip=self.clip)
         _checks.positive(temperature=self.temperature)
+        _checks.positive(learning_rate=self.learning_rate)
+        if isinstance(self.iterate, str):
+            _checks.one_of(("average", "last"), iterate=self.iterate)
+        elif _checks.whole(iterate=self.iterate) >= self.rounds:
+            remedy = "Rounds are counted from 0."
+            raise InputError(complaint(expected=f"a number below {self.rounds}", of="iterate", got=self.iterate, remedy=remedy))
         if self.sampling_rate is not None:
             rate = _checks.fraction(sampling_rate=self.sampling_rate, low_open=True, remedy="Leave it None to ask all rows.")
             if rate < LEAST_RATE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,6 +45,25 @@ def system_of(notions: Sequence[Notion], cells: Cells | None, layout: RowLayout)
             )
         )
     return system
+
+
+def columns_of(cells: Cells) -> list[slice]:
+    """The cells of each sensitive column: all of them for product groups."""
+    sizes = (cells.count,) if cells.mode == "product" else tuple(cells.sizes)
+    return [slice(a, b) for a, b in itertools.pairwise(itertools.accumulate(sizes, initial=0))]
+
+
+def onto_totals(noisy: Floats, totals: Floats, cells: Cells, axis: int) -> Floats:
+    """The nearest sums by cell (on that axis) whose sums over each sensitive column's groups are public totals.
+
+    Least squares: what is missing is shared equally. With two groups this is as good as releasing one of them alone.
+    """
+    out = np.moveaxis(np.array(noisy, np.float64), axis, 0)
+    wanted = np.moveaxis(totals, axis, 0)[0] if np.ndim(totals) == out.ndim else totals
+    for column in columns_of(cells):
+        part = out[column]
+        part += (wanted - part.sum(axis=0)) / len(part)
+    return np.moveaxis(out, 0, axis)
 
 
 def slopes_of_counts(system: ConstraintSystem, counts: Floats, histogram: Floats, floor: float, outputs: int) -> Floats:
