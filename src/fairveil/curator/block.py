@@ -47,7 +47,8 @@ class Block:
 
     def cells(self, cells: Cells | None) -> npt.NDArray[np.integer]:
         """Cell ids, (cells a row, rows); one cell for all when `cells` is None."""
-        if cells not in self._cells:
+        kept = self._cells.get(cells)
+        if kept is None:
             if cells is None:  # kept: a round that asks about everyone should not clear so much memory again
                 self._cells[None] = np.zeros((1, self.rows), np.uint8)
                 return self._cells[None]
@@ -57,7 +58,8 @@ class Block:
             else:
                 ids = cells.ids(self.sensitive[lines])
                 self._cells[cells] = ids.astype(np.uint16) if cells.count < 1 << 16 else ids
-        return self._cells[cells]
+            kept = self._cells[cells]
+        return kept
 
     def row_major(self, index: Any) -> npt.NDArray[np.float32]:
         """Rows as networks read them, (rows, width) float32: numbers, then one-hot codes. `index`: a slice, or positions.

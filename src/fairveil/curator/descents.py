@@ -93,7 +93,7 @@ class Descent:
 
     def job(self, questions: Sequence[Question], rows: Rows) -> DescentJob:
         """What to do with rows a to b of a block, for questions with the keys of those given to `of`."""
-        gradient = next((q for q in questions if isinstance(q, GradientSum)), None)
+        gradient: Any = next((q for q, is_gradient in zip(questions, self.order, strict=True) if is_gradient), None)
         costs = gradient.costs(rows.layout) if gradient is not None and gradient.cell_costs is not None else None
         weights: Floats = questions[0].model.array  # type: ignore[attr-defined]  # both kinds have one
         ease = gradient.loss_weights if gradient is not None else np.zeros(self.models)

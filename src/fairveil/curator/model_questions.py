@@ -34,7 +34,7 @@ def finite_costs(costs: Any) -> Floats:
     """A copy of costs, which nobody can change, checked."""
     copied = np.array(costs, np.float64)
     copied.setflags(write=False)
-    if not np.isfinite(copied).all():
+    if not np.vdot(copied, copied) < np.inf and not np.isfinite(copied).all():
         remedy = "Floor the counts that divide them."
         raise InputError(complaint(expected="finite costs", of="cell_costs", got="NaN or inf", remedy=remedy))
     return copied
@@ -145,7 +145,8 @@ class ScoreHistogram(Question):
 def weights_of_models(weights: Any, models: int) -> Floats:
     """A copy of weights of the loss, one a model, which nobody can change, checked."""
     array = np.array(weights, np.float64)
-    if array.shape != (models,) or not (array >= 0).all() or not (array < np.inf).all():
+    alone = models == 1 and array.shape == (1,) and 0.0 <= array[0] < np.inf
+    if not alone and (array.shape != (models,) or not (array >= 0).all() or not (array < np.inf).all()):
         remedy = "Give one weight of the loss for each model."
         raise InputError(
             complaint(expected=f"{models} numbers of at least 0", of="loss_weight", got=array.shape, remedy=remedy)

@@ -69,6 +69,16 @@ class Linear:
         object.__setattr__(self, "many", np.ndim(self.weights) == 3)
         object.__setattr__(self, "sharpness", _checks.positive(sharpness=self.sharpness))
 
+    def at(self, weights: Floats) -> Linear:
+        """The same model at other weights, of the same shape: a round of a run."""
+        array = np.array(weights, np.float64, order="C")
+        if array.shape != np.shape(self.weights) or not np.vdot(array, array) < np.inf:  # whatever is wrong is said there
+            return Linear(weights, self.sharpness)
+        array.setflags(write=False)
+        other = object.__new__(Linear)
+        other.__dict__.update(self.__dict__, weights=array, array=array.reshape(self.array.shape))
+        return other
+
     @property
     def models(self) -> int:
         """How many models."""

@@ -120,8 +120,8 @@ class Stream:
 
         By the gaps between rows that are kept, which are geometric. The batch is secret, and so is its size.
         """
-        rows = _checks.whole(rows=rows)
-        rate = _checks.fraction(rate=rate, low_open=True)
+        if type(rows) is not int or rows < 0 or type(rate) is not float or not 0.0 < rate <= 1.0:
+            rows, rate = _checks.whole(rows=rows), _checks.fraction(rate=rate, low_open=True)
         state, buffer = self._ready()
         _align(state)
         mean_gap = 0.0 if rate == 1.0 else -1.0 / math.log1p(-rate)
