@@ -28,14 +28,15 @@ def flattened(X: Any, module: object) -> tuple[Any, tuple[int, ...] | None]:
 def as_rows(X: Any, model: object) -> Any:
     """X as (rows, numbers) where the model is a network whose rows had a shape; anything else as it is."""
     axes = getattr(X, "ndim", 2)
-    shape = getattr(getattr(model, "skeleton", None), "input_shape", None)
-    if shape is None or axes < 3 or isinstance(X, RowSource):
+    if model is None or axes < 3 or isinstance(X, RowSource):
         return X
+    shape = getattr(getattr(model, "skeleton", None), "input_shape", None)
     array = np.asarray(X)
-    if array.shape[1:] != shape:
+    if shape is None or array.shape[1:] != shape:
         remedy = "Pass rows of the shape of the fit, or (rows, numbers)."
-        raise InputError(complaint(expected=f"rows of shape {shape}", of="X", got=array.shape[1:], remedy=remedy))
-    return array.reshape(len(array), -1)
+        expected = "(rows, numbers)" if shape is None else f"rows of shape {shape}"
+        raise InputError(complaint(expected=expected, of="X", got=f"shape {array.shape}", remedy=remedy))
+    return array.reshape(len(array), math.prod(shape))
 
 
 def skeleton_of(module: Any, training: Training, shape: tuple[int, ...] | None, device: Any) -> Skeleton | None:
