@@ -51,6 +51,17 @@ class Path:
         return float(np.interp(error, [spot[0] for spot in spots], [spot[1] for spot in spots]))
 
 
+def mixed_at(ours: Path, gap: float) -> float:
+    """Our least mean error at a gap where a model answers at random as often as needed: a constant, else what one point says.
+
+    Rates then are mixtures, and so is their gap in expectation: shares a of a point (error e, gap g), the rest the constant of
+    error c and gap 0, have the gap a g and the error a e + (1 - a) c.
+    """
+    errors, gaps = ours.errors.mean(axis=0), ours.gaps.mean(axis=0)
+    share = np.minimum(1.0, gap / np.maximum(gaps, 1e-12))
+    return float((share * errors + (1.0 - share) * ours.constant).min())
+
+
 def draws(seeds: int) -> Floats:
     """Weights of the splits: all alike, then bootstrap draws."""
     counts = np.random.default_rng(20_240).multinomial(seeds, np.full(seeds, 1 / seeds), size=DRAWS)

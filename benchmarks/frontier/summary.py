@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import published
-from .comparing import Path, against, mean_and_spread
+from .comparing import Path, against, mean_and_spread, mixed_at
 from .figures import Wanted
 
 Run = dict[str, Any]
@@ -72,6 +72,7 @@ def versus_published(runs: Sequence[Run], wanted: Wanted, folder: FilePath) -> d
                         "our_cost_of_constraint": line["ours"] - float(ours.errors[:, 0].mean()),
                         "gain_over_constant": None if their_constant is None else their_constant - error,
                         "our_gain_over_constant": ours.constant - line["ours"],
+                        "ours_mixed_with_constant": mixed_at(ours, gap),
                     }
                 )
     tally, by_method = _tally(lines), {}

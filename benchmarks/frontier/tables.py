@@ -77,7 +77,40 @@ def _published(result: dict[str, Any]) -> str:
         "not below",
         "under the floor",
     ]
-    return words + " Published points, ours against theirs at equal gap:\n\n" + _table(names, rows)
+    counted = words + " Published points, ours against theirs at equal gap:\n\n" + _table(names, rows)
+    return counted + (_point_by_point(result) if result["sweep"] == "strength" else "")
+
+
+def _point_by_point(result: dict[str, Any]) -> str:
+    """The points of the same method that do not lie above ours by the whole band: a line each."""
+    constant = result["published"]["constant_error"]
+    rows = []
+    for line in result["published"]["points"]:
+        if "FERMI" in line["method"] and line["verdict"] != "below" and line["our_epsilon"] == line["published_epsilon"]:
+            mixed = line["ours_mixed_with_constant"]
+            gain = (constant["theirs, about"] or math.nan) - line["error"], constant["ours"] - mixed
+            difference, half = 100 * line["difference"], 100 * (line["high"] - line["difference"])
+            rows.append(
+                [
+                    f"{line['our_epsilon']:g}",
+                    f"{100 * line['error']:.1f} @ {100 * line['gap']:.1f}",
+                    f"{100 * line['ours']:.1f} ({difference:+.1f} +- {half:.1f})",
+                    f"{100 * mixed:.1f}",
+                    "; ".join(f"{100 * value:.1f}" for value in gain) if math.isfinite(gain[0]) else "",
+                    line["verdict"],
+                ]
+            )
+    if not rows:
+        return "\n\nEvery point of DP-FERMI lies above ours, by the whole band."
+    names = [
+        "epsilon",
+        "DP-FERMI's",
+        "our error there (difference, 95 %)",
+        "mixed with a constant",
+        "gain over a constant: theirs; ours, mixed",
+        "verdict",
+    ]
+    return "\n\nThe points of DP-FERMI that do not lie above ours by the whole band:\n\n" + _table(names, rows)
 
 
 def _fairlearn(lines: list[dict[str, Any]]) -> str:
