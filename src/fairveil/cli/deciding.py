@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import FairveilError, InputError, complaint
-from ..estimators import OddsPostProcessor, OracleGameClassifier, RateConstrainedClassifier, load
+from ..estimators import FermiClassifier, OddsPostProcessor, OracleGameClassifier, RateConstrainedClassifier, load
 from ..estimators.coded import as_array
 from ..estimators.coding import Coding, SchemaCoding, TableCoding
+from ..estimators.descending import DescentClassifier
 from ..facts import Cells
 from ..models import PostProcessedModel
 from ..models.model import draw_codes
@@ -26,8 +27,9 @@ from .tables import Columns, Place, picked
 if TYPE_CHECKING:
     from ..data import EncodedRows, StreamedRows
 
-Fitted = RateConstrainedClassifier | OddsPostProcessor | OracleGameClassifier
+Fitted = RateConstrainedClassifier | FermiClassifier | OddsPostProcessor | OracleGameClassifier
 Floats = npt.NDArray[np.float64]
+MODULE = "a torch module"
 
 
 def loaded(folder: Path) -> Fitted:
@@ -38,9 +40,8 @@ def loaded(folder: Path) -> Fitted:
         names = _made_elsewhere(folder)
         if not names:
             raise
-        remedy = (
-            "Decide in Python, fairveil.load(folder, estimator=...).predict(...), and audit those decisions with --prediction."
-        )
+        given = "model=module" if names == [MODULE] else "estimator=..."
+        remedy = f"Decide in Python, fairveil.load(folder, {given}).predict(...), and audit those decisions with --prediction."
         expected = "a model that was saved with all it needs"
         got = f"one around {', '.join(names)}: made elsewhere and not written"
         raise InputError(complaint(expected=expected, of=str(folder), got=got, remedy=remedy)) from None
@@ -48,10 +49,13 @@ def loaded(folder: Path) -> Fitted:
 
 
 def _made_elsewhere(folder: Path) -> list[str]:
-    """The kinds of the classifiers that a model needs and that were not written: a base, or candidates of a game."""
+    """What a model needs and was not written: a base, candidates of a game, or the module of a network, its base's too."""
     import json
 
     try:
+        for file in (folder / name for name in ("estimator.json", "base.estimator.json")):
+            if file.exists() and json.loads(file.read_text("utf-8"))["parameters"].get("model") == "given":
+                return [MODULE]
         content = json.loads((folder / "estimator.json").read_text("utf-8"))
         base, files = content.get("base"), content["sha256"]
         written = base is None or "base.estimator.json" in files
@@ -64,7 +68,7 @@ def coding_of(clf: Fitted) -> Coding | None:
     """How the model's features are coded; None where they are another library's affair."""
     if isinstance(clf, OddsPostProcessor):
         inside = clf.estimator_
-        return coding_of(inside) if isinstance(inside, RateConstrainedClassifier | OracleGameClassifier) else None
+        return coding_of(inside) if isinstance(inside, DescentClassifier | OracleGameClassifier) else None
     return clf.coding_
 
 

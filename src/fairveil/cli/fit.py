@@ -32,9 +32,19 @@ def fit(
     method: Annotated[
         str,
         typer.Option(
-            help="rate-constrained, post-processing (decides by group and by chance), or game (decides by chance). See docs."
+            help="rate-constrained, post-processing (decides by group and by chance), game (decides by chance), or fermi (a "
+            "penalty). All are linear: networks are fitted in Python, model=. See docs."
         ),
     ] = "rate-constrained",
+    notion: Annotated[
+        str | None,
+        typer.Option(
+            help="Of fermi: demographic_parity, equalized_odds or equal_opportunity.", show_default="demographic_parity"
+        ),
+    ] = None,
+    strength: Annotated[
+        float | None, typer.Option(help="Of fermi: what the penalty is multiplied by.", show_default="1")
+    ] = None,
     epsilon: Annotated[float, typer.Option(help="The promise; inf is not private.")] = 1.0,
     delta: options.Delta = 1e-6,
     protects: options.Protects = "records",
@@ -56,7 +66,6 @@ def fit(
     Exit status: 0 written, 2 refused: then nothing was written.
     """
     from .. import _checks
-    from ..estimators.promises import notions_of
     from .folders import require_free
     from .methods import METHODS
     from .samples import Roles
@@ -64,12 +73,12 @@ def fit(
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
     require_free(out, force=force, mark=MARK)
     options.require_words(tuning=tuning, earlier_releases=earlier_releases)
-    notions = notions_of(constraint)
+    notions, asked = chosen.asked(constraint, notion, strength)
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     rows = public_rows if public_rows is not None else roles.public_rows
-    clf = chosen.unfitted(
-        notions,
+    clf = chosen.made(
+        **asked,
         epsilon=epsilon,
         delta=delta,
         protects=options.protection(protects),
@@ -109,10 +118,12 @@ def report_of(
     gaps, said = [], [*notes, *remarks(clf, measured=truth is not None)]
     for notion in notions:
         found = None
+        if method.penalises and clf.cells_ is None:  # nothing was told apart; the notes say so
+            continue
         if truth is not None:
             found = measure(notion, truth, prediction, groups=clf.cells_ or "product", classes=classes)
         if isinstance(notion, GapNotion):
-            gaps.append(gap_figure(clf, notion, found))
+            gaps += gap_figure(clf, notion, found, bounded=not method.penalises)
             continue
         training, _ = training_value(clf, notion)
         parts = [f"asked for: {notion}"]
@@ -162,18 +173,18 @@ def _describe(clf: Fitted, holdout: float, measured: bool, tuning: str | None, e
 
 
 def _certain(clf: Fitted) -> Certainty | None:
-    from ..estimators import RateConstrainedClassifier
+    from ..estimators.descending import DescentClassifier
     from ..report import certain
 
-    return None if isinstance(clf, RateConstrainedClassifier) or clf.guarantee_ is None else certain(clf.guarantee_)
+    return None if isinstance(clf, DescentClassifier) or clf.guarantee_ is None else certain(clf.guarantee_)
 
 
 def _coefficients(clf: Fitted) -> tuple[Any, ...]:
     """Those of the second of two classes, in the units of the table; of a model that is one linear classifier."""
-    from ..estimators import RateConstrainedClassifier
+    from ..estimators.descending import DescentClassifier
     from ..report import Coefficient
 
-    if not isinstance(clf, RateConstrainedClassifier) or len(clf.classes_) != 2:
+    if not isinstance(clf, DescentClassifier) or len(clf.classes_) != 2:
         return ()
     weights = [("(intercept)", float(clf.intercept_[0])), *zip(clf.coef_names_, clf.coef_[0].tolist(), strict=True)]
     return tuple(Coefficient(_line(name), weight) for name, weight in weights)

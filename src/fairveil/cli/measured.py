@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators import FermiClassifier
 from ..facts import Cells
 from ..fairness import GroupTable, Notion, group_table
 from ..fairness.inputs import read_decisions
@@ -58,8 +59,8 @@ def measure(
     return Measured(*(max(max(one[at] for one in found), 0.0) for at in range(3)))
 
 
-def gap_figure(clf: Fitted, notion: GapNotion, held: Measured | None) -> GapFigure:
-    """Asked for, seen in training (with noise), measured on held-out rows."""
+def gap_figure(clf: Fitted, notion: GapNotion, held: Measured | None, *, bounded: bool = True) -> list[GapFigure]:
+    """Asked for (nothing, where no gap is bounded), seen in training with noise, measured on held-out rows. May be none."""
     training, noise = training_value(clf, notion)
     notes = [] if noise is None else [f"The training value carries noise of standard deviation {100 * noise:.2f} points."]
     if held is not None and by_chance(clf):
@@ -68,13 +69,19 @@ def gap_figure(clf: Fitted, notion: GapNotion, held: Measured | None) -> GapFigu
         notes.append("Undefined on the held-out rows: a group has no row of a kind that should be compared.")
         held = None
     value, low, high = (None, None, None) if held is None else (held.value, held.low, held.high)
-    return GapFigure(words_of(notion), notion.max_gap, training, value, low, high, CONFIDENCE, tuple(notes))
+    target = notion.max_gap if bounded else None
+    if target is None and training is None and value is None:
+        return []
+    return [GapFigure(words_of(notion), target, training, value, low, high, CONFIDENCE, tuple(notes))]
 
 
 def training_value(clf: Fitted, notion: Notion) -> tuple[float | None, float | None]:
     """The largest released training value of a notion's constraints and its noise; None where it was not measured."""
     if clf.cells_ is None:
         return None, None
+    if isinstance(clf, FermiClassifier):  # its report is about one notion
+        widest = clf.gap_report_.largest
+        return (None, None) if widest is None else (max(widest.value, 0.0), widest.noise)
     names = set(resolve(notion, clf.cells_, clf.classes_.tolist()).names)
     lines = [line for line in clf.constraint_report_.lines if line.target in names and not math.isnan(line.value)]
     worst = max(lines, key=lambda line: line.value, default=None)
