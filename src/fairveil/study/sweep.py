@@ -68,8 +68,8 @@ def frontier(
     seed share it. Without privacy (epsilon inf) seeds change nothing, and only the first is used.
 
     `test`: (X, y, sensitive_features) held out of training; without it nothing is known of errors. `estimator`: the parameters
-    that all models share (`protects`, `delta`, `schema`, ...). `published`: curves of others for the plot. `progress`: a bar,
-    on a terminal, after two seconds.
+    that all models share (`protects`, `delta`, `schema`, `model`, ...). `published`: curves of others for the plot. `progress`:
+    a bar, on a terminal, after two seconds.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -139,12 +139,18 @@ def _template(estimator: Any) -> RateConstrainedClassifier:
     if estimator is None:
         return RateConstrainedClassifier()
     if type(estimator) is not RateConstrainedClassifier:
-        remedy = "Pass RateConstrainedClassifier(protects='sensitive_features'), say, or leave it out."
+        remedy = (
+            "Pass RateConstrainedClassifier(protects='sensitive_features'), say, or leave it out: what is swept is a bound. "
+            "Fit others one by one; each statement is charged by itself."
+        )
         got = type(estimator).__name__
         raise InputError(complaint(expected="a RateConstrainedClassifier", of="estimator", got=got, remedy=remedy))
     if estimator.constraints is not None:
         remedy = "Pass frontier(..., constraint=[DemographicParity, FalseNegativeRate(0.3)]), say."
         raise InputError(complaint(expected="None", of="estimator.constraints", got=estimator.constraints, remedy=remedy))
+    if estimator.checkpoint is not None:
+        remedy = "A folder keeps one fit: leave checkpoint=None."
+        raise InputError(complaint(expected="None", of="estimator.checkpoint", got=str(estimator.checkpoint), remedy=remedy))
     return estimator
 
 
@@ -240,6 +246,8 @@ def _statement(jobs: Sequence[Job], whole: Promise) -> PrivacyStatement:
         not_covered=[*not_covered, *([] if secure else [SHARED])],
         tuning=f"the price of all {len(jobs)} models of a frontier together: any of them may be chosen by what was seen",
         noise="secure" if secure else "seeded",
+        arithmetic=next((statement.arithmetic for statement in stated if statement.arithmetic != "exact"), "exact"),
+        user_code=next((statement.user_code for statement in stated if statement.user_code != "none"), "none"),
     )
 
 
