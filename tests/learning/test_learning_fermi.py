@@ -492,9 +492,6 @@ def test_with_noise_the_penalty_still_presses(promise, scalable) -> None:
     assert after < 0.3 * before
 
 
-@pytest.mark.xfail(
-    strict=True, reason="totals of a batch are not brought to units of all rows before histograms are put onto them"
-)
 def test_batches_of_rows_lead_to_the_model_of_all_rows() -> None:
     """With features public the histogram is put onto its exact sums over groups: both in units of all rows."""
     promise, rows = Promise(50.0, 1e-5, "sensitive_features"), rows_from(*table(n=4000))

@@ -540,7 +540,6 @@ def test_the_duals_of_constraints_press_on_a_network(epsilon, protects) -> None:
         assert np.abs(outcome.values).max() == pytest.approx(gaps[1], abs=1e-9)
 
 
-@pytest.mark.xfail(strict=True, reason="the ascent's horizon is dual_horizon, though a network does `rounds` without noise too")
 def test_without_noise_a_short_run_presses_too() -> None:
     """A network does all its rounds, with noise or without, so its duals' ascent is made for that many."""
     rows = rows_from(*table(n=400))

@@ -122,7 +122,8 @@ def constraints_of(planned: Plan, bounds: Floats) -> Constraints:
     """The max player that holds the duals of the plan's constraints, a line of bounds a model."""
     assert planned.system is not None
     s = planned.settings
-    horizon = s.dual_horizon if planned.is_exact else s.rounds
+    to_the_end = planned.is_exact and planned.skeleton is None  # a search that stops when it has converged
+    horizon = s.dual_horizon if to_the_end else s.rounds
     ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory, s.dual_fade)
     return Constraints(planned.system, bounds, ascent, planned.floor, s.dual_start * horizon, s.dual_ease)
 
@@ -351,7 +352,12 @@ class RateConstrained(Search[State, list[Outcome]]):
         return np.where(state.stopped[:, np.newaxis, np.newaxis] > 0, state.walk.weights, state.walk.average)
 
     def _linear(self, weights: Floats) -> Linear:
-        return Linear(weights if self.many else weights[0], 1.0 / self.settings.temperature)
+        return self._origin.at(weights if self.many else weights[0])
+
+    @cached_property
+    def _origin(self) -> Linear:
+        zeros = np.zeros(self._shape)
+        return Linear(zeros if self.many else zeros[0], 1.0 / self.settings.temperature)
 
     @cached_property
     def _round(self) -> list[Ask]:
@@ -374,7 +380,7 @@ class RateConstrained(Search[State, list[Outcome]]):
         """A round's histogram by class, in units of all rows; put onto its exact totals where they were asked for."""
         histogram = self._each(answers[0]) / self.planned.sampling_rate
         if len(answers) > 1:
-            histogram = self.planned.onto_totals(histogram, self._each(answers[1]))
+            histogram = self.planned.onto_totals(histogram, self._each(answers[1]) / self.planned.sampling_rate)
         return self.planned.by_class(histogram, state.counts)
 
     def _values(self, answer: Floats, state: State) -> Floats:
