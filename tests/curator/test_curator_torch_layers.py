@@ -14,7 +14,7 @@ from torch import nn  # noqa: E402
 
 from fairveil.curator.row_function import Troubles  # noqa: E402
 from fairveil.curator.torch_gradient import Engine, Wanted, engine  # noqa: E402
-from fairveil.curator.torch_layers import Built, Looked, Part, Product  # noqa: E402
+from fairveil.curator.torch_layers import Built, Looked, Part, Product, Scratch  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 
 ROWS, CLIP = 23, 0.3
@@ -337,3 +337,50 @@ def test_lenet_against_opacus() -> None:
     _, total = engine(skeleton).run(skeleton.start, X, wanted, Troubles())
     assert total is not None
     assert np.linalg.norm(total * wanted.unit - right) <= 1e-5 * np.linalg.norm(right)
+
+
+@pytest.mark.parametrize("bias", [None, 7])
+def test_a_layers_whole_numbers_are_those_of_torchs_own_operations(bias: int | None) -> None:
+    """Guarantee 1 of `kernels_layers`: to the bit, for any float32 numbers, the tiniest and the largest."""
+    rng, rows, width = np.random.default_rng(3), 400, 37
+    X = (rng.normal(size=(rows, width)) * 10.0 ** rng.uniform(-44, 36, (rows, 1))).astype(np.float32)
+    X[:50] = rng.integers(0, 2, (50, width))
+    X[50:60] = 0.0
+    X[60:70] = 2.0 ** rng.integers(-149, 127, (10, width))
+    X[70, 0], X[71, 1], X[72, 2] = np.inf, -np.inf, np.nan
+    slopes = torch.from_numpy(rng.normal(size=(rows, 5)).astype(np.float32))
+    factors = torch.from_numpy(10.0 ** rng.uniform(0, 9, rows))
+    found = Product(torch.from_numpy(X), slopes, 0, bias)
+    plain = Product(torch.from_numpy(X), slopes.mT.contiguous().mT, 0, bias)  # another layout of the same: torch's way
+    assert found.compiled
+    assert not plain.compiled
+    bad = ~torch.isfinite(plain.norms)
+    assert bad.sum() == 3
+    assert torch.equal(bad, ~torch.isfinite(found.norms))
+    for part in (found, plain):
+        part.drop(bad)
+    assert torch.equal(found.a, plain.a)
+    assert torch.equal(found.up, plain.up)
+    assert torch.equal(found.norms[~bad], plain.norms[~bad])
+    totals = [torch.zeros(37 * 5 + 12, dtype=torch.float64) for _ in range(2)]
+    for part, total in zip((found, plain), totals, strict=True):
+        part.add(torch.where(bad, 0.0, factors), total)
+    assert torch.equal(found.d, plain.d)
+    assert found.d.abs().max() > 1e4
+
+
+def test_memory_that_is_used_again_holds_nothing_of_the_chunk_before() -> None:
+    """What a step finds does not depend on the steps before it: larger ones, smaller ones, rows of NaN."""
+    rng, scratch = np.random.default_rng(4), Scratch()
+    for rows in (300, 20, 301, 1, 299):
+        X = torch.from_numpy(rng.normal(size=(rows, 9)).astype(np.float32))
+        X[0, 0] = torch.nan
+        slopes = torch.from_numpy(rng.normal(size=(rows, 4)).astype(np.float32))
+        totals = [torch.zeros(40, dtype=torch.float64) for _ in range(2)]
+        for room, total in zip((scratch, None), totals, strict=True):
+            part = Product(X, slopes, 0, 36, scratch=room)
+            bad = ~torch.isfinite(part.squares())
+            part.drop(bad)
+            part.add(torch.where(bad, 0.0, torch.full((rows,), 1e6, dtype=torch.float64)), total)
+        assert torch.equal(*totals)
+        assert (totals[0].abs().sum() > 0) == (rows > 1)

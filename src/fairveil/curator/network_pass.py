@@ -28,6 +28,7 @@ class NetworkPass:
 
     scales: tuple[Scale, ...]
     classes: int
+    scratch: Any  # memory of the last step, for the next
 
     @staticmethod
     def of(asks: Sequence[tuple[Question, Sequence[Scale]]], rows: Rows) -> NetworkPass:
@@ -35,7 +36,9 @@ class NetworkPass:
         if rows.exact_count > MOST_ROWS:
             remedy = "Gradients of networks add up exactly so far; take a sample of the table, or a linear model."
             raise InputError(complaint(expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy))
-        return NetworkPass(tuple(scales[0] for _, scales in asks), len(rows.layout.classes or ()))
+        from .torch_layers import Scratch
+
+        return NetworkPass(tuple(scales[0] for _, scales in asks), len(rows.layout.classes or ()), Scratch())
 
     def job(self, questions: Sequence[Question], rows: Rows) -> Callable[[Block | Drawn, int, int], tuple[Ints, ...]]:
         """What to do with rows a to b of a block, for questions with the keys of those given to `of`."""
@@ -51,7 +54,7 @@ class NetworkPass:
             wanted = None
             for question, scale in zip(asked, self.scales, strict=True):
                 if isinstance(question, NetworkGradient):
-                    wanted = _wanted(question, scale, whole, index)
+                    wanted = _wanted(question, scale, whole, index, self.scratch)
             logits, total = ready.run(model.parameters, whole.row_major(index), wanted, troubles)
             out: list[Ints] = []
             for question, scale in zip(asked, self.scales, strict=True):
@@ -72,7 +75,7 @@ def _taken(block: Block | Drawn, a: int, b: int) -> tuple[Block, Any]:
     return block, slice(a, b)
 
 
-def _wanted(question: NetworkGradient, scale: Scale, block: Block, index: Any) -> Any:
+def _wanted(question: NetworkGradient, scale: Scale, block: Block, index: Any, scratch: Any) -> Any:
     from .torch_gradient import Wanted
 
     labels = block.labels[index].astype(np.int64) if "label" in question.reads else None
@@ -91,6 +94,7 @@ def _wanted(question: NetworkGradient, scale: Scale, block: Block, index: Any) -
         labels if question.loss == "log" else None,
         costs,
         block.weights[index] if len(block.weights) else None,
+        scratch,
     )
 
 

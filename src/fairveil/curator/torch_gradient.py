@@ -32,7 +32,7 @@ import torch
 
 from ..models.torch_network import Skeleton, probes
 from .row_function import Troubles
-from .torch_layers import Built, Layer, Part, captured, layers_of
+from .torch_layers import Built, Layer, Part, Scratch, captured, layers_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -54,6 +54,7 @@ class Wanted:
     labels: Ints | None
     costs: Floats | None
     weights: Floats | None
+    scratch: Scratch | None = None  # of the asking curator's pass
 
     def of(self, rows: slice) -> Wanted:
         """The same of some rows."""
@@ -138,7 +139,7 @@ class Engine:
             parts: Sequence[Part] = [Built(self._each(self.way, given, slopes), 0, wanted.exact)]
         else:
             with torch.enable_grad():
-                logits, parts = self._by_layers(self.layers, given, lambda z: _slopes(z, wanted), wanted.exact)
+                logits, parts = self._by_layers(self.layers, given, lambda z: _slopes(z, wanted), wanted.exact, wanted.scratch)
         return self._numbers(logits), self._total(parts, logits, wanted, troubles)
 
     def _numbers(self, logits: torch.Tensor) -> Floats:
@@ -166,7 +167,12 @@ class Engine:
         return torch.round(total).to(torch.int64)
 
     def _by_layers(
-        self, layers: Sequence[Layer], given: torch.Tensor, slopes: Callable[[torch.Tensor], torch.Tensor], exact: bool
+        self,
+        layers: Sequence[Layer],
+        given: torch.Tensor,
+        slopes: Callable[[torch.Tensor], torch.Tensor],
+        exact: bool,
+        scratch: Scratch | None = None,
     ) -> tuple[torch.Tensor, list[Part]]:
         """Logits, and the parts of which the rows' gradients are made."""
         with captured(layers) as calls:
@@ -182,7 +188,7 @@ class Engine:
         for layer in layers:
             made = [call for call in calls if call.layer is layer and call.slopes is not None]
             if made:
-                parts += layer.parts(made, len(given), exact)
+                parts += layer.parts(made, len(given), exact, scratch)
         return logits, parts
 
     def _each(self, way: str, given: torch.Tensor, slopes: torch.Tensor) -> torch.Tensor:

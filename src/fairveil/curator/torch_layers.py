@@ -11,14 +11,36 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
 from ..models.torch_network import Skeleton, probes
+from . import kernels_layers
 
 A_BITS = 16  # of an input's largest number, in a product
+MOST_SCRATCH = 1 << 24  # numbers that are kept: a knob of speed only
 SMALLEST = 2.0**-60  # an input all of whose numbers are below counts as this large: its rounding is then absolute
+
+
+class Scratch:
+    """Memory for the numbers of one chunk, used again for the next: fresh pages cost as much as what is written on them.
+
+    It holds private numbers, so it belongs to the curator's own pass, never to a module or an engine.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, str], torch.Tensor] = {}
+
+    def take(self, name: tuple[int, str], rows: int, width: int, device: torch.device) -> torch.Tensor:
+        """(rows, width) float64 of anything. What was taken under that name before is written over."""
+        held = self._held.get(name)
+        if held is None or held.numel() < rows * width or held.device != device:
+            if rows * width > MOST_SCRATCH:
+                return torch.empty(rows, width, dtype=torch.float64, device=device)
+            held = self._held[name] = torch.empty(rows * width * 9 // 8, dtype=torch.float64, device=device)
+        return held[: rows * width].view(rows, width)
 
 
 class Part:
@@ -38,14 +60,35 @@ class Part:
 
 
 class Product(Part):
-    """d a' of one dense position: inputs (rows, in), slopes (rows, out). A bias is one more input, which is always 1."""
+    """d a' of one dense position: inputs (rows, in), slopes (rows, out). A bias is one more input, which is always 1.
+
+    On a CPU the whole numbers are made by `kernels_layers`, in one pass: the same ones.
+    """
 
     def __init__(
-        self, inputs: torch.Tensor, slopes: torch.Tensor, weight: int, bias: int | None = None, exact: bool = True
+        self,
+        inputs: torch.Tensor,
+        slopes: torch.Tensor,
+        weight: int,
+        bias: int | None = None,
+        exact: bool = True,
+        scratch: Scratch | None = None,
     ) -> None:
         rows, width = inputs.shape
         self.weight, self.bias, self.exact = weight, bias, exact
-        self.a = torch.empty(rows, width + (bias is not None), dtype=torch.float64, device=inputs.device)
+        self.compiled = exact and inputs.device.type == "cpu" and inputs.dtype == torch.float32 and slopes.is_contiguous()
+        room = scratch if scratch is not None and self.compiled else Scratch()
+        self.a = room.take((weight, "a"), rows, width + (bias is not None), inputs.device)
+        self.d = (
+            room.take((weight, "d"), rows, slopes.shape[1], inputs.device).copy_(slopes) if self.compiled else slopes.double()
+        )
+        if self.compiled:
+            self.up = torch.empty(rows, dtype=torch.float64)
+            self.norms = torch.empty(rows, dtype=torch.float64)
+            least = np.float32(SMALLEST if bias is None else 1.0).view(np.int32)
+            given = (inputs.contiguous().numpy(), int(least), A_BITS, width)
+            kernels_layers.whole_numbers(*given, self.a.numpy(), self.up.numpy(), self.norms.numpy(), 0, rows)
+            return
         if exact:
             top = inputs.abs().amax(dim=1, keepdim=True).clamp_min(SMALLEST if bias is None else 1.0)
             up = torch.frexp(top).exponent - A_BITS
@@ -55,20 +98,23 @@ class Product(Part):
             self.a[:, :width], self.up = inputs, torch.ones(rows, dtype=torch.float64, device=inputs.device)
         if bias is not None:
             self.a[:, width] = torch.round(1.0 / self.up)  # a power of two, exactly, unless all others are above 2^16
-        self.d = slopes.double()
+        self.norms = torch.linalg.vector_norm(self.a, dim=1)
 
     def squares(self) -> torch.Tensor:
-        a, d = torch.linalg.vector_norm(self.a, dim=1), torch.linalg.vector_norm(self.d, dim=1)
-        return torch.square(a * self.up * d)
+        return torch.square(self.norms * self.up * torch.linalg.vector_norm(self.d, dim=1))
 
     def drop(self, bad: torch.Tensor) -> None:
         self.a[bad], self.d[bad], self.up[bad] = 0.0, 0.0, 1.0
 
     def add(self, factors: torch.Tensor, total: torch.Tensor) -> None:
-        d = self.d.mul_((factors * self.up).unsqueeze(1))
-        if self.exact:
-            d.round_()
-        found = d.T @ self.a
+        by = factors * self.up
+        if self.compiled:
+            kernels_layers.scaled(self.d.numpy(), by.numpy(), 0, len(by))
+        else:
+            self.d.mul_(by.unsqueeze(1))
+            if self.exact:
+                self.d.round_()
+        found = self.d.T @ self.a
         height, width = found.shape[0], found.shape[1] - (self.bias is not None)
         total[self.weight : self.weight + height * width] += found[:, :width].reshape(-1)
         if self.bias is not None:
@@ -156,23 +202,23 @@ class Layer:
     errors: list[float] = field(default_factory=list)
     lookups: int = 0
 
-    def parts(self, calls: Sequence[Call], rows: int, exact: bool = True) -> list[Part]:
+    def parts(self, calls: Sequence[Call], rows: int, exact: bool = True, scratch: Scratch | None = None) -> list[Part]:
         """What its calls on a chunk of rows add to their gradients; `exact`: on the grid."""
         if isinstance(self.module, nn.Linear):
-            return self._dense([_linear(call, rows) for call in calls], exact)
+            return self._dense([_linear(call, rows) for call in calls], exact, scratch)
         if isinstance(self.module, nn.Conv1d | nn.Conv2d):
-            return self._dense([_conv(self.module, call, rows) for call in calls], exact)
+            return self._dense([_conv(self.module, call, rows) for call in calls], exact, scratch)
         if isinstance(self.module, nn.Embedding):
             return self._table(calls, rows, exact)
         return self._norms(calls, rows, exact)
 
-    def _dense(self, made: list[tuple[torch.Tensor, torch.Tensor]], exact: bool) -> list[Part]:
+    def _dense(self, made: list[tuple[torch.Tensor, torch.Tensor]], exact: bool, scratch: Scratch | None) -> list[Part]:
         """From inputs (rows, groups, positions, in) and slopes (rows, groups, positions, out)."""
         a, d = (torch.cat(list(side), dim=2) if len(made) > 1 else side[0] for side in zip(*made, strict=True))
         rows, groups, positions, width = a.shape
         parts: list[Part] = []
         if self.weight is not None and groups == positions == 1:
-            return [Product(a.reshape(rows, width), d.reshape(rows, -1), self.weight, self.bias, exact)]
+            return [Product(a.reshape(rows, width), d.reshape(rows, -1), self.weight, self.bias, exact, scratch)]
         if self.weight is not None:
             height = d.shape[-1]
             pieces = torch.bmm(d.reshape(rows * groups, positions, height).mT, a.reshape(rows * groups, positions, width))
