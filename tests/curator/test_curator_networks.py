@@ -14,8 +14,10 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from fairveil.curator import (  # noqa: E402
+    CellCounts,
     Curator,
     GradientSum,
+    Journal,
     Linear,
     Network,
     NetworkGradient,
@@ -322,6 +324,20 @@ def test_the_statement_says_float32_and_user_code() -> None:
     said = curator.statement()
     assert (said.arithmetic, said.user_code) == ("float32", "trusted")
     assert "torch" in said.summary()
+
+
+def test_a_run_that_goes_on_still_says_float32_and_user_code(tmp_path: Any) -> None:
+    """Also where no network is asked about after the crash."""
+    rows, promise = rows_of(table(30)), Promise(1.0, 1e-6)
+    asks, counts = [(NetworkHistogram(network(), rows.cells()), 10.0)], [(CellCounts(rows.cells()), 10.0)]
+    plan = [describe(asked, rows.layout, promise) for asked in (asks, counts)]
+    curator = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
+    curator.answer(asks)
+    curator.close()
+    again = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
+    again.answer(counts)
+    again.finish()
+    assert (again.statement().arithmetic, again.statement().user_code) == ("float32", "trusted")
 
 
 def test_without_a_clip_only_what_is_free() -> None:

@@ -121,22 +121,17 @@ class Drawn:
 
 def row_major(block: Block, index: Any) -> npt.NDArray[np.float32]:
     """`Block.row_major` without a copy that is kept. Positions: of a block that holds just these rows."""
-    rows = index if isinstance(index, slice) else slice(0, block.rows)
-    codes = block.codes[:, rows]
-    out = np.zeros((codes.shape[1], block.layout.width), np.float32)
-    first, at = block.layout.numbers, np.arange(codes.shape[1])
-    with np.errstate(over="ignore"):
-        if block.is_sparse:
-            import scipy.sparse
+    from ..models import torch_network
 
-            parts = (block.numbers[0], block.indices, block.indptr)
-            out[:, :first] = scipy.sparse.csr_array(parts, shape=(block.rows, first))[rows].toarray()
-        else:
-            out[:, :first] = block.numbers[:, rows].T
-    for line, size in zip(codes, block.layout.code_sizes, strict=True):
-        out[at, first + line] = 1.0
-        first += size
-    return out
+    layout = block.layout
+    numbers: Any = block.numbers
+    if block.is_sparse:
+        import scipy.sparse
+
+        parts = (block.numbers[0], block.indices, block.indptr)
+        numbers = scipy.sparse.csr_array(parts, shape=(block.rows, layout.numbers))
+    rows = index if isinstance(index, slice) else slice(0, block.rows)
+    return torch_network.row_major(RowBlock(numbers, block.codes), layout.code_sizes, rows)
 
 
 def lines_of(cells: Cells, layout: RowLayout) -> list[int]:
