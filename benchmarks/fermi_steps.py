@@ -3,6 +3,7 @@
 A step is one joint `answer`: the clipped gradient sum of loss and fairness costs by group, and the soft histogram of
 predictions by group, which is W's gradient. New weights and costs each time; batch, sums, noise, plan and log included. Adult's
 shape: 36,632 rows, 6 numbers and 7 codes (102 one-hot columns). A batch holds 1,024 rows in the mean; so does the floor's.
+A whole round is that step with all around it, as `descend` does it: costs of W, questions, the model's step and W's.
 
 The floor: `X_b w` and `X_b' r` alone on the one-hot matrix in float32, the batch's rows gathered. Aim: at most 6 times that.
 It is printed without the gather, too. NumPy's BLAS on one thread and on all: whichever is faster here is the floor.
@@ -49,6 +50,30 @@ def floor(matrix: npt.NDArray[np.float32], batch: int, *, gather: bool) -> Calla
     return both
 
 
+def whole_round(rows: Any) -> Callable[[], Any]:
+    """A function that makes one round of the search for a logistic regression under the penalty."""
+    from fairveil.curator import Curator
+    from fairveil.learning import Settings, fermi
+    from fairveil.privacy import Promise
+
+    promise = Promise(3.0, 1e-6)
+    settings = Settings(sampling_rate=BATCH / ADULT_ROWS, rounds=200_000, thresholds_share=0.0, histogram_share=0.5)
+    notion = fermi.notion_of("demographic_parity")
+    search = fermi.make(promise, rows.layout, rows.cells(), notion, [1.0], settings, public_rows=ADULT_ROWS)
+    curator = Curator(rows, promise, plan=search.plan, public_rows=ADULT_ROWS)
+    first = search.first()
+    state = search.init(curator.answer(first) if first else [])
+    if (scaling := search.scaling(state)) is not None:
+        curator.rescale(*scaling)
+
+    def one() -> None:
+        nonlocal state
+        if search.stop(state) is None:
+            state = search.step(state, curator.answer(search.asks(state), search.batch_for(state), purpose="round"))
+
+    return one
+
+
 def main() -> None:
     """Measure, in turns."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -62,6 +87,7 @@ def main() -> None:
     rate = BATCH / ADULT_ROWS
     jobs = {
         "step": (stepper(rows, rate=rate, decisions="soft"), 100),
+        "whole round": (whole_round(rows), 100),
         "floor": (floor(matrix, BATCH, gather=True), 100),
         "floor without the gather": (floor(matrix, BATCH, gather=False), 100),
     }
@@ -75,6 +101,7 @@ def main() -> None:
         "batch": BATCH,
         "microseconds": {f"{name}, BLAS threads: {k}": 1e6 * v for k, part in measured.items() for name, v in part.items()},
         f"step / floor (aim {AIM:g})": best["step"] / best["floor"],
+        f"whole round / floor (aim {AIM:g})": best["whole round"] / best["floor"],
         "step / floor without the gather": best["step"] / best["floor without the gather"],
     }
     print(json.dumps(out, indent=2))
