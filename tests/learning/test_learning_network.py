@@ -201,7 +201,7 @@ def test_guarantee_2_what_is_exact_does_not_read_groups(mode, player) -> None:
             assert reads == (ask.multiplier > 0)
             exact += not reads
             if isinstance(ask.question, NetworkGradient):
-                assert (ask.question.clip is None) == (not reads)
+                assert ask.question.clip == search.planned.clip
                 assert ask.question.loss == ("none" if reads else "log")
             if not reads:
                 event = describe([ask], rows.layout, promise, release.batch)
@@ -337,15 +337,16 @@ def test_exact_and_private_parts_together_are_the_whole_gradient(notion, mode, g
     assert np.linalg.norm(exact + private - right) <= 1e-5 * np.linalg.norm(right)
 
 
-def test_the_centre_is_the_middle_of_each_columns_costs() -> None:
+def test_the_centre_is_the_mean_of_each_columns_costs_by_released_counts() -> None:
     rows = rows_from(*table(groups=(2, 3)), groups=(2, 3))
     costs = np.random.default_rng(0).normal(size=(5, 2, 3))
     cells = rows.cells("marginal")
     assert columns_of(cells) == [slice(0, 2), slice(2, 5)]
     assert columns_of(rows.cells()) == [slice(0, 6)]
-    for column, centre in zip(columns_of(cells), centres_of(costs, cells), strict=True):
-        off = costs[column] - centre
-        assert off.max(axis=0) == pytest.approx(-off.min(axis=0))
+    counts = np.random.default_rng(1).integers(5, 50, size=(5, 2)).astype(float)
+    for column, centre in zip(columns_of(cells), centres_of(costs, cells, counts), strict=True):
+        off = (costs[column] - centre) * counts[column][..., np.newaxis]
+        assert off.sum(axis=0) == pytest.approx(0.0, abs=1e-9)
 
 
 # ---- guarantee 3: killed and gone on -------------------------------------------------------------------------------------

@@ -46,8 +46,8 @@ class FermiClassifier(DescentClassifier):
     iterate : which model of the descent is handed out: "last", "average" (of the late ones), or "uniform" (one drawn
         beforehand, of which the paper's theorem speaks); None: the average for linear models, the last for modules. All cost
         the same.
-    radius : of the ball in which W is kept; None: 2 sqrt(classes). least_share : the share of rows that a group is taken to
-        have at least. Public constants, both.
+    radius : of the ball in which W is kept; None: 2 sqrt(classes x columns). least_share : the share of rows that a group is
+        taken to have at least. Public constants, both.
 
     Fitted: `model_`, `privacy_`, `gap_report_`, `outcome_` (released values alone), `classes_`, `groups_`, `n_features_in_`,
     `feature_names_in_`, `n_iter_`, `coding_`, `cells_`; linear models also `coef_`, `intercept_` in the units of X and

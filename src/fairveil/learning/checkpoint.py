@@ -12,6 +12,7 @@ Guarantees (tests/learning/test_learning_checkpoint.py):
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -26,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from .. import _checks
 from ..curator import Entry, Journal
@@ -126,6 +128,24 @@ class Checkpoint:
             if old.name != file:
                 with suppress(OSError):
                     old.unlink()
+
+
+def identity_of(search: object, *choices: object) -> str:
+    """A class's name and a digest of the public choices that make its runs: arrays and plain values, in dataclasses or not."""
+    return (
+        f"{type(search).__qualname__} {hashlib.sha256(repr([_told(choice) for choice in choices]).encode()).hexdigest()[:16]}"
+    )
+
+
+def _told(value: object) -> object:
+    """Values as `repr` writes them in full."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.tolist()
+    if sparse.issparse(value):
+        return _told(value.toarray())  # type: ignore[attr-defined]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return type(value).__qualname__, [(f.name, _told(getattr(value, f.name))) for f in dataclasses.fields(value)]
+    return value
 
 
 def check_values(values: object) -> Mapping[str, Value]:

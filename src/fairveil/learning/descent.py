@@ -91,6 +91,10 @@ class Search(ABC, Generic[S, R]):
     def finish(self, state: S, reason: Reason, answers: Answers) -> R:
         """The result."""
 
+    def identity(self) -> str:
+        """Which search this is, for a state on disk: a run goes on with the search that began it, and no other."""
+        return type(self).__qualname__
+
     def freeze(self, state: S) -> Mapping[str, Value]:
         """All that `thaw` needs of a state, as arrays of numbers, numbers and words by name: for a checkpoint on disk.
 
@@ -142,7 +146,7 @@ def _begin(curator: Curator, search: Search[S, R], checkpoint: Checkpoint | None
     found = None
     if checkpoint is not None:
         _check_way_back(curator, search, checkpoint)
-        found = checkpoint.resume(_name(search), curator.log.entries, private=curator.promise.is_private)
+        found = checkpoint.resume(search.identity(), curator.log.entries, private=curator.promise.is_private)
     if found is not None:
         values, done = found
         state = search.thaw(values, done)
@@ -157,7 +161,7 @@ def _begin(curator: Curator, search: Search[S, R], checkpoint: Checkpoint | None
 
 
 def _save(curator: Curator, search: Search[S, R], checkpoint: Checkpoint, state: S, done: int) -> None:
-    checkpoint.save(_name(search), check_values(search.freeze(state)), done, len(curator.log))
+    checkpoint.save(search.identity(), check_values(search.freeze(state)), done, len(curator.log))
 
 
 def _check_way_back(curator: Curator, search: Search[S, R], checkpoint: Checkpoint) -> None:
@@ -167,10 +171,6 @@ def _check_way_back(curator: Curator, search: Search[S, R], checkpoint: Checkpoi
     if curator.journal is not checkpoint.journal:
         remedy = "Make the curator with earlier=checkpoint.journal: else nobody would know what was released."
         raise PrivacyError(complaint(expected="the checkpoint's journal", of="curator", got="another or none", remedy=remedy))
-
-
-def _name(search: Search[S, R]) -> str:
-    return type(search).__qualname__
 
 
 def _no_way_back(search: object) -> InputError:

@@ -44,7 +44,7 @@ NOTIONS = ("demographic_parity", "equalized_odds", "equal_opportunity")
 class PenaltySettings:
     """Public choices of the max player; the defaults are the library's, on every data set.
 
-    `radius`: of W's ball; None: 2 sqrt(classes), where sqrt(classes) is the norm of a W of no dependence. `least_share`: of
+    `radius`: of W's ball; None: 2 sqrt(classes x columns), twice the norm of a W of no dependence. `least_share`: of
     rows, that a group is taken to have at least. `pace`, `ease`: see `players.Penalty`.
     """
 
@@ -133,7 +133,7 @@ def penalty_of(plan: Plan, notion: Notion, strengths: Sequence[float], settings:
         labels = (_label_of(notion, plan.layout),)
     weighted = not isinstance(notion, EqualOpportunity)
     dependence = Dependence.of(plan.cells, labels, weighted=weighted, least_share=settings.least_share)
-    radius = settings.radius or 2.0 * math.sqrt(classes)
+    radius = settings.radius or 2.0 * math.sqrt(classes * len(dependence.blocks))
     pace = 1.0 if plan.is_exact and plan.skeleton is None else settings.pace
     return Penalty(
         dependence, np.array(strengths), radius, plan.floor, classes, pace, settings.ease, uses_totals=plan.uses_totals

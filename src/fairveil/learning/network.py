@@ -8,9 +8,10 @@ Where records are protected a batch is drawn secretly, anew each round (Poisson,
 fixed parts of the rows take turns (T8), and a row's gradient has two parts: what does not depend on its group is public and
 exact; of
 
-    sum_k (c[s, k] - centre_k) grad F_k,      centre_k = (max_s c[s, k] + min_s c[s, k]) / 2,
+    sum_k (c[s, k] - centre_k) grad F_k,      centre_k = sum_s p[s] c[s, k],
 
-each row's is shortened to `clip`, and a change of group moves it by at most 2 clip. The centre's own part is public too.
+each row's is shortened to `clip`, and a change of group moves it by at most 2 clip. The rest, loss and centre, is public; it is
+shortened to `clip` too, so that both parts pull as hard, and one step size serves every protection.
 
 Guarantees (tests/learning/test_learning_network.py):
 1. The plan costs at most the promise, under its relation, and the log equals the plan.
@@ -33,7 +34,7 @@ import numpy as np
 from ..curator import Ask, Network, NetworkGradient, NetworkHistogram
 from ..facts import Cells
 from ..privacy.promise import Promise
-from .checkpoint import Value
+from .checkpoint import Value, identity_of
 from .descent import Answers, Batch, Floats, Reason, Search
 from .plans import Plan
 from .players import Player
@@ -83,7 +84,7 @@ class NetworkDescent(Search[NetworkState, Outcome]):
         assert self.planned.skeleton is not None
         model = Network(self.planned.skeleton, state.walk.weights, 1.0 / self.planned.settings.temperature)
         costs, ease = (None, np.ones(1)) if self.player is None else self.player.costs(state.play)
-        return [self._again(ask, model, costs, ease) for ask in self._round]
+        return [self._again(ask, model, costs, ease, state.counts[0]) for ask in self._round]
 
     def step(self, state: NetworkState, answers: Answers) -> NetworkState:
         s, t, planned = self.planned.settings, state.round, self.planned
@@ -119,6 +120,9 @@ class NetworkDescent(Search[NetworkState, Outcome]):
         bounds, counts, rows = self.bounds[0], state.counts[0], float(state.rows[0])
         return Outcome(weights, reason, state.round, names, bounds, values[0], spread, duals[0], counts, rows)
 
+    def identity(self) -> str:
+        return identity_of(self, self.planned.settings, self.bounds, self.player)
+
     def freeze(self, state: NetworkState) -> Mapping[str, Value]:
         walk, play = state.walk, {} if self.player is None else self.player.freeze(state.play)
         kept: dict[str, Value] = {
@@ -144,7 +148,7 @@ class NetworkDescent(Search[NetworkState, Outcome]):
         """A round's asks at the start: every round asks the same of other parameters and costs."""
         return self.planned.round_asks(self.planned.start(), None)
 
-    def _again(self, ask: Ask, model: Network, costs: Floats | None, ease: Floats) -> Ask:
+    def _again(self, ask: Ask, model: Network, costs: Floats | None, ease: Floats, counts: Floats) -> Ask:
         question = ask.question
         if isinstance(question, NetworkHistogram):
             return ask.about(question.at(model))
@@ -154,7 +158,7 @@ class NetworkDescent(Search[NetworkState, Outcome]):
         cells = self.planned.cells
         if cells is None or not self.planned.sees_features:
             return ask.about(question.at(model, costs[0], ease))
-        centres = centres_of(costs[0], cells)
+        centres = centres_of(costs[0], cells, counts)
         if question.cells is None:
             return ask.about(question.at(model, sum(centres), ease))
         parts = zip(centres, columns_of(cells), strict=True)
@@ -164,16 +168,20 @@ class NetworkDescent(Search[NetworkState, Outcome]):
 def usual_settings(promise: Promise, rows: int | None) -> Settings:
     """Of a network's run: 400 batches of a twentieth of the rows, and of 256 where these are more.
 
-    Where features are public, the noise of the parts' answers grows with how many they are: a quarter.
+    Where sensitive features alone are protected the noise of a run grows as the square root of the number of parts: 150 rounds
+    of all rows.
     """
-    least = 0.25 if promise.protects == "sensitive_features" and promise.is_private else 0.05
-    rate = least if rows is None else min(1.0, max(least, 256.0 / max(1, rows)))
-    return Settings(rounds=400, clip=2.0, sampling_rate=rate, thresholds_share=0.0, counts_share=0.05, iterate="last")
+    if promise.protects == "sensitive_features" and promise.is_private:
+        rounds, rate = 150, 1.0
+    else:
+        rounds, rate = 400, 0.05 if rows is None else min(1.0, max(0.05, 256.0 / max(1, rows)))
+    return Settings(rounds=rounds, clip=2.0, sampling_rate=rate, thresholds_share=0.0, counts_share=0.05, iterate="last")
 
 
-def centres_of(costs: Floats, cells: Cells) -> list[Floats]:
-    """For each sensitive column the middle of what a prediction costs over its groups, (1, labels, classes)."""
-    return [
-        (costs[column].max(axis=0, keepdims=True) + costs[column].min(axis=0, keepdims=True)) / 2.0
-        for column in columns_of(cells)
-    ]
+def centres_of(costs: Floats, cells: Cells, counts: Floats) -> list[Floats]:
+    """For each sensitive column what a prediction costs its groups in the mean, by released counts: (1, labels, classes)."""
+    out = []
+    for column in columns_of(cells):
+        sizes = np.maximum(counts[column], 1.0)[..., np.newaxis]
+        out.append((costs[column] * sizes).sum(axis=0, keepdims=True) / sizes.sum(axis=0, keepdims=True))
+    return out

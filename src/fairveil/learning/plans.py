@@ -234,18 +234,20 @@ class Plan:
         return out if self.system is None else [*out, *self._histograms(model)]
 
     def _network_asks(self, model: Network) -> list[Ask]:
-        """Where features are public, the gradient of the loss and of the costs' centre is exact, and a question of its own."""
+        """Where features are public, the gradient of the loss and of the costs' centre is exact, and a question of its own.
+
+        It is shortened all the same, so that one step size serves every protection. Without privacy nothing is.
+        """
         costs = None if self.system is None else np.zeros(self.system.shape)
         weight = np.ones(1)
         if self.sees_features and self.cells is not None:
             centre = np.zeros((1, *costs.shape[1:])) if costs is not None else None
             out = [
-                Ask(NetworkGradient(model, None, None, centre, loss_weight=weight), 0.0),
+                Ask(NetworkGradient(model, self.clip, None, centre, loss_weight=weight), 0.0),
                 Ask(NetworkGradient(model, self.clip, self.cells, costs, "none"), self.gradient_multiplier),
             ]
         else:
-            clip = None if self.is_exact else self.clip
-            out = [Ask(NetworkGradient(model, clip, self.cells, costs, loss_weight=weight), self.gradient_multiplier)]
+            out = [Ask(NetworkGradient(model, self.clip, self.cells, costs, loss_weight=weight), self.gradient_multiplier)]
         return out if self.system is None else [*out, *self._histograms(model)]
 
     def _histograms(self, model: Form) -> list[Ask]:

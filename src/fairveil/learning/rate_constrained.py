@@ -39,7 +39,7 @@ from ..errors import InputError, complaint
 from ..fairness import ConstraintSystem
 from ..privacy.promise import Promise
 from . import plans, threshold
-from .checkpoint import Value
+from .checkpoint import Value, identity_of
 from .descent import Answers, Batch, Floats, Reason, Search
 from .duals import ProjectedAscent
 from .plans import Plan
@@ -285,6 +285,9 @@ class RateConstrained(Search[State, list[Outcome]]):
             )
             for m in range(self.models)
         ]
+
+    def identity(self) -> str:
+        return identity_of(self, self.settings, self.bounds, self.player)
 
     def freeze(self, state: State) -> Mapping[str, Value]:
         kept: dict[str, Value] = {name: np.asarray(getattr(state.walk, name)) for name in WALK}

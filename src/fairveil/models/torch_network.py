@@ -326,6 +326,11 @@ class NetworkModel(Model):
         """A network decides by its logits alone."""
         return False
 
+    def __repr__(self) -> str:
+        return (
+            f"<NetworkModel of {type(self.skeleton.module).__name__}: {self.skeleton.size} parameters, classes {self.classes}>"
+        )
+
     def decision_scores(self, rows: Any) -> Floats:
         """Logits, (rows, outputs): for two classes one, the second's against the first's 0."""
         block = self._block(rows)
