@@ -10,6 +10,7 @@ from typing import Any
 import fermi_samples
 import numpy as np
 import pytest
+import torch
 from fermi_samples import fit_kept_at, net, penalised, unfair
 
 import fairveil as fv
@@ -103,11 +104,11 @@ def test_both_estimators_and_both_models_go_on(
 @pytest.mark.parametrize(
     ("other", "error", "match"),
     [
-        ({"epsilon": 2.0}, PrivacyError, "another promise"),
-        ({"delta": 1e-7}, PrivacyError, "another promise"),
-        ({"neighbours": "replace-one"}, PrivacyError, "another promise"),
-        ({"clip": 0.3, "rounds": 13}, PrivacyError, "another plan"),
-        ({"sampling_rate": 0.5}, PrivacyError, "another plan"),
+        ({"epsilon": 2.0}, (InputError, PrivacyError), "another"),
+        ({"delta": 1e-7}, (InputError, PrivacyError), "another"),
+        ({"neighbours": "replace-one"}, (InputError, PrivacyError), "another"),
+        ({"clip": 0.3, "rounds": 13}, (InputError, PrivacyError), "another"),
+        ({"sampling_rate": 0.5}, (InputError, PrivacyError), "another"),
         ({"model": None}, (InputError, PrivacyError), "another"),
     ],
     ids=str,
@@ -157,3 +158,26 @@ def test_what_was_kept_is_loaded_with_the_estimator(tmp_path: Path) -> None:
     loaded = fv.load(fv.save(clf, tmp_path / "model"), model=net())
     assert loaded.checkpoint == str(tmp_path / "fit")
     assert loaded.privacy_ == clf.privacy_
+
+
+@pytest.mark.parametrize("changed", [{"strength": 3.0}, {"radius": 1.0}, {"clip": 1.0}, {"model": "other"}])
+def test_a_folder_of_other_choices_is_refused_and_stays_as_it_is(monkeypatch, tmp_path, changed) -> None:
+    """Other choices may have the same price, and the same plan: the folder knows them all the same."""
+    X, y, A = unfair(200)
+    small, other = torch.nn.Linear(X.shape[1], 2), torch.nn.Sequential(torch.nn.Linear(X.shape[1], 2))
+    choices: dict[str, Any] = {"strength": 2.0, "random_state": 0, "rounds": ROUNDS, "checkpoint": tmp_path, "model": small}
+    changed = changed | ({"model": other} if "model" in changed else {})
+    broken_off(monkeypatch, 3, lambda: fv.FermiClassifier(**choices).fit(X, y, sensitive_features=A))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match="checkpoint"):
+        fv.FermiClassifier(**(choices | changed)).fit(X, y, sensitive_features=A)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert fv.FermiClassifier(**choices).fit(X, y, sensitive_features=A).privacy_.epsilon <= 1.0
+
+
+def test_a_file_is_no_folder(tmp_path) -> None:
+    X, y, A = unfair(50)
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(InputError, match="expected a folder"):
+        fv.FermiClassifier(checkpoint=tmp_path / "file").fit(X, y, sensitive_features=A)
+    assert (tmp_path / "file").read_text() == "kept"

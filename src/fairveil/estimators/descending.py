@@ -64,6 +64,8 @@ class DescentClassifier(LinearClassifier):
         X, shape = modules.flattened(X, self.model)
         intent = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)
         kept = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.checkpoint_every)
+        if kept is not None:
+            kept.require(intent.search.identity())
         curator = intent.curator(promises.noise_of(self.random_state), earlier=None if kept is None else kept.journal)
         with progress("Fitting") as tick:
             outcome = outcome_of(curator, intent.search, tick, kept)

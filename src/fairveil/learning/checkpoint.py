@@ -63,6 +63,9 @@ class Checkpoint:
 
     def __init__(self, folder: str | os.PathLike[str], every: int = 10) -> None:
         self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            remedy = "Name a folder, which is made where it is not there."
+            raise InputError(complaint(expected="a folder", of="checkpoint", got=str(self.folder), remedy=remedy))
         self.every = _checks.whole(at_least=1, every=every)
         self.saved = _read(self.folder)
         if self.saved is not None and self.saved.finished:
@@ -71,6 +74,13 @@ class Checkpoint:
                 complaint(expected="a run to go on with, or none", of="checkpoint", got="a finished one", remedy=remedy)
             )
         self.journal = Journal(self.folder / "journal.jsonl")
+
+    def require(self, search: str) -> None:
+        """An error where the folder holds the state of another search; nothing is written."""
+        if self.saved is not None and self.saved.search != search:
+            remedy = "Give the folder to the search that it is of, with all its choices, or choose another folder."
+            got = f"another of its choices or its kind: {search}"
+            raise InputError(complaint(expected=f"the search {self.saved.search}", of="checkpoint", got=got, remedy=remedy))
 
     def resume(self, search: str, entries: Sequence[Entry], *, private: bool) -> tuple[Mapping[str, Value], int] | None:
         """The values to go on with, and the round at which: later than they were saved, by the rounds lost. None: a fresh run.
@@ -82,9 +92,7 @@ class Checkpoint:
             return None
         if saved is None:
             raise _lost("a state, saved before the first round", "answers released before it and no state")
-        if saved.search != search:
-            remedy = "Give the folder to the search that it is of, or choose another folder."
-            raise InputError(complaint(expected=f"a search {saved.search}", of="checkpoint", got=search, remedy=remedy))
+        self.require(search)
         if len(entries) < saved.entries:
             remedy = "Restore the whole folder from a copy: what was released must stay charged."
             got = f"{len(entries)} entries"

@@ -121,7 +121,10 @@ class NetworkDescent(Search[NetworkState, Outcome]):
         return Outcome(weights, reason, state.round, names, bounds, values[0], spread, duals[0], counts, rows)
 
     def identity(self) -> str:
-        return identity_of(self, self.planned.settings, self.bounds, self.player)
+        skeleton = self.planned.skeleton
+        assert skeleton is not None
+        form = (skeleton.architecture, skeleton.names, skeleton.shapes)
+        return identity_of(self, form, self.planned.settings, self.bounds, self.player)
 
     def freeze(self, state: NetworkState) -> Mapping[str, Value]:
         walk, play = state.walk, {} if self.player is None else self.player.freeze(state.play)

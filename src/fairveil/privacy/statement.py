@@ -217,7 +217,7 @@ class PrivacyStatement:
             arithmetic=arithmetic,
             user_code=user_code,
             stamps=stamps,
-            versions=versions_now(),
+            versions=versions_now(with_torch=arithmetic != "exact"),
             created=created,
         )
 

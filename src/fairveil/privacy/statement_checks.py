@@ -91,11 +91,10 @@ def required_stamps(
     return tuple(stamps)
 
 
-def versions_now() -> tuple[tuple[str, str], ...]:
-    """The versions that a statement names; nothing about the machine."""
-    found = {name: _version(name) for name in NAMED_VERSIONS if name != "python"}
-    found["python"] = platform.python_version()
-    return tuple((name, found[name]) for name in NAMED_VERSIONS)
+def versions_now(*, with_torch: bool = False) -> tuple[tuple[str, str], ...]:
+    """The versions that a statement names; nothing about the machine. `with_torch`: where it computed what rows contribute."""
+    names = (*NAMED_VERSIONS, "torch") if with_torch else NAMED_VERSIONS
+    return tuple((name, platform.python_version() if name == "python" else _version(name)) for name in names)
 
 
 def examine(text: str) -> tuple[PrivacyStatement, list[Finding]]:
