@@ -186,7 +186,7 @@ def test_guarantee_2_a_state_of_another_search_is_refused(tmp_path) -> None:
         """Another search of the same plan."""
 
     search, checkpoint = Other(make_rows()), Checkpoint(tmp_path)
-    with pytest.raises(InputError, match="a search Small"):
+    with pytest.raises(InputError, match="the search Small"):
         descend(curator_for(search, checkpoint), search, None, checkpoint)
 
 
