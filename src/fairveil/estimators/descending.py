@@ -101,6 +101,12 @@ class DescentClassifier(LinearClassifier):
         """Check, read the rows and plan: all that comes before the first question."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         promises.refuse_ledger(self.ledger)
+        if self.model is None:
+            for name in ("learning_rate", "device"):
+                if getattr(self, name) is not None:
+                    remedy = "Leave it None: linear models have step sizes of their own, and run on the processor."
+                    got = getattr(self, name)
+                    raise InputError(complaint(expected="None without a module", of=name, got=got, remedy=remedy))
         notions = self._asked()
         settings = self._with_knobs(self._usual(promise))
         ways = promises.ways_of(

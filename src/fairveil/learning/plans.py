@@ -196,7 +196,7 @@ class Plan:
 
     def _rounds(self, event: Callable[[Batch], Event]) -> list[Event]:
         """All rounds: the same again and again, or parts that take turns, and what is left of a turn."""
-        if not self.parts:
+        if not self.parts or self.is_exact:  # what is free is not told apart by part
             return [Repeated(event(self.batch), self.settings.rounds)]
         turn = [event(self.batch_of(j)) for j in range(self.parts)]
         turns, rest = divmod(self.settings.rounds, self.parts)

@@ -210,6 +210,8 @@ def _sampling(statement: PrivacyStatement) -> str:
         "some releases read one of a number of fixed parts of the rows, cut by a row's place alone; a person is in one part of "
         "each partition, and who is present is public."
     )
+    if statement.route == "nothing read":
+        return "what is protected was not read, so that nothing depends on which rows were."
     if not statement.samples:
         all_rows = "every release read all rows; no random batch, hence no assumption about one."
         return f"{fixed} No random batch was drawn." if statement.in_parts else all_rows
