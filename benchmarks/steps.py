@@ -76,14 +76,14 @@ def rounds(rows: Any, *, fair: bool) -> Callable[[], Any]:
     """A function that makes one whole round of a search on Poisson batches; with a constraint, the duals moving."""
     from fairveil.curator import Curator
     from fairveil.fairness import DemographicParity
-    from fairveil.learning import RateConstrained, Settings, plans
+    from fairveil.learning import LinearDescent, Settings, plans
     from fairveil.privacy import Promise
 
     promise = Promise(3.0, 1e-6)
     settings = Settings(sampling_rate=BATCH / ADULT_ROWS, rounds=100_000, dual_start=0.0)
     notions = [DemographicParity(0.05)] if fair else []
     planned = plans.make(promise, rows.layout, rows.cells(), notions, settings, public_rows=ADULT_ROWS)
-    search = RateConstrained(planned, np.zeros((1, 0)) if planned.system is None else planned.system.bounds[np.newaxis])
+    search = LinearDescent(planned, np.zeros((1, 0)) if planned.system is None else planned.system.bounds[np.newaxis])
     curator = Curator(rows, promise, plan=search.plan, public_rows=ADULT_ROWS)
     first = search.first()
     state = search.init(curator.answer(first) if first else [])

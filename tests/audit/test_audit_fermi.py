@@ -14,7 +14,7 @@ import pytest
 from fairveil import Promise
 from fairveil.audit import EventsClaim, Tape, Witness, audit_scores
 from fairveil.curator import Curator, Rows, pricing
-from fairveil.learning import PenaltySettings, RateConstrained, descend, fermi
+from fairveil.learning import LinearDescent, PenaltySettings, descend, fermi
 from fairveil.privacy import NoiseSource, epsilon
 from fairveil.privacy.routes import gaussian_mu
 
@@ -46,14 +46,14 @@ def pair(relation: str) -> tuple[Rows, Rows]:
     return rows([far], [1], [1]), rows([far], [0], [0])
 
 
-def search_for(rows: Rows, promise: Promise, notion: str, strengths: list[float]) -> RateConstrained:
+def search_for(rows: Rows, promise: Promise, notion: str, strengths: list[float]) -> LinearDescent:
     """`rate_most`: the model hardly moves, so the far row stays wrong by a half, and at the clip."""
     settings = replace(fermi.usual_settings(promise), rounds=8, rate_most=1e-6)
     public = rows.exact_count if promise.rows_are_public else None
     named = fermi.notion_of(notion)
     calm = PenaltySettings(pace=0.1, ease=0.25)
     found = fermi.make(promise, rows.layout, rows.cells(), named, strengths, settings, calm, public_rows=public)
-    assert isinstance(found, RateConstrained)
+    assert isinstance(found, LinearDescent)
     return found
 
 

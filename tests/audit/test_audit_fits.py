@@ -11,7 +11,7 @@ import pytest
 from fairveil import DemographicParity, EqualizedOdds, Promise, RateConstrainedClassifier
 from fairveil.audit import EventsClaim, GaussianClaim, PointClaim, Tape, Witness, audit_fit, audit_scores
 from fairveil.curator import Curator, Rows, pricing
-from fairveil.learning import RateConstrained, Settings, descend, plans
+from fairveil.learning import LinearDescent, Settings, descend, plans
 from fairveil.privacy import NoiseSource, epsilon
 from fairveil.privacy.routes import gaussian_mu
 
@@ -38,7 +38,7 @@ def scores(rows: Rows, here: Rows, there: Rows, notion, promise: Promise, seed: 
     """MANY whole fits on `rows`; of each the log likelihood ratio of all that it released."""
     public = None if promise.neighbours == "add-remove" else 61
     plan = plans.make(promise, rows.layout, rows.cells(), [notion], SLOW, public_rows=public)
-    search = RateConstrained(plan, np.tile(plan.system.bounds, (MANY, 1)), many=True)
+    search = LinearDescent(plan, np.tile(plan.system.bounds, (MANY, 1)), many=True)
     whole = Promise(epsilon(search.plan, promise.delta, promise.neighbours), promise.delta, neighbours=promise.neighbours)
     tape = Tape()
     heard = tape.around(Curator.answer)

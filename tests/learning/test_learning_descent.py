@@ -10,7 +10,7 @@ import pytest
 from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.curator import CellCounts, Curator, Rows
 from fairveil.errors import PrivacyError
-from fairveil.learning import Pressure, ProjectedAscent, RateConstrained, Settings, Walk, descend, plans
+from fairveil.learning import LinearDescent, Pressure, ProjectedAscent, Settings, Walk, descend, plans
 from fairveil.privacy import NoiseSource
 
 SHORT = Settings(rounds=6)
@@ -27,14 +27,14 @@ def make_rows(seed: int = 0, n: int = 400, classes: int = 2) -> Rows:
 PARITY = (DemographicParity(0.05),)
 
 
-def search_for(rows: Rows, promise: Promise, notions=PARITY, settings: Settings = SHORT) -> RateConstrained:
+def search_for(rows: Rows, promise: Promise, notions=PARITY, settings: Settings = SHORT) -> LinearDescent:
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else None
     plan = plans.make(promise, rows.layout, rows.cells(), notions, settings, public_rows=public)
     bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
-    return RateConstrained(plan, bounds)
+    return LinearDescent(plan, bounds)
 
 
-def curator_for(rows: Rows, search: RateConstrained, seed: int = 0) -> Curator:
+def curator_for(rows: Rows, search: LinearDescent, seed: int = 0) -> Curator:
     promise = search.promise
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else None
     return Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public)

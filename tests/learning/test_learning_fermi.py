@@ -17,7 +17,7 @@ from fairveil.curator.pricing import is_free
 from fairveil.curator.totals import totals
 from fairveil.errors import InputError
 from fairveil.fairness.dependence import Dependence
-from fairveil.learning import Penalty, PenaltySettings, RateConstrained, Reason, Settings, descend, fermi
+from fairveil.learning import LinearDescent, Penalty, PenaltySettings, Reason, Settings, descend, fermi
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.events import NoOp, compose, spelled_out
@@ -57,7 +57,7 @@ def search_for(
     mode: str = "product",
     penalty: PenaltySettings | None = None,
     **more: Any,
-) -> RateConstrained:
+) -> LinearDescent:
     stated = more.pop("public_rows", None)
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else stated
     positive = 1 if notion == "equal_opportunity" else None
@@ -72,11 +72,11 @@ def search_for(
         public_rows=public,
         **more,
     )
-    assert isinstance(made, RateConstrained)
+    assert isinstance(made, LinearDescent)
     return made
 
 
-def curator_for(rows: Rows, search: RateConstrained, seed: int = 0, kind: type[Curator] = Curator) -> Curator:
+def curator_for(rows: Rows, search: LinearDescent, seed: int = 0, kind: type[Curator] = Curator) -> Curator:
     public = search.planned.public_rows
     return kind(rows, search.promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public)
 
@@ -92,7 +92,7 @@ def settings(promise: Promise, **given: Any) -> Settings:
     return replace(fermi.usual_settings(promise), **given)
 
 
-def recorded(rows: Rows, search: RateConstrained, seed: int = 0) -> tuple[Any, Tape]:
+def recorded(rows: Rows, search: LinearDescent, seed: int = 0) -> tuple[Any, Tape]:
     """A run, and all that was asked and answered in it."""
     tape = Tape()
     heard = tape.around(Curator.answer)
@@ -223,7 +223,7 @@ def test_two_neighbours_differ_in_noisy_answers_alone(relation) -> None:
 # ---- neighbours ----------------------------------------------------------------------------------------------------------
 
 
-def pressed(search: RateConstrained, rows: Rows, seed: int = 3) -> tuple[list[Ask], np.ndarray]:
+def pressed(search: LinearDescent, rows: Rows, seed: int = 3) -> tuple[list[Ask], np.ndarray]:
     """A round's asks at a model and a W that are not 0; and the costs."""
     rng = np.random.default_rng(seed)
     curator = curator_for(rows, search)
@@ -396,7 +396,7 @@ def test_without_a_penalty_nothing_is_asked_about_groups(relation, way) -> None:
     search = fermi.make(
         promise, rows.layout, cells, notion, strengths, settings(promise, rounds=6, most_rounds=20), public_rows=public
     )
-    assert isinstance(search, RateConstrained)
+    assert isinstance(search, LinearDescent)
     assert search.player is None
     (outcome,), tape = recorded(rows, search)
     assert all("sensitive" not in ask.question.reads for release in tape.heard for ask in release.asks)

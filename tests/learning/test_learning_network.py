@@ -36,7 +36,7 @@ from fairveil.fairness.dependence import Dependence  # noqa: E402
 from fairveil.learning import Constraints, NetworkDescent, Penalty, Reason, Settings, descend, fermi, plans  # noqa: E402
 from fairveil.learning.checkpoint import Checkpoint  # noqa: E402
 from fairveil.learning.network import centres_of, columns_of  # noqa: E402
-from fairveil.learning.rate_constrained import constraints_of  # noqa: E402
+from fairveil.learning.players import constraints_of  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 from fairveil.privacy import NoiseSource  # noqa: E402
 from fairveil.privacy import epsilon as price  # noqa: E402

@@ -1,4 +1,4 @@
-"""RaCO-DP, corrected: guarantees of `learning/rate_constrained.py`, its privacy by enumerated neighbours, its limits."""
+"""RaCO-DP, corrected: guarantees of `learning/linear.py`, its privacy by enumerated neighbours, its limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fairveil.curator import FULL, Ask, Curator, Linear, Poisson, Rows
 from fairveil.curator.totals import totals
 from fairveil.errors import InputError
 from fairveil.fairness import Event, PredictionRate
-from fairveil.learning import RateConstrained, Reason, Settings, descend, plans
+from fairveil.learning import LinearDescent, Reason, Settings, descend, plans
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.routes import gaussian_mu
@@ -46,12 +46,12 @@ def rows_from(X, y, A, classes: int = 2, groups: tuple[int, ...] = (2,)) -> Rows
     return Rows.from_arrays(X, y, A, classes=range(classes), groups=[tuple(range(size)) for size in groups])
 
 
-def search_for(rows: Rows, promise: Promise, notions, settings: Settings, mode: str = "product", **kwargs) -> RateConstrained:
+def search_for(rows: Rows, promise: Promise, notions, settings: Settings, mode: str = "product", **kwargs) -> LinearDescent:
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else kwargs.pop("public_rows", None)
     cells = rows.cells(mode) if rows.layout.sensitive else None
     plan = plans.make(promise, rows.layout, cells, notions, settings, public_rows=public, **kwargs)
     bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
-    return RateConstrained(plan, bounds)
+    return LinearDescent(plan, bounds)
 
 
 def run(rows: Rows, promise: Promise, notions=(), settings: Settings | None = None, seed: int = 0, **kwargs):
@@ -189,7 +189,7 @@ def test_guarantee_4_a_model_is_the_same_alone_and_among_others(epsilon, protect
     solo = [run(rows, promise, [EqualizedOdds(gap)], settings, seed=m)[0] for m, gap in enumerate(gaps)]
     one = search_for(rows, promise, [EqualizedOdds(gaps[0])], settings)
     bounds = np.stack([search_for(rows, promise, [EqualizedOdds(gap)], settings).bounds[0] for gap in gaps])
-    panel = RateConstrained(one.planned, bounds, many=True)
+    panel = LinearDescent(one.planned, bounds, many=True)
     whole = promise
     if promise.is_private:
         whole = Promise(price(panel.plan, promise.delta, promise.neighbours) * (1 + 1e-9), promise.delta, protects)
@@ -346,7 +346,7 @@ def test_numbers_are_scaled_right_though_the_public_number_of_rows_is_about_righ
     rows = rows_from(X, y, A)
     plan = plans.make(Promise(5.0, 1e-5), rows.layout, rows.cells(), notions, Settings(), public_rows=9000, scalable=True)
     bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
-    search = RateConstrained(plan, bounds)
+    search = LinearDescent(plan, bounds)
     curator = Curator(rows, search.promise, plan=search.plan, noise=NoiseSource.seeded(0), public_rows=9000)
     state = search.init(curator.answer(search.first()))
     assert state.standard is not None

@@ -9,7 +9,7 @@ import pytest
 
 from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.curator import Curator, Rows
-from fairveil.learning import Checkpoint, RateConstrained, Settings, descend, fermi, plans
+from fairveil.learning import Checkpoint, LinearDescent, Settings, descend, fermi, plans
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.events import spelled_out
 
@@ -26,7 +26,7 @@ def rows_of(seed: int = 0, n: int = 400) -> Rows:
     return Rows.from_arrays(X, y, [A], classes=(0, 1), groups=[(0, 1)])
 
 
-def search_of(kind: str, rows: Rows, promise: Promise) -> RateConstrained:
+def search_of(kind: str, rows: Rows, promise: Promise) -> LinearDescent:
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else 400
     settings = Settings(rounds=20, most_rounds=40)
     if kind == "constraints":
@@ -34,10 +34,10 @@ def search_of(kind: str, rows: Rows, promise: Promise) -> RateConstrained:
             promise, rows.layout, rows.cells(), [EqualizedOdds(0.05)], settings, public_rows=public, scalable=True
         )
         assert plan.system is not None
-        return RateConstrained(plan, plan.system.bounds[np.newaxis])
+        return LinearDescent(plan, plan.system.bounds[np.newaxis])
     notion = DemographicParity(0.0)
     found = fermi.make(promise, rows.layout, rows.cells(), notion, [2.0], settings, public_rows=public, scalable=True)
-    assert isinstance(found, RateConstrained)
+    assert isinstance(found, LinearDescent)
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairveil import DemographicParity, FalseNegativeRate, Promise
 from fairveil.curator import Curator, Rows
-from fairveil.learning import RateConstrained, Settings, descend, plans, threshold
+from fairveil.learning import LinearDescent, Settings, descend, plans, threshold
 from fairveil.privacy import NoiseSource
 
 EDGES = (-2.0, -1.0, 0.0, 1.0, 2.0)
@@ -85,7 +85,7 @@ def fit(X, y, a, epsilon: float, notion, protects: str = "records", seed: int = 
     promise = Promise(epsilon, 1e-5, protects)
     public = len(y) if promise.rows_are_public or not promise.is_private else None
     plan = plans.make(promise, rows.layout, rows.cells(), [notion], Settings(), public_rows=public)
-    search = RateConstrained(plan, plan.system.bounds[np.newaxis])
+    search = LinearDescent(plan, plan.system.bounds[np.newaxis])
     curator = Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public)
     (outcome,) = descend(curator, search)
     return outcome, X @ outcome.weights[0, 1:] + outcome.weights[0, 0] > 0
@@ -130,7 +130,7 @@ def test_the_stated_noise_is_that_of_the_reported_values(groups: int) -> None:
     rows = Rows.from_arrays(X, y, [a], classes=(0, 1), groups=[tuple(range(groups))])
     promise = Promise(1.0, 1e-5)
     plan = plans.make(promise, rows.layout, rows.cells(), [DemographicParity(0.5)], Settings(rounds=3, rate_most=1e-3))
-    search = RateConstrained(plan, plan.system.bounds[np.newaxis])
+    search = LinearDescent(plan, plan.system.bounds[np.newaxis])
     ratios, broken = [], 0
     for seed in range(100):
         (outcome,) = descend(Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed)), search)
@@ -150,7 +150,7 @@ def test_free_rounds_ask_all_rows_whatever_the_batch() -> None:
         promise = Promise(1.0, 1e-5, "sensitive_features")
         settings = Settings(rounds=2, sampling_rate=sampling_rate)
         plan = plans.make(promise, rows.layout, rows.cells(), [DemographicParity(0.1)], settings, public_rows=3000)
-        search = RateConstrained(plan, plan.system.bounds[np.newaxis])
+        search = LinearDescent(plan, plan.system.bounds[np.newaxis])
         curator = Curator(rows, promise, plan=search.plan, noise=NoiseSource.seeded(0), public_rows=3000)
         state = search.init(curator.answer(search.first()))
         while state.probe is not None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from ..curator import Curator, Journal
 from ..facts import Cells
-from ..learning import NetworkDescent, RateConstrained
+from ..learning import LinearDescent, NetworkDescent
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from .inputs import Training
 
-Descent = RateConstrained | NetworkDescent
+Descent = LinearDescent | NetworkDescent
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
@@ -30,7 +30,7 @@ class Intent:
         self,
         noise: NoiseSource | Sequence[NoiseSource],
         *,
-        search: RateConstrained | None = None,
+        search: LinearDescent | None = None,
         promise: Promise | None = None,
         earlier: Journal | None = None,
     ) -> Curator:

@@ -11,8 +11,8 @@ import numpy as np
 from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness import Notion
-from ..learning import NetworkDescent, Outcome, RateConstrained, Settings, plans
-from ..learning.rate_constrained import constraints_of
+from ..learning import LinearDescent, NetworkDescent, Outcome, Settings, plans
+from ..learning.players import constraints_of
 from ..privacy.promise import Promise
 from . import promises
 from .coded import Floats
@@ -133,7 +133,7 @@ class RateConstrainedClassifier(DescentClassifier):
         plan = plans.make(promise, training.rows.layout, cells, notions, **facts)
         bounds: Floats = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
         if plan.skeleton is None:
-            return RateConstrained(plan, bounds)
+            return LinearDescent(plan, bounds)
         return NetworkDescent(plan, bounds, None if plan.system is None else constraints_of(plan, bounds))
 
     def _report(self, outcome: Outcome) -> None:

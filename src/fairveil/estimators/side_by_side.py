@@ -20,7 +20,7 @@ import numpy as np
 
 from ..curator import Poisson
 from ..fairness import ConstraintSystem
-from ..learning import Outcome, RateConstrained, descend
+from ..learning import LinearDescent, Outcome, descend
 from ..learning.descent import Progress
 from ..learning.plans import Plan
 from ..privacy import epsilon as price
@@ -93,7 +93,7 @@ def _alone(job: Job, tick: Progress | None) -> tuple[list[Outcome], PrivacyState
 def _together(panel: Sequence[Job], tick: Progress | None) -> tuple[list[Outcome], PrivacyStatement]:
     """One curator under the promise of all; then the statement that each model's own fit would have."""
     first = panel[0].intent
-    search = RateConstrained(first.search.planned, np.concatenate([job.intent.search.bounds for job in panel]), many=True)
+    search = LinearDescent(first.search.planned, np.concatenate([job.intent.search.bounds for job in panel]), many=True)
     curator = first.curator(
         [promises.noise_of(job.estimator.random_state) for job in panel], search=search, promise=_whole(first.promise, search)
     )
@@ -117,7 +117,7 @@ def _together(panel: Sequence[Job], tick: Progress | None) -> tuple[list[Outcome
     )
 
 
-def _whole(promise: Promise, search: RateConstrained) -> Promise:
+def _whole(promise: Promise, search: LinearDescent) -> Promise:
     """The promise that all models of a panel keep together."""
     assert search.plan is not None
     spent = price([search.plan], promise.delta, promise.neighbours) * (1.0 + 1e-9)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from .duals import Pressure as Pressure
     from .duals import ProjectedAscent as ProjectedAscent
     from .fermi import PenaltySettings as PenaltySettings
+    from .linear import LinearDescent as LinearDescent
     from .network import NetworkDescent as NetworkDescent
+    from .outcome import Outcome as Outcome
     from .players import Constraints as Constraints
     from .players import Penalty as Penalty
     from .players import Player as Player
     from .primal import Walk as Walk
-    from .rate_constrained import Outcome as Outcome
-    from .rate_constrained import RateConstrained as RateConstrained
     from .saddle import SaddleDescent as SaddleDescent
     from .saddle import SaddleOutcome as SaddleOutcome
     from .saddle_problem import SaddleProblem as SaddleProblem
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 PLACES = {
     "Checkpoint": ".checkpoint",
     "Constraints": ".players",
+    "LinearDescent": ".linear",
     "NetworkDescent": ".network",
-    "Outcome": ".rate_constrained",
+    "Outcome": ".outcome",
     "Penalty": ".players",
     "PenaltySettings": ".fermi",
     "Player": ".players",
     "Pressure": ".duals",
     "ProjectedAscent": ".duals",
-    "RateConstrained": ".rate_constrained",
     "Reason": ".descent",
     "SaddleDescent": ".saddle",
     "SaddleOutcome": ".saddle",
@@ -54,6 +54,7 @@ PLACES = {
 __all__ = [
     "Checkpoint",
     "Constraints",
+    "LinearDescent",
     "NetworkDescent",
     "Outcome",
     "Penalty",
@@ -61,7 +62,6 @@ __all__ = [
     "Player",
     "Pressure",
     "ProjectedAscent",
-    "RateConstrained",
     "Reason",
     "SaddleDescent",
     "SaddleOutcome",

@@ -2,7 +2,7 @@
 
     min_w max_W  E[loss(w)] + strength x mean_i psi_i(w, W),        W in a Frobenius ball of radius R, one W a label that counts
 
-It is the descent of `rate_constrained` (linear models) or `network` (torch modules) against the max player `players.Penalty`:
+It is the descent of `linear` (linear models) or `network` (torch modules) against the max player `players.Penalty`:
 with records protected one row's gradient of loss *and* penalty is shortened as one; with sensitive features alone the loss's is
 exact and the penalty's has noise of how far a change of group can move it. W's gradient is made of the histogram of soft
 predictions by group, whose noise is therefore multiplied by the strength as the gradient is (the paper forgets it: H2). Groups'
@@ -28,10 +28,10 @@ from ..fairness.dependence import Dependence
 from ..fairness.notions import positive_class
 from ..privacy.promise import Promise
 from . import plans
+from .linear import LinearDescent
 from .network import NetworkDescent
 from .plans import Plan
 from .players import Penalty
-from .rate_constrained import RateConstrained
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def make(
     max_sample_weight: float | None = None,
     scalable: bool = False,
     skeleton: Skeleton | None = None,
-) -> RateConstrained | NetworkDescent:
+) -> LinearDescent | NetworkDescent:
     """The search for models of these strengths, side by side where there are several (linear models on the same rows).
 
     `notion`: from `notion_of`. Without cells, or at strength 0, there is no penalty and nothing is asked about groups.
@@ -120,7 +120,7 @@ def make(
     )  # gaps are measured, none is bounded
     if skeleton is not None:
         return NetworkDescent(plan, bounds, player)
-    return RateConstrained(plan, bounds, len(listed) > 1, player)
+    return LinearDescent(plan, bounds, len(listed) > 1, player)
 
 
 def penalty_of(plan: Plan, notion: Notion, strengths: Sequence[float], settings: PenaltySettings) -> Penalty:

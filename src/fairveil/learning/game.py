@@ -39,7 +39,7 @@ from .duals import ExponentiatedGradient, Leaning
 from .game_bounds import PARTS, ROUNDING, Guarantee, Seen
 from .ground import Ground
 from .oracles import GroupedRule, LinearRule, Oracle, Rule, indicators
-from .rate_constrained import certainly_broken
+from .outcome import certainly_broken
 from .systems import lengths, slopes_of_counts
 
 TINY = 1e-9  # of a number of rows that divides

@@ -36,10 +36,10 @@ from ..facts import Cells
 from ..privacy.promise import Promise
 from .checkpoint import Value, identity_of
 from .descent import Answers, Batch, Floats, Reason, Search
+from .outcome import Outcome
 from .plans import Plan
 from .players import Player
 from .primal import Walk
-from .rate_constrained import Outcome
 from .settings import Settings
 from .systems import columns_of
 

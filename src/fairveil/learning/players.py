@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from ..fairness.systems import FixedCounts
 from .checkpoint import Value
 from .descent import Floats
 from .duals import Pressure, ProjectedAscent
+
+if TYPE_CHECKING:
+    from .plans import Plan
 
 P = TypeVar("P")
 Mask = npt.NDArray[np.bool_]
@@ -209,3 +212,13 @@ class Penalty(Player[Weighed]):
     @cached_property
     def _strengths_eased(self) -> Floats:
         return np.asarray((self.strengths * self._ease)[:, np.newaxis, np.newaxis, np.newaxis])
+
+
+def constraints_of(planned: Plan, bounds: Floats) -> Constraints:
+    """The max player that holds the duals of the plan's constraints, a line of bounds a model."""
+    assert planned.system is not None
+    s = planned.settings
+    to_the_end = planned.is_exact and planned.skeleton is None  # a search that stops when it has converged
+    horizon = s.dual_horizon if to_the_end else s.rounds
+    ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory, s.dual_fade)
+    return Constraints(planned.system, bounds, ascent, planned.floor, s.dual_start * horizon, s.dual_ease)

@@ -1,12 +1,13 @@
-"""RaCO-DP, corrected: private descent under rate constraints (PRIVACY 7). Linear models, any number of them side by side.
+"""Private descent for linear models against a max player, any number of them side by side: RaCO-DP and DP-FERMI, corrected.
 
     min_w  E[loss(w)]   such that   value_j(w) <= bound_j,      L(w, duals) = E[loss] + sum_j duals_j (value_j - bound_j)
 
-A round is one joint answer: the sum of gradients of the rows' own Lagrangians, each shortened to norm `clip`, and the
-histogram of *hard* decisions by cell. The model steps along the first, the duals along the second; nothing else is read.
-Counts of the cells do not change over rounds, so they are released once, before the first, with the moments by which numbers
-are scaled where a schema bounds them. The constraints of the model that is handed out are measured once more, after the last,
-and its threshold is moved where they do not hold.
+is RaCO-DP's problem (PRIVACY 7); `fermi` says what DP-FERMI puts in the duals' place. A round is one joint answer: the sum of
+gradients of the rows' own Lagrangians, each shortened to norm `clip`, and the histogram of predictions by cell (*hard*
+decisions for constraints). The model steps along the first, the max player along the second; nothing else is read. Counts of
+the cells do not change over rounds, so they are released once, before the first, with the moments by which numbers are scaled
+where a schema bounds them. The constraints of the model that is handed out are measured once more, after the last, and its
+threshold is moved where they do not hold.
 
 Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rate_constrained.md):
 1. The plan costs at most the promise, under its relation, and is made of public values alone.
@@ -14,7 +15,7 @@ Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rat
 3. Nothing that is asked depends on a row except through released answers: costs, averages and step sizes use released counts.
 4. A model's bits do not depend on the models beside it.
 
-`Differs:` from the paper (eq. 6-12, alg. 1):
+`Differs:` from the paper on rate constraints (eq. 6-12, alg. 1); for DP-FERMI see `fermi` and `players`:
 - Gaussian noise for the histogram, jointly with the gradient: one event. The paper samples two mechanisms as if independently.
 - Full batches unless a sampling rate is given; the paper draws Poisson batches.
 - Averages divide by a released or public number of rows, never by the batch; under replace-one all scales are doubled.
@@ -32,7 +33,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from ..curator import FULL, Ask, GradientSum, Linear, PredictionHistogram
 from ..errors import InputError, complaint
@@ -41,9 +41,9 @@ from ..privacy.promise import Promise
 from . import plans, threshold
 from .checkpoint import Value, identity_of
 from .descent import Answers, Batch, Floats, Reason, Search
-from .duals import ProjectedAscent
+from .outcome import Outcome
 from .plans import Plan
-from .players import Constraints, Player
+from .players import Player, constraints_of
 from .primal import Walk
 from .settings import Settings
 
@@ -51,8 +51,6 @@ WALK = ("weights", "velocity", "total", "counted")
 ARRAYS = ("counts", "rows", "rate", "reach", "age", "stopped", "probe", "pull")  # of a state; some may be None
 CURVATURE_ROUNDS = 12
 """Passes of power iteration for the largest curvature, where features are public."""
-CHANCE = 0.00135
-"""How likely noise alone may make a constraint that holds look certainly broken: that of three standard deviations."""
 WARM_ROUNDS = 60
 """Exact rounds without constraints before the first noisy one, where features and labels are public: they are free."""
 
@@ -83,53 +81,7 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a search found for one model: released values only.
-
-    `weights` (outputs, 1 + width), the intercept first. `values`: each constraint's value of this very model, noisy (exact
-    without privacy), with the standard deviation of its noise in `spread`. `duals`: how hard each was pressed at the end.
-    """
-
-    weights: Floats
-    reason: Reason
-    rounds: int
-    names: tuple[str, ...]
-    bounds: Floats
-    values: Floats
-    spread: Floats
-    duals: Floats
-    counts: Floats
-    rows: float
-
-    @property
-    def learnt(self) -> bool:
-        """Whether there is anything in the model: a search that could not tell its rows from none leaves it at zero."""
-        return bool(self.weights.any())
-
-    @property
-    def broken(self) -> tuple[int, ...]:
-        """The constraints that are certainly not met."""
-        return certainly_broken(self.values - self.bounds, self.spread)
-
-
-def certainly_broken(excess: Floats, spread: Floats) -> tuple[int, ...]:
-    """Which constraints are above their bound by 0.01, and by more than noise of these deviations explains."""
-    deviations = float(ndtri(1.0 - CHANCE / max(1, len(excess))))  # any of them by chance: CHANCE at most
-    return tuple(int(j) for j in np.flatnonzero(excess > np.maximum(0.01, deviations * spread)))
-
-
-def constraints_of(planned: Plan, bounds: Floats) -> Constraints:
-    """The max player that holds the duals of the plan's constraints, a line of bounds a model."""
-    assert planned.system is not None
-    s = planned.settings
-    to_the_end = planned.is_exact and planned.skeleton is None  # a search that stops when it has converged
-    horizon = s.dual_horizon if to_the_end else s.rounds
-    ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory, s.dual_fade)
-    return Constraints(planned.system, bounds, ascent, planned.floor, s.dual_start * horizon, s.dual_ease)
-
-
-@dataclass(frozen=True, eq=False)
-class RateConstrained(Search[State, list[Outcome]]):
+class LinearDescent(Search[State, list[Outcome]]):
     """The search for one model, or for many that differ in the bounds of their constraints or in their noise alone.
 
     `plan`: what is asked, and at what price (`plans.make`). `bounds` (models, constraints).
@@ -143,7 +95,7 @@ class RateConstrained(Search[State, list[Outcome]]):
     def __post_init__(self) -> None:
         if self.many and not self.planned.is_shared:
             remedy = "Fit one after another: each scales its numbers by noisy moments of its own."
-            raise InputError(complaint(expected="one model", of="RateConstrained", got=len(self.bounds), remedy=remedy))
+            raise InputError(complaint(expected="one model", of="LinearDescent", got=len(self.bounds), remedy=remedy))
         s = self.settings
         if self.player is None and self.system is not None:
             object.__setattr__(self, "player", constraints_of(self.planned, self.bounds))
