@@ -135,6 +135,18 @@ class Draws(Mixes):
         return self.inner(x + torch.randn(x.shape))
 
 
+class Logarithms(Mixes):
+    def forward(self, x: Any) -> Any:
+        return self.inner(torch.log(x))
+
+
+class Fails(Mixes):
+    def forward(self, x: Any) -> Any:
+        if float(x.abs().max()) > 0.5:  # not in the first pass of rows of zeros, but in the one beside others
+            raise ValueError("too large")
+        return self.inner(x)
+
+
 def all_frozen() -> nn.Module:
     module = dense()
     for p in module.parameters():
@@ -176,6 +188,8 @@ def with_norm(norm: nn.Module) -> nn.Module:
         (Mixes, "that row alone"),
         (Draws, "that row alone"),
         (Remembers, "running statistics"),
+        (Logarithms, "NaN or inf.*clamp"),
+        (Fails, "too large"),
         (lambda: nn.Sequential(nn.LazyLinear(3)), "on one row first"),
     ],
 )
@@ -197,6 +211,8 @@ def test_arguments_are_checked() -> None:
             Skeleton.of(dense(), 7, 3, **more)
     with pytest.raises(InputError, match="classes"):
         Skeleton.of(dense(), 7, 1)
+    with pytest.raises(InputError, match="device: expected a device that there is"):
+        Skeleton.of(dense(), 7, 3, device="gpu")
     if not torch.cuda.is_available():
         with pytest.raises(InputError, match="device"):
             Skeleton.of(dense(), 7, 3, device="cuda")

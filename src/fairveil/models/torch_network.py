@@ -87,7 +87,7 @@ class Skeleton:
         width, classes = _checks.whole(at_least=1, width=width), _checks.whole(at_least=2, classes=classes)
         shape = _input_shape(input_shape, width)
         _check_module(module)
-        if str(device).startswith("cuda") and not torch.cuda.is_available():
+        if not _is_there(device):
             remedy = "Pass device='cpu'."
             raise InputError(complaint(expected="a device that there is", of="device", got=str(device), remedy=remedy))
         try:
@@ -159,6 +159,14 @@ class Skeleton:
         return _restored, again
 
 
+def _is_there(device: object) -> bool:
+    """Whether torch knows the name of the device, and there is a GPU where one is named."""
+    try:
+        return torch.device(str(device)).type != "cuda" or torch.cuda.is_available()
+    except RuntimeError:
+        return False
+
+
 def _restored(
     module: nn.Module, width: int, classes: int, shape: tuple[int, ...] | None, device: str, start: Floats, numbers: int
 ) -> Skeleton:
@@ -228,6 +236,9 @@ def _probe(skeleton: Skeleton) -> None:
         try:
             with torch.no_grad(), Counting(skeleton):
                 one = skeleton.logits(skeleton.tensor(rows))
+            with torch.no_grad():
+                others = np.concatenate([rows[:1], 1.0 - rows[1:]])
+                beside, alone = skeleton.logits(skeleton.tensor(others)), skeleton.logits(skeleton.tensor(rows[:1]))
             break
         except FairveilError:
             raise
@@ -244,9 +255,10 @@ def _probe(skeleton: Skeleton) -> None:
                 remedy=remedy,
             )
         ) from trouble
-    with torch.no_grad():
-        others = np.concatenate([rows[:1], 1.0 - rows[1:]])
-        beside, alone = skeleton.logits(skeleton.tensor(others)), skeleton.logits(skeleton.tensor(rows[:1]))
+    if not all(bool(torch.isfinite(out).all()) for out in (one, beside, alone)):
+        remedy = "Keep it finite whatever a row holds: clamp before a logarithm, a root or a division, say."
+        got = "NaN or inf for some that were made up"
+        raise InputError(complaint(expected="finite outputs for rows of any numbers", of="model", got=got, remedy=remedy))
     size = SAME * (1.0 + float(one[0].abs().max()))
     if not all(float((out[0] - one[0]).abs().max()) <= size for out in (beside, alone)):
         remedy = "No layer may look at several rows at a time (GroupNorm and LayerNorm look at one), nor draw random numbers."
