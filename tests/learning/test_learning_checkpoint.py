@@ -305,3 +305,9 @@ def test_without_a_last_question_the_end_can_be_reached_again(tmp_path) -> None:
 def test_how_often_is_a_whole_number(tmp_path, every) -> None:
     with pytest.raises(InputError, match="every"):
         Checkpoint(tmp_path, every)
+
+
+@pytest.mark.parametrize("folder", [7, "", b"fit", None])
+def test_what_is_no_path_is_refused(folder) -> None:
+    with pytest.raises(InputError, match="the path of a folder"):
+        Checkpoint(folder)

@@ -62,6 +62,9 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | os.PathLike[str], every: int = 10) -> None:
+        if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
+            remedy = "Name a folder of its own: 'fit/', say."
+            raise InputError(complaint(expected="the path of a folder", of="checkpoint", got=repr(folder), remedy=remedy))
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             remedy = "Name a folder, which is made where it is not there."
