@@ -62,7 +62,8 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | os.PathLike[str], every: int = 10) -> None:
-        if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
+        given: object = folder
+        if given == "" or not isinstance(given, str | os.PathLike):
             remedy = "Name a folder of its own: 'fit/', say."
             raise InputError(complaint(expected="the path of a folder", of="checkpoint", got=repr(folder), remedy=remedy))
         self.folder = Path(folder)
