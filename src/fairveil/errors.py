@@ -59,10 +59,6 @@ class NoGroups(FairveilWarning):
     """A model was to be fair to groups, and no groups were given: nothing was asked of it."""
 
 
-class UserCodeFailed(FairveilWarning):
-    """Code that the caller handed in failed on some rows, which contributed nothing. For the data holder's eyes."""
-
-
 class WeakDelta(FairveilWarning):
     """Delta is so large that a mechanism which publishes some rows outright would keep the promise."""
 

@@ -123,7 +123,7 @@ def test_it_reads_back_what_was_logged_and_holds_no_answer_and_the_plan_once(row
     assert max(len(line) for line in text.splitlines()[1:]) < 200
     numbers = {str(value) for answer in answers for value in answer.ravel()}
     assert not any(number in text for number in numbers if len(number) > 4)
-    assert list(lines[0]) == ["format", "version", "promise", "plan", "cap", "secure"]
+    assert list(lines[0]) == ["format", "version", "promise", "plan", "cap", "rows", "secure"]
 
 
 def test_a_run_goes_on_where_its_journal_ends(rows, tmp_path) -> None:
@@ -386,3 +386,18 @@ def test_without_privacy_a_journal_is_kept_too(rows, tmp_path) -> None:
         curator.answer([(RowCount(), 0.0)])
         curator.close()
     assert len(Journal(tmp_path / "j").entries) == len(curator.log) == 2
+
+
+def test_another_number_of_rows_is_refused_where_it_is_public(tmp_path) -> None:
+    """With fixed parts a row's part is decided by its place and the number of rows: another table is another partition."""
+    promise = Promise(1.0, 1e-6, "sensitive_features")
+    event = Gaussian(10.0)
+    Journal(tmp_path / "j").begin(promise, event, None, 100, secure=False)
+    for rows, refused in ((99, True), (100, False)):
+        journal = Journal(tmp_path / "j")
+        if refused:
+            with pytest.raises(PrivacyError, match="number of rows"):
+                journal.begin(promise, event, None, rows, secure=False)
+        else:
+            journal.begin(promise, event, None, rows, secure=False)
+            journal.close()

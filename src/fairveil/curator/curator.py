@@ -123,7 +123,9 @@ class Curator:
             self._budget.go_on([entry.event for entry in entries], first)
             return Log(journal, entries)
         budget, secure = self._budget, all(source.is_secure for source in self._sources)
-        first = book.begin(self.promise, budget.plan if self.promise.is_private else None, budget.room, secure=secure)
+        plan = budget.plan if self.promise.is_private else None
+        rows = self._rows.exact_count if self.promise.rows_are_public or not self.promise.is_private else None
+        first = book.begin(self.promise, plan, budget.room, rows, secure=secure)
         entries = book.entries
         try:
             budget.go_on([entry.event for entry in entries], first)

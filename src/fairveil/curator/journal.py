@@ -73,19 +73,19 @@ class Journal:
 
     # -- writing -----------------------------------------------------------------------------------------------------------
 
-    def begin(self, promise: Promise, plan: Event | None, cap: Filter | None, *, secure: bool) -> int:
-        """Open for writing, for a run of this promise, plan and filter. The number of its next answer."""
+    def begin(self, promise: Promise, plan: Event | None, cap: Filter | None, rows: int | None = None, *, secure: bool) -> int:
+        """Open for writing, for a run of this promise, plan, filter and public number of rows. Its next answer's number."""
         if self._file is not None:
             raise refused("one that nobody writes", "one in use", "Give each curator a journal of its own.")
         self._written = read(self.path)
-        self._check(header_of(promise, plan, cap), promise)
+        self._check(header_of(promise, plan, cap, rows), promise)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             _lock(file)
             self._written = read(self.path)  # again: it is ours only now
-            self._check(header_of(promise, plan, cap), promise)
-            self._open(file, header_of(promise, plan, cap), plan, secure)
+            self._check(header_of(promise, plan, cap, rows), promise)
+            self._open(file, header_of(promise, plan, cap, rows), plan, secure)
         except BaseException:
             os.close(file)
             raise
@@ -145,10 +145,10 @@ class Journal:
             raise
 
     def _check(self, header: dict[str, Any], promise: Promise) -> None:
-        """The same promise, plan and filter as before; and every line says what it released."""
+        """The same promise, plan, filter and public number of rows as before; and every line says what it released."""
         if self._written.header is None:
             return
-        for name, words in (("promise", "promise"), ("plan", "plan"), ("cap", "filter")):
+        for name, words in (("promise", "promise"), ("plan", "plan"), ("cap", "filter"), ("rows", "number of rows")):
             if header[name] != self._written.header[name]:
                 remedy = f"Make the curator with the {words} that the run began with, or begin another journal."
                 raise refused(f"one of this {words}", f"one of another {words}", remedy)

@@ -130,14 +130,15 @@ def _begun(header: dict[str, Any]) -> Written:
     return Written(header, None if header["plan"] is None else from_json_dict(header["plan"]), secure=secure)
 
 
-def header_of(promise: Promise, plan: Event | None, cap: Filter | None) -> dict[str, Any]:
-    """The first line, but for the kind of noise."""
+def header_of(promise: Promise, plan: Event | None, cap: Filter | None, rows: int | None) -> dict[str, Any]:
+    """The first line, but for the kind of noise. `rows`: how many, where that is public; None where it is not."""
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "promise": promise.to_dict(),
         "plan": None if plan is None else to_json_dict(plan),
         "cap": None if cap is None else cap.to_dict(),
+        "rows": rows,
     }
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
 from .. import _checks
 from ..curator import Curator
-from ..errors import InputError, UserCodeFailed, complaint
+from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness import Notion
 from ..learning import Checkpoint, NetworkDescent, Outcome, Settings, descend
@@ -70,9 +69,6 @@ class DescentClassifier(LinearClassifier):
         with progress("Fitting") as tick:
             outcome = outcome_of(curator, intent.search, tick, kept)
         self._conclude(intent, outcome, statement_of(curator, intent.training))
-        if troubles := curator.trouble():
-            words = f"the module failed on some rows, which contributed nothing: {'; '.join(troubles[:3])}"
-            warnings.warn(f"{words} (this may tell about private rows: keep it to yourself)", UserCodeFailed, stacklevel=2)
         self._after_fit()
         return self
 

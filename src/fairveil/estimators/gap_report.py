@@ -9,6 +9,8 @@ from typing import Any
 
 from ..learning import Outcome
 
+SHOWN = 10  # of the widest gaps; every gap is there in both directions, and one of them is enough
+
 
 @dataclass(frozen=True)
 class GapLine:
@@ -59,8 +61,10 @@ class GapReport:
         head = f"{self.rounds} rounds: {self.reason}."
         if not self.lines:
             return f"{head}\nGroups were not told apart."
-        body = [f"  {line.what}: {line.value:.4f} +- {line.noise:.4f}" for line in self.lines]
-        return "\n".join([head, "Training values of the model's decisions, with the noise of their release:", *body])
+        widest = sorted((line for line in self.lines if line.value >= 0), key=lambda line: -line.value)
+        body = [f"  {line.what}: {line.value:.4f} +- {line.noise:.4f}" for line in widest[:SHOWN]]
+        more = [f"  and {len(widest) - SHOWN} smaller ones, in table()"] if len(widest) > SHOWN else []
+        return "\n".join([head, "Gaps of the model's decisions in training, with the noise of their release:", *body, *more])
 
 
 def _without_bound(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`RateConstrainedClassifier`: a linear classifier under fairness constraints, private by descent (RaCO-DP, corrected)."""
+"""`RateConstrainedClassifier`: a linear classifier or a network under fairness constraints, private by descent (RaCO-DP)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .intents import Descent
 
 
 class RateConstrainedClassifier(DescentClassifier):
-    """A linear classifier that keeps fairness constraints and a promise of privacy. The library's default answer.
+    """A classifier, linear or a torch module, that keeps fairness constraints and a promise of privacy. The default answer.
 
     min_w  mean loss(w)   such that   rate constraints of the model's *decisions*; see docs/rate_constrained.md. Two classes:
     logistic; more: softmax. Works without groups and without a constraint, with any number of classes, groups and sensitive

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from ..curator import FULL, Ask, Curator
 from ..curator.sampling import Batch as Batch
 from ..errors import InputError, PrivacyError, complaint
-from ..privacy.events import Event
+from ..privacy.events import Event, NoOp
 from .checkpoint import AFTER, BEFORE, ROUND, Checkpoint, Value, check_values
 
 Floats = npt.NDArray[np.float64]
@@ -122,8 +122,13 @@ def descend(
     """
     try:
         state, done = _begin(curator, search, checkpoint)
+        charged = False  # whether the rounds that cost something have begun: what comes before is free, and not in the log
         while (reason := search.stop(state)) is None:
-            state = search.step(state, curator.answer(search.asks(state), search.batch_for(state), purpose=ROUND))
+            asks, batch = search.asks(state), search.batch_for(state)
+            if checkpoint is not None and not charged and not isinstance(curator.describe(asks, batch), NoOp):
+                charged = True  # lost rounds are counted from here: the state must be one of charged rounds
+                _save(curator, search, checkpoint, state, done)
+            state = search.step(state, curator.answer(asks, batch, purpose=ROUND))
             done += 1
             if checkpoint is not None and done % checkpoint.every == 0:
                 _save(curator, search, checkpoint, state, done)

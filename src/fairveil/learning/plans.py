@@ -1,4 +1,4 @@
-"""What a rate-constrained search asks, and at what price: made of public values alone, before any data are touched.
+"""What a descent against a max player asks, and at what price: made of public values alone, before any data are touched.
 
     mu^2 = counts + report + rounds (1 / z_histogram^2 + 1 / z_gradient^2)          (full batches; PRIVACY T1)
 

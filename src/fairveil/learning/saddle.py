@@ -41,7 +41,7 @@ from ..curator import FULL, Ask, Part, Poisson
 from ..facts import RowLayout
 from ..privacy.events import Event
 from ..privacy.promise import Promise
-from .checkpoint import Value
+from .checkpoint import Value, identity_of
 from .descent import Answers, Batch, Floats, Reason, Search
 from .saddle_plan import Price, batch_of, handed_of, steps_of
 from .saddle_problem import SaddleProblem, Smoothness, bound_to, read_only
@@ -182,6 +182,12 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
             state = state.keep()
         theta, w = state.sum_theta / state.counted, state.sum_w / state.counted
         return SaddleOutcome(read_only(theta), read_only(w), reason, state.round)
+
+    def identity(self) -> str:
+        p = self.problem
+        bounds = (p.clip_theta, p.clip_w, p.radius_theta, p.radius_w, sorted(p.columns_read), sorted(p.ascent_reads or ()))
+        made = (self.rounds, self.step_theta, self.step_w, self.averaged_from, self.public_rows)
+        return identity_of(self, p.theta, p.w, bounds, made)  # of the user's functions nothing can be said
 
     def freeze(self, state: SaddleState) -> Mapping[str, Value]:
         kept: dict[str, Value] = {"theta": state.theta, "w": state.w, "sum_theta": state.sum_theta, "sum_w": state.sum_w}
