@@ -181,3 +181,11 @@ def test_a_file_is_no_folder(tmp_path) -> None:
     with pytest.raises(InputError, match="expected a folder"):
         fv.FermiClassifier(checkpoint=tmp_path / "file").fit(X, y, sensitive_features=A)
     assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_place_that_cannot_be_written_to_is_refused_before_the_first_question(tmp_path) -> None:
+    X, y, A = unfair(50)
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(InputError, match="expected a folder"):
+        fv.FermiClassifier(checkpoint=tmp_path / "file" / "below").fit(X, y, sensitive_features=A)
+    assert (tmp_path / "file").read_text() == "kept"

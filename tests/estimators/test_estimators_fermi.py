@@ -450,3 +450,9 @@ def test_damage_is_seen(tmp_path: Path) -> None:
     (path / "statement.json").write_bytes((path / "statement.json").read_bytes().replace(b'"epsilon": 3.0', b'"epsilon": 1.0'))
     with pytest.raises(ChecksumError, match=r"statement\.json"):
         fv.load(path)
+
+
+def test_a_class_for_a_notion_that_has_none_is_refused() -> None:
+    X, y, A = unfair(50)
+    with pytest.raises(InputError, match="positive: expected None"):
+        fv.FermiClassifier("equalized_odds", positive=1).fit(X, y, sensitive_features=A)

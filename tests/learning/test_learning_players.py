@@ -254,11 +254,6 @@ def test_a_model_alone_has_the_bits_that_it_has_beside_another(player, labels) -
             assert np.array_equal(one[line], other)
 
 
-def test_what_histograms_they_are_of() -> None:
-    assert (constraints().decisions, constraints().uses_totals) == ("hard", False)
-    assert (penalty().decisions, penalty().uses_totals) == ("soft", True)
-
-
 @pytest.mark.parametrize(
     ("given", "name"),
     [

@@ -79,8 +79,11 @@ class Journal:
             raise refused("one that nobody writes", "one in use", "Give each curator a journal of its own.")
         self._written = read(self.path)
         self._check(header_of(promise, plan, cap, rows), promise)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise refused("a place that can be written to", str(error), "Choose another folder.") from error
         try:
             _lock(file)
             self._written = read(self.path)  # again: it is ours only now

@@ -139,6 +139,9 @@ class FermiClassifier(DescentClassifier):
             remedy = "Take the last one, or leave checkpoint=None: the draw is of one sitting."
             raise InputError(complaint(expected="'last' or 'average'", of="iterate", got="uniform", remedy=remedy))
         self._penalty()
+        if self.positive is not None and self.notion != "equal_opportunity":
+            remedy = 'Leave it None, or pass notion="equal_opportunity".'
+            raise InputError(complaint(expected=f"None with {self.notion!r}", of="positive", got=self.positive, remedy=remedy))
         return [fermi.notion_of(self.notion, self.positive, self.groups)]
 
     def _penalty(self) -> PenaltySettings:

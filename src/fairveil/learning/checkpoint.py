@@ -67,7 +67,7 @@ class Checkpoint:
             remedy = "Name a folder of its own: 'fit/', say."
             raise InputError(complaint(expected="the path of a folder", of="checkpoint", got=repr(folder), remedy=remedy))
         self.folder = Path(folder)
-        if self.folder.exists() and not self.folder.is_dir():
+        if next((place for place in (self.folder, *self.folder.parents) if place.exists()), Path()).is_file():
             remedy = "Name a folder, which is made where it is not there."
             raise InputError(complaint(expected="a folder", of="checkpoint", got=str(self.folder), remedy=remedy))
         self.every = _checks.whole(at_least=1, every=every)

@@ -135,9 +135,7 @@ def penalty_of(plan: Plan, notion: Notion, strengths: Sequence[float], settings:
     dependence = Dependence.of(plan.cells, labels, weighted=weighted, least_share=settings.least_share)
     radius = settings.radius or 2.0 * math.sqrt(classes * len(dependence.blocks))
     pace = 1.0 if plan.is_exact and plan.skeleton is None else settings.pace
-    return Penalty(
-        dependence, np.array(strengths), radius, plan.floor, classes, pace, settings.ease, uses_totals=plan.uses_totals
-    )
+    return Penalty(dependence, np.array(strengths), radius, plan.floor, classes, pace, settings.ease)
 
 
 def _label_of(notion: EqualOpportunity, layout: RowLayout) -> int:

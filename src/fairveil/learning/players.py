@@ -31,14 +31,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Player(ABC, Generic[P]):
-    """Pure functions of released values; a leading axis for the models. Abstract.
-
-    `decisions`: "hard" or "soft", of which the histograms are that it is given. `uses_totals`: whether it wants their sums over
-    groups exactly, where they are public.
-    """
-
-    decisions: str
-    uses_totals: bool = False
+    """Pure functions of released values; a leading axis for the models. Abstract."""
 
     @property
     @abstractmethod
@@ -100,7 +93,6 @@ class Constraints(Player[Pressed]):
     floor: float
     start: float
     ease: float
-    decisions: str = "hard"
 
     @property
     def models(self) -> int:
@@ -173,8 +165,6 @@ class Penalty(Player[Weighed]):
     classes: int
     pace: float = 0.5
     ease: float = 0.35
-    decisions: str = "soft"
-    uses_totals: bool = True
 
     @property
     def models(self) -> int:
