@@ -401,3 +401,24 @@ def test_another_number_of_rows_is_refused_where_it_is_public(tmp_path) -> None:
         else:
             journal.begin(promise, event, None, rows, secure=False)
             journal.close()
+
+
+@pytest.mark.parametrize("cut", [3, 8, 15, 25])
+def test_guarantee_2_a_crash_while_a_new_sitting_is_written_ends_nothing(rows, tmp_path, cut) -> None:
+    """A torn answer, then a torn first line of the sitting that was to go on: a third sitting does."""
+    path = tmp_path / "j"
+    curator = curator_of(rows, Journal(path))
+    follow(curator, rows, 5)
+    curator.close()
+    *whole, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole) + last[:-5])
+    curator_of(rows, Journal(path)).close()
+    *whole, sitting = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole) + sitting[:cut])
+    third = curator_of(rows, Journal(path))
+    assert list(third.log.events) == list(curator.log.events)
+    follow(third, rows, 7, 5)
+    third.finish()
+    assert third.statement().check() == []
+    again = Journal(path)
+    assert [entry.event for entry in again.entries] == list(third.log.events)

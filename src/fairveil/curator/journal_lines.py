@@ -114,12 +114,24 @@ def read(path: Path) -> Written:
         out.open_line = not data.endswith(b"\n")
         to_come = iter(()) if out.planned is None else spelled_out(out.planned)
         for at, line in enumerate(lines):
-            out.take(line, at + 1 == len(lines) or "sitting" in (parsed(lines[at + 1]) or ()), to_come)
+            out.take(line, _ends_a_sitting(lines, at), to_come)
         return out
     except PrivacyError:
         raise
     except (FairveilError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise damaged() from error
+
+
+def _ends_a_sitting(lines: list[bytes], at: int) -> bool:
+    """Whether a line is the last of its sitting: what follows is a new sitting, whose first line was perhaps cut short."""
+    begins = b'{"sitting"'
+    for line in lines[at + 1 :]:
+        values = parsed(line)
+        if values is not None:
+            return "sitting" in values
+        if not begins.startswith(line[: len(begins)]):
+            return False
+    return True
 
 
 def _begun(header: dict[str, Any]) -> Written:

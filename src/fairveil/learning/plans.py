@@ -329,7 +329,8 @@ class Plan:
         s, promise = self.settings, self.promise
         if self.is_exact:
             return np.full(len(rows), math.inf)
-        clip = self.clip * (1.0 if promise.neighbours == "add-remove" else 2.0) * (self.max_sample_weight or 1.0)
+        once = promise.neighbours == "add-remove" or isinstance(self.batch, Poisson)  # what the noise of a sum is a multiple of
+        clip = self.clip * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0)
         noise = self.gradient_multiplier * clip / (self.sampling_rate * rows * math.sqrt(s.rounds))
         most = math.inf if self.sees_features else s.rate_most
         length = min(LONG_ROW, math.sqrt(1.0 + self.layout.numbers + len(self.layout.code_sizes)))
