@@ -41,15 +41,14 @@ def finite_costs(costs: Any) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class PredictionHistogram(Question):
-    """How a model's predictions fall in each cell (and label): shape (cells[, labels], outputs).
+class DecisionHistogram(Question):
+    """How the predictions of a model of ours fall in each cell (and label): shape (cells[, labels], outputs). Abstract.
 
     `decisions="hard"`: one for the predicted class; `"soft"`: softmax(sharpness x score). Two classes have one output, the
     second's. PRIVACY 7: the row of one person has L2 norm at most 1; it moves by at most sqrt 2.
     """
 
-    name: ClassVar[str] = "prediction histogram"
-    model: Linear
+    model: Any
     cells: Cells | None = None
     decisions: str = "hard"
     by_label: bool = False
@@ -58,10 +57,6 @@ class PredictionHistogram(Question):
         if self.decisions not in DECISIONS:
             _checks.one_of(DECISIONS, decisions=self.decisions)
 
-    def at(self, model: Linear) -> PredictionHistogram:
-        """The same question about other weights."""
-        return self.again(model=same_form(self.model, model))
-
     @property
     def why(self) -> str:
         return "a row's prediction is a point of the simplex"
@@ -69,10 +64,6 @@ class PredictionHistogram(Question):
     @property
     def reads(self) -> frozenset[str]:
         return (super().reads | {"label"}) if self.by_label else super().reads
-
-    @property
-    def models(self) -> int:
-        return self.model.models
 
     @property
     def within(self) -> float:
@@ -90,6 +81,22 @@ class PredictionHistogram(Question):
         if self.decisions == "hard" and cap is None:
             return Scale(bound, 0)
         return gridded(bound, self.per_row * self.model.outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionHistogram(DecisionHistogram):
+    """How a linear model's predictions fall in each cell (and label): see `DecisionHistogram`."""
+
+    name: ClassVar[str] = "prediction histogram"
+    model: Linear
+
+    def at(self, model: Linear) -> PredictionHistogram:
+        """The same question about other weights."""
+        return self.again(model=same_form(self.model, model))
+
+    @property
+    def models(self) -> int:
+        return self.model.models
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,8 +27,8 @@ from ..errors import InputError, MissingBoundError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
-from .model_questions import DECISIONS, finite_costs, weights_of_models
-from .question import Question, Scale, cell_count, gridded, need_classes, need_order_two
+from .model_questions import DecisionHistogram, finite_costs, weights_of_models
+from .question import Question, Scale, cell_count, need_classes, need_order_two
 from .row_function import Troubles
 
 if TYPE_CHECKING:
@@ -92,50 +92,19 @@ def _same_form(one: Network, other: Network) -> Network:
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkHistogram(Question):
-    """How a network's predictions fall in each cell (and label): shape (cells[, labels], outputs), as `PredictionHistogram`.
+class NetworkHistogram(DecisionHistogram):
+    """How a network's predictions fall in each cell (and label): see `DecisionHistogram`.
 
     Two classes have one output, the second's, whatever the width of the module's own.
     """
 
     name: ClassVar[str] = "prediction histogram of a network"
     model: Network
-    cells: Cells | None = None
-    decisions: str = "hard"
-    by_label: bool = False
     _troubles: Troubles = field(default_factory=Troubles, repr=False)  # the asking curator's own, kept until the run has ended
-
-    def __post_init__(self) -> None:
-        _checks.one_of(DECISIONS, decisions=self.decisions)
 
     def at(self, model: Network) -> NetworkHistogram:
         """The same question about other parameters."""
         return self.again(model=_same_form(self.model, model))
-
-    @property
-    def why(self) -> str:
-        return "a row's prediction is a point of the simplex"
-
-    @property
-    def reads(self) -> frozenset[str]:
-        return (super().reads | {"label"}) if self.by_label else super().reads
-
-    @property
-    def within(self) -> float:
-        return math.sqrt(2) if self.by_label or self.model.outputs > 1 else 1.0
-
-    def shape(self, layout: RowLayout) -> tuple[int, ...]:
-        self.model.check(layout)
-        labels = (need_classes(layout, self.name),) if self.by_label else ()
-        return (cell_count(self.cells), *labels, self.model.outputs)
-
-    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
-        bound = sensitivity.of_histogram(cap or 1.0, self.per_row, order)
-        if self.cells is None and not self.by_label and self.model.outputs == 1:
-            bound = Bound(bound.norm, bound.norm, order)
-        if self.decisions == "hard" and cap is None:
-            return Scale(bound, 0)
-        return gridded(bound, self.per_row * self.model.outputs)
 
 
 @dataclass(frozen=True, eq=False)
