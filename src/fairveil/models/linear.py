@@ -13,7 +13,7 @@ from scipy import sparse
 from .. import _checks
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowLayout
-from .model import Codes, Floats, Model, Parts, RandomState, fixed_array, known_classes, one_hot
+from .model import Floats, Parts, ScoredModel, fixed_array, known_classes
 
 BLOCK = 8192  # rows at a time: one block of scores stays in the cache
 
@@ -32,7 +32,7 @@ class AffineMap:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class LinearModel(Model):
+class LinearModel(ScoredModel):
     """score = intercept + sum of number x weight + sum over category columns of weight[offset + code].
 
     `weights` (outputs, width), `intercept` (outputs,): one output with two classes (the score of the second against the
@@ -85,23 +85,6 @@ class LinearModel(Model):
             remedy = "Encode missing and unbounded values by a schema."
             raise InputError(complaint(expected="finite numbers", of="rows", got="a score that is none", remedy=remedy))
         return scores
-
-    def predict_proba(self, rows: Any, temperature: float = 1.0) -> Floats:
-        """softmax(scores / temperature), with two classes the logistic function; near temperature 0 the decision."""
-        scores = self.decision_scores(rows) / _checks.positive(temperature=temperature)
-        if len(self._classes) == 2:
-            scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
-        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-    def decision_proba(self, rows: Any) -> Floats:
-        """One for the class decided on, zero for the others."""
-        return one_hot(self.predict_codes(rows), len(self._classes))
-
-    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
-        """The class with the largest score; ties go to the first. With two classes: the second where its score is above 0."""
-        scores = self.decision_scores(rows)
-        return (scores[:, 0] > 0).astype(np.intp) if len(self._classes) == 2 else scores.argmax(axis=1)
 
     def in_input_units(self, affine: AffineMap) -> tuple[Floats, Floats]:
         """(coefficients, intercept) for unencoded numbers: w (a x + b) = (w a) x + w b. Category weights stay as they are."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from .. import _checks
 from ..errors import InputError, complaint
 
 Floats = npt.NDArray[np.float64]
@@ -73,6 +74,31 @@ class Model(ABC):
         values[:] = self.classes
         kinds = {type(value) for value in self.classes}
         return (np.array(self.classes) if len(kinds) == 1 else values)[self.predict_codes(rows, random_state)]
+
+
+class ScoredModel(Model):
+    """A model that decides by scores: of two classes the second's against the first's 0, else one a class. Abstract."""
+
+    @abstractmethod
+    def decision_scores(self, rows: Any) -> Floats:
+        """(rows, outputs)."""
+
+    def predict_proba(self, rows: Any, temperature: float = 1.0) -> Floats:
+        """softmax(scores / temperature), with two classes the logistic function; near temperature 0 the decision."""
+        scores = self.decision_scores(rows) / _checks.positive(temperature=temperature)
+        if len(self.classes) == 2:
+            scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+    def decision_proba(self, rows: Any) -> Floats:
+        """One for the class decided on, zero for the others."""
+        return one_hot(self.predict_codes(rows), len(self.classes))
+
+    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
+        """The class with the largest score; ties go to the first. With two classes: the second where its score is above 0."""
+        scores = self.decision_scores(rows)
+        return (scores[:, 0] > 0).astype(np.intp) if len(self.classes) == 2 else scores.argmax(axis=1)
 
 
 def known_classes(classes: Sequence[Hashable]) -> tuple[Hashable, ...]:

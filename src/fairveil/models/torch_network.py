@@ -22,7 +22,7 @@ from .. import _checks
 from ..errors import FairveilError, InputError, complaint
 from ..facts import RowBlock, RowLayout
 from .linear import as_block, is_sparse
-from .model import Codes, Floats, Model, Parts, RandomState, fixed_array, known_classes, one_hot
+from .model import Floats, Parts, ScoredModel, fixed_array, known_classes
 
 Singles = npt.NDArray[np.float32]
 BLOCK_NUMBERS = 1 << 22  # inputs and outputs of all layers at a time, for predictions
@@ -298,7 +298,7 @@ class Counting:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class NetworkModel(Model):
+class NetworkModel(ScoredModel):
     """A network and its parameters. Two classes: the second where its probability is above one half.
 
     Reads RowBlocks, or dense or sparse arrays (rows, width) where there are no category codes. float32 inside, so a row's
@@ -357,23 +357,6 @@ class NetworkModel(Model):
             remedy = "Encode missing and unbounded values by a schema."
             raise InputError(complaint(expected="finite logits", of="rows", got="NaN or inf", remedy=remedy))
         return out
-
-    def predict_proba(self, rows: Any, temperature: float = 1.0) -> Floats:
-        """softmax(logits / temperature)."""
-        scores = self.decision_scores(rows) / _checks.positive(temperature=temperature)
-        if self.skeleton.outputs == 1:
-            scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
-        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-    def decision_proba(self, rows: Any) -> Floats:
-        """One for the class decided on, zero for the others."""
-        return one_hot(self.predict_codes(rows), len(self._classes))
-
-    def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
-        """The class with the largest logit; ties go to the first. With two classes: the second where its logit is above 0."""
-        scores = self.decision_scores(rows)
-        return (scores[:, 0] > 0).astype(np.intp) if self.skeleton.outputs == 1 else scores.argmax(axis=1)
 
     def to_parts(self) -> Parts:
         """Classes, layout and a printed description as values; the state dict as arrays, by name. Never the module itself."""
