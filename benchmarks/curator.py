@@ -125,7 +125,7 @@ def kernel_only(module: Any, block: Any, rows: Rows, kind: type) -> Callable[[],
 
     def run() -> None:
         gradient, histogram = np.zeros(coef.shape, kind), np.zeros((cells.count, 1), kind)
-        tail = (0, block.rows, 0, 1.0, 1.0, costs, 1, 1.0, 2.0**30, gradient, 1, 1, 1.0, histogram)
+        tail = (0, block.rows, 0, 1.0, np.empty(0), 1.0, costs, 1, 1.0, 2.0**30, gradient, 1, 1, 1.0, histogram)
         module.descend(*fixed, block.cells(cells), block.weights, coef, *tail)
 
     return run

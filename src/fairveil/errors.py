@@ -63,6 +63,14 @@ class WeakDelta(FairveilWarning):
     """Delta is so large that a mechanism which publishes some rows outright would keep the promise."""
 
 
+class UnstatedBounds(FairveilWarning):
+    """No public bounds were stated of protected numbers: they were taken to be in [-1, 1], and cut to it."""
+
+
+class NotWritten(FairveilWarning):
+    """A part of an estimator is not saved with it, and must be handed in again for what needs it."""
+
+
 def complaint(*, expected: str, of: str, got: object, remedy: str) -> str:
     """One sentence pattern for every error: expected what, of what, what came, the way out.
 

@@ -27,18 +27,18 @@ def table(n=3001, seed=0):
     return numbers, np.empty(0, np.int32), np.empty(0, np.int32), codes, offsets, labels, cells, weights
 
 
-def one_model(data, coef, start, stop, sharpness=1.0, kind=0, costs=None, clip=1.0, loss=0, weight=0.8):
+def one_model(data, coef, start, stop, sharpness=1.0, kind=0, costs=None, clip=1.0, loss=0, weight=0.8, cell_weights=None):
     K = coef.shape[0]
     gradient = np.zeros((K, coef.shape[1]), np.int64)
     histogram = np.zeros((6, K), np.int64)
     costs = np.zeros((0, 0)) if costs is None else costs
-    kernels.descend(
-        *data, coef, start, stop, loss, weight, sharpness, costs, 2, clip, 2.0**30, gradient, kind, 2, 2.0**24, histogram
-    )
+    pull = (loss, weight, np.empty(0) if cell_weights is None else cell_weights)
+    end = (sharpness, costs, 2, clip, 2.0**30, gradient, kind, 2, 2.0**24, histogram)
+    kernels.descend(*data, coef, start, stop, *pull, *end)
     return gradient, histogram
 
 
-def panel(data, coefs, start, stop, loss_weights, sharpness=1.0, kind=0, costs=None, clip=1.0, loss=0):
+def panel(data, coefs, start, stop, loss_weights, sharpness=1.0, kind=0, costs=None, clip=1.0, loss=0, cell_weights=None):
     M = coefs.shape[0]
     gradient = np.zeros((coefs.shape[1], M), np.int64)
     histogram = np.zeros((6, M), np.int64)
@@ -52,6 +52,7 @@ def panel(data, coefs, start, stop, loss_weights, sharpness=1.0, kind=0, costs=N
         stop,
         loss,
         loss_weights,
+        np.empty((0, 0)) if cell_weights is None else cell_weights,
         sharpness,
         costs,
         2,
@@ -82,13 +83,15 @@ def permuted(data, order):
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("weighed", [False, True])
 @pytest.mark.parametrize(("sharpness", "kind", "clip"), [(1.0, 0, 1.0), (2.5, 0, 0.3), (0.7, 1, math.inf)])
-def test_guarantee_1_integers_do_not_depend_on_order_or_ranges(outputs, sharpness, kind, clip):
+def test_guarantee_1_integers_do_not_depend_on_order_or_ranges(outputs, weighed, sharpness, kind, clip):
     data = table()
     rng = np.random.default_rng(1)
     coef = rng.normal(size=(outputs, 1 + 6 + sum(SIZES)))
     costs = rng.normal(size=(6, outputs))
     options = {"sharpness": sharpness, "kind": kind, "clip": clip, "costs": costs}
+    options["cell_weights"] = rng.normal(size=3) if weighed else None
     gradient, histogram = one_model(data, coef, 0, 3001, **options)
     again, counts = one_model(permuted(data, rng.permutation(3001)), coef, 0, 3001, **options)
     assert (gradient == again).all()
@@ -100,17 +103,20 @@ def test_guarantee_1_integers_do_not_depend_on_order_or_ranges(outputs, sharpnes
 
 @pytest.mark.parametrize(("sharpness", "kind", "loss"), [(1.0, 0, 0), (2.5, 0, 0), (0.7, 1, 0), (1.0, 0, 3), (1.0, 1, 1)])
 @pytest.mark.parametrize("models", [1, 5, 60])
-def test_guarantee_1_a_model_alone_and_among_many(sharpness, kind, loss, models):
+@pytest.mark.parametrize("weighed", [False, True])
+def test_guarantee_1_a_model_alone_and_among_many(sharpness, kind, loss, models, weighed):
     data = table(1003)
     rng = np.random.default_rng(2)
     coefs = rng.normal(size=(models, 1 + 6 + sum(SIZES)))
     costs = rng.normal(size=(6, models)) if loss != 1 else None
     options = {"sharpness": sharpness, "kind": kind, "loss": loss}
     loss_weights = np.linspace(0.8, 0.3, models)
-    gradient, histogram = panel(data, coefs, 0, 1003, loss_weights, costs=costs, **options)
+    by_cell = rng.normal(size=(3, models)) if weighed else None
+    gradient, histogram = panel(data, coefs, 0, 1003, loss_weights, costs=costs, cell_weights=by_cell, **options)
     for m in {0, models // 2, models - 1}:
         own = None if costs is None else costs[:, m : m + 1].copy()
-        alone, counts = one_model(data, coefs[m : m + 1], 0, 1003, costs=own, weight=loss_weights[m], **options)
+        pull = {"weight": loss_weights[m], "cell_weights": by_cell[:, m].copy() if weighed else None}
+        alone, counts = one_model(data, coefs[m : m + 1], 0, 1003, costs=own, **pull, **options)
         assert (gradient[m] == alone[0]).all()
         assert (histogram[m] == counts[:, 0]).all()
 
@@ -172,7 +178,7 @@ def grid_predictions(data, coef, rows):
     histogram = np.zeros((rows, 1), np.int64)
     cells = np.arange(rows, dtype=np.uint16)[np.newaxis]
     nothing = np.zeros((1, 0), np.int64)
-    tail = (0, rows, 0, 1.0, 1.0, np.zeros((0, 0)), 1, 1.0, 1.0, nothing, 0, 1, 2.0**51, histogram)
+    tail = (0, rows, 0, 1.0, np.empty(0), 1.0, np.zeros((0, 0)), 1, 1.0, 1.0, nothing, 0, 1, 2.0**51, histogram)
     kernels.descend(numbers, a, b, codes, offsets, labels, cells, np.empty(0), coef, *tail)
     return histogram[:, 0]
 
@@ -219,7 +225,8 @@ def test_guarantee_2_one_row_never_exceeds_the_clip(far, outputs):
         coef = rng.normal(size=(outputs, 1 + 6 + sum(SIZES))) * rng.choice([1e-3, 1.0, 1e3, 1e200])
         data = (numbers, a, b, codes, offsets, labels, cells, np.empty(0))
         costs = rng.normal(size=(6, outputs)) * 10
-        gradient, histogram = one_model(data, coef, 0, 1, costs=costs, clip=0.25)
+        by_cell = rng.choice([0.0, -1.0, 1e9, 1e300], 3) if rng.random() < 0.5 else None
+        gradient, histogram = one_model(data, coef, 0, 1, costs=costs, clip=0.25, cell_weights=by_cell)
         size = math.sqrt(sum(int(v) ** 2 for v in gradient.ravel()))
         assert size <= 0.25 * 2.0**30 * (1 + 1e-12) + math.sqrt(outputs * 14) / 2
         assert np.abs(histogram).max() <= 2 * 2**24  # the row is in two cells, which may be one

@@ -298,8 +298,9 @@ def test_guarantee_1_of_kernels_public_rows_that_overflow_are_told(rows_of):
     out = np.empty(3)
     (block,) = rows.blocks()
     head = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels, block.weights)
-    end = (3, 1.0, 1.0, np.array([[1e308], [-1e308]]), 1, np.array([0, 2]), np.array([[1e308], [math.inf]]), 0.0, out)
-    kernels_public.largest_moves(*head, np.zeros((1, WIDTH)), 0, 700, *end)
+    loss = (3, 1.0, np.empty(0), np.zeros(3))
+    end = (1.0, np.array([[1e308], [-1e308]]), 1, np.array([0, 2]), np.array([[1e308], [math.inf]]), 0.0, out)
+    kernels_public.largest_moves(*head, np.zeros((1, WIDTH)), 0, 700, *loss, *end)
     assert out[2] == 700
 
 

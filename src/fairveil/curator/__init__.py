@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .attached import AttachedHistogram as AttachedHistogram
     from .attached import AttachedLosses as AttachedLosses
     from .block import Block as Block
+    from .choice_by_function import Score as Score
     from .curator import Curator as Curator
     from .grouped import GroupedHistogram as GroupedHistogram
     from .journal import Journal as Journal
@@ -70,6 +71,7 @@ PLACES = {
     "RowCount": ".row_questions",
     "RowFunction": ".row_function",
     "Rows": ".rows",
+    "Score": ".choice_by_function",
     "ScoreHistogram": ".model_questions",
     "describe": ".pricing",
     "describe_choice": ".pricing",
@@ -105,6 +107,7 @@ __all__ = [
     "RowCount",
     "RowFunction",
     "Rows",
+    "Score",
     "ScoreHistogram",
     "describe",
     "describe_choice",

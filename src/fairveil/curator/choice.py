@@ -3,36 +3,21 @@
 What the exponential mechanism needs is
 the *range* R of a neighbour's changes, largest minus smallest over candidates: P(i) ~ exp(-epsilon score_i / R) has
 epsilon-bounded range, hence is epsilon-DP (PRIVACY T6). Differs: the paper's exp(-epsilon score / (2 sensitivity)); R is never
-above twice the sensitivity.
+above twice the sensitivity. `ranges` derives R; nothing that candidates share enters it.
 
-**By losses.** A score is sum_k w_k S_k, S_k the sum of a candidate's losses in cell k, each in [0, B].
-
-- add-remove: one row adds w loss_i >= 0 to every candidate, or <= 0 to every one: R = max |w| B;
-- replace-one: two rows: R = 2 max |w| B;
-- sensitive features alone: the row keeps its losses and changes its weight: R = (max w - min w) B.
-
-With marginal groups w is the sum of the weights of a row's cells.
+**By losses** (here). A score is sum_k w_k S_k, S_k the sum of a candidate's losses in cell k, each in [0, B]: R is B times
+max |w| (add-remove), 2 max |w| (replace-one), max w - min w (sensitive features alone); with marginal groups of the sum of the
+weights of a row's cells.
 
 **By decisions** (`decisions`). A score is sum_cyk C[c, y, k] H[c, y, k], H the candidate's counts of decisions k in cell c with
-label y: a row of weight w in cell c adds w C[c, y, k_h] to candidate h, and candidates may decide for any class.
+label y. Add-remove: R = max over (c, y) of range_k C[c, y, k], never max |C|: a cost that is the same for every class moves all
+scores alike. Sensitive features alone: max over y, k, k' of range_c (C[c, y, k] - C[c, y, k']).
 
-- add-remove: the added costs range over k: R = max over (c, y) of range_k C[c, y, k]. Never max |C|: a cost that
-  is the same for every class moves all scores alike;
-- replace-one: one row goes and another comes, each with its own range: R is twice that, and both may be in the worst cell;
-- sensitive features alone, candidates that do not read them: a row keeps its decisions, and the score of h moves by d[k_h],
-  d_k = C[a', y, k] - C[a, y, k]: R = max over y and listed a, a' of range_k d_k, which is
-  max over y, k, k' of range_a (C[a, y, k] - C[a, y, k']);
-- sensitive features alone, some candidates that read them: h moves by C[a', y, k'_h] - C[a, y, k_h] with any k_h and k'_h:
-  R = max over y and a != a' of range_k C[a', y, k] + range_k C[a, y, k] (a = a' too where other sensitive columns may change).
-  This holds for the candidates that do not read them as well.
-
-With marginal groups C[a, y, k] is a sum over columns; for each pair k, k' the columns' largest differences add. Weights
-multiply by the largest weight. Nothing that candidates share enters R.
+**By a function** of either sums (`choice_by_function`).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,6 +30,7 @@ from ..errors import InputError, complaint
 from ..privacy.promise import Promise
 from ..privacy.samplers import Stream
 from ..privacy.sensitivity import OUTWARDS
+from . import ranges
 from .model_questions import GroupLosses
 from .question import Scale
 from .rows import Rows
@@ -113,12 +99,8 @@ def dyadic(given: Sequence[float] | None, count: int) -> list[int]:
 
 def reach(weights: list[int], scale: Scale, question: GroupLosses, promise: Promise) -> int:
     """The range R of one neighbour's changes of the scores, in units of 2^-24 x grid unit, rounded outwards."""
-    loss = _largest_loss(scale, question)
-    lines = _lines(question, weights)
-    if promise.protects == "sensitive_features":
-        return loss * sum(max(line) - min(line) for line in lines)
-    largest = max(sum(max(line) for line in lines), -sum(min(line) for line in lines))
-    return loss * largest * (1 if promise.neighbours == "add-remove" else 2)
+    w = np.array(weights, np.int64)
+    return largest_loss(scale, question) * int(ranges.of_losses(w, w, question.cells, promise))
 
 
 def exact_scores(sums: npt.NDArray[np.int64], weights: list[int]) -> npt.NDArray[Any]:
@@ -128,7 +110,7 @@ def exact_scores(sums: npt.NDArray[np.int64], weights: list[int]) -> npt.NDArray
 
 def largest_total(weights: list[int], scale: Scale, question: GroupLosses, most_rows: int) -> int:
     """More than any score's distance from another, for any data of so many rows: public."""
-    return 2 * most_rows * question.per_row * _largest_loss(scale, question) * max(1, *(abs(w) for w in weights))
+    return 2 * most_rows * question.per_row * largest_loss(scale, question) * max(1, *(abs(w) for w in weights))
 
 
 def scores(exact: npt.NDArray[Any], reach: int, largest: int) -> tuple[npt.NDArray[np.int64], float]:
@@ -147,15 +129,6 @@ def rate(epsilon: float, steps: float) -> float:
     return epsilon / steps * (1.0 - 2.0**-40)
 
 
-def _largest_loss(scale: Scale, question: GroupLosses) -> int:
-    """In grid steps; a loss is a whole number of them."""
+def largest_loss(scale: Scale, question: GroupLosses) -> int:
+    """Of a row, its weight included, in grid steps; a loss is a whole number of them."""
     return math.floor(scale.bound.norm / math.sqrt(question.per_row) / scale.unit * OUTWARDS)
-
-
-def _lines(question: GroupLosses, weights: list[int]) -> list[list[int]]:
-    """The weights that a row can meet: one list for each of its cells."""
-    cells = question.cells
-    if cells is None or cells.mode == "product":
-        return [weights]
-    cuts = np.cumsum([0, *cells.sizes]).tolist()
-    return [weights[a:b] for a, b in itertools.pairwise(cuts)]

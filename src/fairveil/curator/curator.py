@@ -27,10 +27,11 @@ from ..privacy.filters import Filter
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement, PublicFact, StatedBound
-from . import choice, decisions, noising, pricing, public_scale
+from . import choice, choice_by_function, decisions, noising, pricing, public_scale
 from .attached import Attached
 from .block import Block, Drawn, lines_of
 from .budget import Budget
+from .choice_by_function import Score
 from .journal import Journal, earlier_entries
 from .journal_lines import SITTING
 from .log import Entry, Log
@@ -184,6 +185,12 @@ class Curator:
         """The event that `choose` would log, for plans."""
         return pricing.describe_choice(question, epsilon, self.promise)
 
+    def describe_range(self, question: Question | Sequence[Question], score: Score) -> tuple[float, float]:
+        """Of `choose` by that score: how far one person moves scores apart, what rounding adds among it, and the step that
+        scores are rounded to. Public values alone: the mechanism is exp(-epsilon score / range) on that grid."""
+        contest = cast(choice_by_function.FunctionContest, self._contest(pricing.as_questions(question), None, None, score))
+        return math.ldexp(contest.steps, contest.exponent), math.ldexp(1.0, contest.exponent)
+
     # -- answers -----------------------------------------------------------------------------------------------------------
 
     def answer(self, asks: Iterable[Ask | tuple[Question, Any]], batch: Batch = FULL, *, purpose: str = "") -> list[Floats]:
@@ -220,21 +227,26 @@ class Curator:
         *,
         cell_weights: Sequence[float] | None = None,
         costs: Any = None,
+        score: Score | None = None,
         purpose: str = "",
     ) -> int:
         """The exponential mechanism over the question's models: small scores are likely (PRIVACY 3.2, 6.2). Their index.
 
         `GroupLosses`: the score is the sum of `cell_weights` x losses. A `PredictionHistogram` or an `AttachedHistogram` of
-        hard decisions, or a list of them whose candidates then follow one another: the sum of `costs` (cells, labels or 1,
-        classes), what one prediction of that class costs. Such histograms are totalled once for as long as you hold the
-        questions, so many rounds of other costs should ask the same ones. See `choice` for how far one person moves the scores.
-        Exact: no sampling error.
+        hard decisions, a `ScoreHistogram` whose every direction and edge is a candidate (number: direction x edges + edge; it
+        decides for the second class above the edge), or a list of them whose candidates then follow one another: the sum of
+        `costs` (cells, labels or 1, classes), what one prediction of that class costs. Or, of either, a `Score`: any function
+        of a candidate's sums whose slopes are bounded. Histograms are totalled once for as long as you hold the questions, so
+        many rounds of other costs or scores should ask the same ones. See `choice` and `ranges` for how far one person moves
+        the scores. Exact: no sampling error.
         """
         asked = pricing.as_questions(question)
         for one in asked:
             self._check_shape(Ask(one, 1.0))
         event = self.describe_choice(asked, epsilon)
-        contest = self._contest(asked, cell_weights, costs)
+        contest = self._contest(asked, cell_weights, costs, score)
+        if score is not None and score.trusted:
+            self._trust()
         names = tuple(dict.fromkeys(f"choice by {one.name}" for one in asked))
         if isinstance(event, Exponential) and contest.stated is not None:
             self._widest(StatedBound(names[0], "range", contest.stated, "scores of candidates move apart by no more"))
@@ -246,20 +258,29 @@ class Curator:
             self._release(Entry(number, event, names, "all rows", purpose))
         return index
 
-    def _contest(self, asked: tuple[GroupLosses] | tuple[Deciding, ...], cell_weights: Any, costs: Any) -> choice.Contest:
-        """Scores and their range; what is wrong with weights or costs is an error before anything is charged."""
+    def _contest(
+        self, asked: tuple[GroupLosses] | tuple[Deciding, ...], cell_weights: Any, costs: Any, score: Score | None
+    ) -> choice.Contest | choice_by_function.FunctionContest:
+        """Scores and their range; what is wrong with weights, costs or slopes is an error before anything is charged."""
         question, rows, losses = asked[0], self._rows, isinstance(asked[0], GroupLosses)
-        name, unused = ("costs", costs) if losses else ("cell_weights", cell_weights)
-        if unused is not None:
-            remedy = "Losses are weighed by cell_weights; decisions have costs."
-            raise InputError(complaint(expected=f"none, for {question.name}", of=name, got=unused, remedy=remedy))
+        for name, given, fits in (("cell_weights", cell_weights, losses), ("costs", costs, not losses)):
+            if given is not None and (score is not None or not fits):
+                remedy = "Losses are weighed by cell_weights, decisions have costs, and a score stands alone."
+                raise InputError(complaint(expected=f"none, for {question.name}", of=name, got=given, remedy=remedy))
+        if score is not None:
+            _need_type("score", score, Score, "Pass Score(function, lowest, highest).")
         most, n = rows.exact_count if self._public or self.promise.rows_are_public else MOST_ROWS, self._threads
         if not isinstance(question, GroupLosses):
             deciding, cap = cast(tuple[Deciding, ...], asked), self._cap
             table = decisions.Table(deciding, self._decided, rows, cap, n)
+            if score is not None:
+                return decisions.by_score(table, score, self.promise, most, self._troubles)
             return decisions.by_decisions(table, costs, self.promise, most)
         scales = self._scales(Ask(question, 1.0))
         scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, rows)
+        if score is not None:
+            head = (question, score, scale, rows, self.promise, self._troubles)
+            return choice_by_function.by_losses(*head, most_rows=most, threads=n)
         return choice.by_losses(question, cell_weights, scale, rows, self.promise, most_rows=most, threads=n)
 
     def attach(
@@ -413,7 +434,7 @@ class Curator:
         return answers
 
     def _jobs(self, i: int, ask: Ask) -> list[Job]:
-        """What is to be totalled for an ask. With public rows a gradient's loss part is exact, and only its costs get noise."""
+        """What is to be totalled for an ask. With public rows a gradient's part that reads no group is exact."""
         question = ask.question
         if isinstance(question, RowFunction):
             self._trust()
@@ -423,12 +444,12 @@ class Curator:
                 return [(i, wide := replace(ask, question=question.unclipped(self._rows)), self._scales(wide), None)]
         public = self.promise.protects == "sensitive_features"
         if public and isinstance(question, GradientSum):
-            loss = replace(question, cells=None, cell_costs=None, clip=None)
             if "sensitive" not in question.reads:
                 ask = replace(ask, question=replace(question, clip=None))
-            elif question.loss != "none":  # the clip shortens the costs' part alone
-                costs, exact = replace(ask, question=replace(question, loss="none")), Ask(loss, 0.0)
-                return [(i, costs, self._scales(costs), None), (i, exact, self._scales(exact), None)]
+            elif question.loss != "none":  # the clip shortens the part that reads groups alone
+                common, rest = question.parted()
+                apart, exact = replace(ask, question=rest), Ask(common, 0.0)
+                return [(i, apart, self._scales(apart), None), (i, exact, self._scales(exact), None)]
         return [(i, ask, self._scales(ask), None)]
 
     def _prepared(self, asks: list[Ask], batch: Batch) -> Prepared:

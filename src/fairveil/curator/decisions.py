@@ -6,15 +6,20 @@ decides, so sum_k H[c, y, k] is the same for all candidates: costs[..., 0] may b
 label, which moves every score alike, and the first class need not be counted at all. `choice` derives how far a person moves
 scores.
 
+A `ScoreHistogram` is a question about many cuts: candidate `direction * edges + edge` decides for the second class where the
+score of its direction is above its edge, and for the first at the edge and where the score is no number. One pass over the
+rows a direction counts the decisions of all its edges.
+
 Guarantees (tests/curator/test_curator_decisions.py):
 1. No neighbour's changes of the scores range further over the candidates than `reach`, under every relation.
 2. Scores are exact integers, the same from 64-bit sums, where these provably hold them, as from whole numbers of any size.
 3. A candidate's histogram is totalled once: later choices among the same questions read it again, and give the same bits.
+4. A cut's counts are those of a linear model with the edge taken from its intercept, and the first class's are what the
+   others leave of all rows (tests/curator/test_curator_choice_by_function.py).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,11 +33,15 @@ from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS
+from . import ranges
 from .attached import AttachedHistogram
 from .choice import Contest
+from .choice_by_function import FunctionContest, Score, Sums, by_function
+from .model_questions import ScoreHistogram
 from .pricing import Deciding
-from .public_scale import columns_of
 from .question import Scale, cell_count, need_classes
+from .row_function import Troubles
+from .row_questions import CellCounts
 from .rows import Rows
 from .totals import totals
 
@@ -46,8 +55,9 @@ def check(questions: Sequence[Deciding]) -> None:
     """Whole decisions, counted in the same cells and labels."""
     first = questions[0]
     for question in questions:
-        if question.decisions != "hard" or getattr(question, "group", None) is not None:
-            got = f"{question.decisions} decisions" if question.decisions != "hard" else "one group alone"
+        decisions = "hard" if isinstance(question, ScoreHistogram) else question.decisions
+        if decisions != "hard" or getattr(question, "group", None) is not None:
+            got = f"{decisions} decisions" if decisions != "hard" else "one group alone"
             remedy = 'Pass decisions="hard", and no group.'
             raise InputError(complaint(expected="hard decisions in all cells", of="choose", got=got, remedy=remedy))
         if question.cells != first.cells or question.by_label != first.by_label:
@@ -95,26 +105,8 @@ class Costs:
 
     def reach(self, promise: Promise, layout: RowLayout, *, reads_groups: bool) -> int:
         """The range R of one neighbour's changes of the scores, of a row of weight 1: see `choice`."""
-        if promise.protects == "sensitive_features":
-            return self._range_of_change(layout) if reads_groups else self._range(np.ptp)
-        return self._range(np.max) * (1 if promise.neighbours == "add-remove" else 2)
-
-    def _range(self, over: Any) -> int:
-        """The largest, over pairs of classes and labels, of the columns' sums of `over` cells of the difference in costs."""
-        largest = 0
-        for k, other in itertools.permutations(range(self.integers.shape[2]), 2):
-            difference = self.integers[:, :, k] - self.integers[:, :, other]
-            lines = (over(difference[column.start : column.stop], axis=0) for column in columns_of(self.cells))
-            largest = max(largest, int(np.max(sum(lines))))
-        return largest
-
-    def _range_of_change(self, layout: RowLayout) -> int:
-        """Where decisions may follow the group: the range of costs in the one group, plus that in the other."""
-        cells = self.cells
-        if cells is None or cells.mode != "product" or set(cells.names) != set(layout.sensitive_names):
-            return 2 * self._range(np.max)  # also within one cell, or in any cells of each column
-        ranges = np.sort(np.ptp(self.integers, axis=2), axis=0)
-        return int(ranges[-2:].sum(axis=0).max()) if cells.count > 1 else 0
+        costs = self.integers
+        return int(ranges.of_decisions(costs, costs, self.cells, promise, layout, reads_groups=reads_groups))
 
 
 class Decided:
@@ -122,18 +114,36 @@ class Decided:
 
     def __init__(self) -> None:
         self._tables: WeakKeyDictionary[Deciding, Ints] = WeakKeyDictionary()
+        self._rows: dict[tuple[Cells | None, bool], Ints] = {}
 
     def clear(self) -> None:
         """Forget them: the rows' units have changed."""
         self._tables.clear()
+        self._rows.clear()
 
     def of(self, question: Deciding, rows: Rows, scale: Scale, threads: int | None) -> Ints:
         """(candidates, cells x labels x (classes - 1)): how often each decides for each class but the first."""
         if question not in self._tables:
             (sums,) = totals([(question, [scale])], rows, rows.blocks(), threads)
-            few = sums if sums.shape[-1] == 1 else sums[..., 1:]
-            self._tables[question] = np.ascontiguousarray(few.reshape(question.models, -1))
+            self._tables[question] = few(question, sums)
         return self._tables[question]
+
+    def rows_of(self, question: Deciding, rows: Rows, scale: Scale, threads: int | None) -> Ints:
+        """(cells x labels,): how many rows decide, for whichever class."""
+        key = (question.cells, question.by_label)
+        if key not in self._rows:
+            (sums,) = totals([(CellCounts(*key), [scale])], rows, rows.blocks(), threads)
+            self._rows[key] = sums.reshape(-1)
+        return self._rows[key]
+
+
+def few(question: Deciding, sums: Ints) -> Ints:
+    """Of a question's totals a line a candidate, without the first class. Of bins: how many rows are above each edge."""
+    if isinstance(question, ScoreHistogram):
+        above = sums[..., :0:-1].cumsum(axis=-1)[..., ::-1]
+        return np.ascontiguousarray(np.moveaxis(above, -1, 1).reshape(question.models * len(question.edges), -1))
+    counted = sums if sums.shape[-1] == 1 else sums[..., 1:]
+    return np.ascontiguousarray(counted.reshape(question.models, -1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +166,19 @@ class Table:
     def scale(self) -> Scale:
         """One grid for all."""
         return self.questions[0].scale(self.rows.layout, self.cap)
+
+    def shaped(self, counts: Ints) -> npt.NDArray[np.float64]:
+        """(candidates, cells, labels or 1, classes), the first class too, in rows."""
+        everybody = self.decided.rows_of(self.questions[0], self.rows, self.scale, self.threads)
+        others = counts.reshape(len(counts), len(everybody), -1)
+        whole = np.concatenate([(everybody - others.sum(axis=2))[..., np.newaxis], others], axis=2)
+        return np.asarray(np.ldexp(whole, -self.scale.exponent)).reshape(len(counts), *self.shape)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of one candidate's whole table."""
+        question, classes = self.questions[0], need_classes(self.rows.layout, "a choice by decisions")
+        return cell_count(question.cells), classes if question.by_label else 1, classes
 
     @property
     def heaviest(self) -> int:
@@ -180,6 +203,16 @@ def by_decisions(table: Table, given: Any, promise: Promise, most_rows: int) -> 
 
     stated = math.ldexp(reach, -costs.exponent - table.scale.exponent) * OUTWARDS
     return Contest(exact, reach, 2 * most_rows * weight * max(1, costs.largest), stated)
+
+
+def by_score(table: Table, score: Score, promise: Promise, most_rows: int, troubles: Troubles) -> FunctionContest:
+    """The same candidates, by a function of their whole tables."""
+    check(table.questions)
+    cells, layout, weight = table.questions[0].cells, table.rows.layout, math.ldexp(table.heaviest, -table.scale.exponent)
+    low, high = score.slopes(table.shape)
+    reach = float(ranges.of_decisions(low, high, cells, promise, layout, reads_groups=table.reads_groups))
+    most = most_rows * table.questions[0].per_row * weight
+    return by_function(score, Sums(table.counts, table.shaped, table.shape, weight, most, table.scale.unit), reach, troubles)
 
 
 def exact_scores(counts: Ints, costs: Costs, most: int) -> npt.NDArray[Any]:

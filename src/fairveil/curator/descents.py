@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..facts import Cells
 from .block import Block, Drawn
+from .cell_weights import by_model
 from .model_questions import GradientSum, PredictionHistogram
 from .question import Question, Scale, cell_count
 from .rows import Rows
@@ -30,6 +31,7 @@ LANES = 8  # models that the processor does at once: a panel is filled up to a m
 LOSS_CODES = {"log": 0, "squared": 1, "zero-one": 2, "none": 3}
 DECISION_CODES = {"soft": 0, "hard": 1}
 _NOTHING = np.empty((0, 0))
+_NO_WEIGHTS = np.empty(0)
 
 
 def units(scales: Sequence[Scale], models: int) -> Floats:
@@ -97,14 +99,15 @@ class Descent:
         costs = gradient.costs(rows.layout) if gradient is not None and gradient.cell_costs is not None else None
         weights: Floats = questions[0].model.array  # type: ignore[attr-defined]  # both kinds have one
         ease = gradient.loss_weights if gradient is not None else np.zeros(self.models)
+        parts = None if gradient is None or gradient.cell_weights is None else by_model(gradient.cell_weights, self.models)
         pass_over = self._panel if self.outputs == 1 and self.models >= PANEL_FROM else self._one_by_one
-        return pass_over(weights, ease, costs, rows)
+        return pass_over(weights, ease, parts, costs, rows)
 
     def _head(self, block: Block, rows: Rows) -> tuple[Any, ...]:
         fixed = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
         return (*fixed, block.cells(self.cells), block.weights)
 
-    def _one_by_one(self, weights: Floats, ease: Floats, costs: Floats | None, rows: Rows) -> DescentJob:
+    def _one_by_one(self, weights: Floats, ease: Floats, parts: Floats | None, costs: Floats | None, rows: Rows) -> DescentJob:
         from . import kernels
 
         def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
@@ -118,7 +121,7 @@ class Descent:
             for m in range(self.models):
                 c, g, h = _NOTHING if costs is None else costs[m], float(self.g_unit[m]), float(self.h_unit[m])
                 end = (c, self.cost_labels, self.clip, g, G[m], self.kind, self.hist_labels, h, H[m])
-                loss = (self.loss, float(ease[m]), self.sharpness)
+                loss = (self.loss, float(ease[m]), _NO_WEIGHTS if parts is None else parts[m], self.sharpness)
                 if chosen is not None:
                     kernels.descend_chosen(*head, chosen, weights[m], *loss, *end)
                 else:
@@ -127,7 +130,7 @@ class Descent:
 
         return job
 
-    def _panel(self, weights: Floats, ease: Floats, costs: Floats | None, rows: Rows) -> DescentJob:
+    def _panel(self, weights: Floats, ease: Floats, parts: Floats | None, costs: Floats | None, rows: Rows) -> DescentJob:
         from . import kernels_panel
 
         M = self.models
@@ -135,16 +138,17 @@ class Descent:
         panels: list[tuple[Any, ...]] = []
         for lo, hi in itertools.pairwise(cuts):
             c = _NOTHING if costs is None else _filled(costs[lo:hi, :, 0].T, 0.0)
+            by_cell = _NOTHING if parts is None else _filled(parts[lo:hi].T, 0.0)
             numbers = (_filled(u[lo:hi], 1.0) for u in (ease, self.g_unit, self.h_unit))
-            panels.append((lo, hi, _filled(weights[lo:hi, 0].T, 0.0), c, *numbers))
+            panels.append((lo, hi, _filled(weights[lo:hi, 0].T, 0.0), c, by_cell, *numbers))
 
         def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
             head = self._head(block.gathered if isinstance(block, Drawn) else block, rows)
             G, H = np.empty((M, 1, self.width), np.int64), np.empty((M, self.buckets, 1), np.int64)
-            for lo, hi, part, c, pull, g_unit, h_unit in panels:
+            for lo, hi, part, c, by_cell, pull, g_unit, h_unit in panels:
                 g, h = np.zeros((self.width, part.shape[1]), np.int64), np.zeros((self.buckets, part.shape[1]), np.int64)
                 end = (c, self.cost_labels, self.clip, g_unit, g, self.kind, self.hist_labels, h_unit, h)
-                loss = (self.loss, pull, self.sharpness)
+                loss = (self.loss, pull, by_cell, self.sharpness)
                 kernels_panel.descend_panel(*head, part, a, b, *loss, *end, self.rows_exact)
                 G[lo:hi, 0], H[lo:hi, :, 0] = g[:, : hi - lo].T, h[:, : hi - lo].T
             return tuple(G if is_gradient else H for is_gradient in self.order)

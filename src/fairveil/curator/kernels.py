@@ -210,6 +210,19 @@ def cell_index_into(cells: Any, line: int, labels: Any, n_labels: int, lo: int, 
 
 
 @jit
+def weigh_by_cell(cell_weights: Any, cells: Any, lo: int, m: int, u: Any, total: Any) -> None:
+    """u <- u x the sum of the weights of a row's cells, cells in order."""
+    for t in range(m):
+        total[t] = 0.0
+    for line in range(cells.shape[0]):
+        for t in range(m):
+            total[t] = total[t] + cell_weights[np.int64(cells[line, lo + t])]
+    for k in range(u.shape[0]):
+        for t in range(m):
+            u[k, t] = u[k, t] * total[t]
+
+
+@jit
 def add_costs(costs: Any, index: Any, p: Any, sharpness: float, m: int, u: Any, mean: Any) -> None:
     """u += J' costs: the derivative, in the scores, of sum_k p_k costs_k, with p = softmax(sharpness z)."""
     K = p.shape[0]
@@ -361,6 +374,7 @@ def descend(
     stop: int,
     loss: int,
     loss_weight: float,
+    cell_weights: Any,
     sharpness: float,
     costs: Any,
     cost_labels: int,
@@ -374,8 +388,8 @@ def descend(
 ) -> None:
     """One fused pass for one model: its clipped gradient sum and its histogram of predictions, in grid units.
 
-    The histogram and the costs see softmax(sharpness x score), the loss softmax(score). `costs` (cells x labels, classes) and
-    `histogram` are skipped when empty; so is `gradient`.
+    The histogram and the costs see softmax(sharpness x score), the loss softmax(score). `costs` (cells x labels, classes),
+    `cell_weights` (cells,) and `histogram` are skipped when empty; so is `gradient`.
     """
     K = coef.shape[0]
     z = np.empty((K, TILE))
@@ -404,6 +418,8 @@ def descend(
         smooth = p if same else soft
         if wants_gradient:
             residuals_into(loss, loss_weight, p, z, labels, lo, m, u)
+            if cell_weights.shape[0] > 0:
+                weigh_by_cell(cell_weights, cells, lo, m, u, a)
             if wants_costs:
                 for line in range(cells.shape[0]):
                     cell_index_into(cells, line, labels, cost_labels, lo, m, index)
@@ -430,6 +446,7 @@ def descend_chosen(
     coef: Any,
     loss: int,
     loss_weight: float,
+    cell_weights: Any,
     sharpness: float,
     costs: Any,
     cost_labels: int,
@@ -467,7 +484,8 @@ def descend_chosen(
         # fmt: off
         descend(
             some_numbers, indptr, indices, some_codes, offsets, some_labels, some_cells, some_weights, coef, 0, m, loss,
-            loss_weight, sharpness, costs, cost_labels, clip, scale, gradient, kind, hist_labels, hist_scale, histogram,
+            loss_weight, cell_weights, sharpness, costs, cost_labels, clip, scale, gradient, kind, hist_labels, hist_scale,
+            histogram,
         )
         # fmt: on
 

@@ -87,24 +87,34 @@ def score_bins(
     scale: float,
     out: Any,
 ) -> None:
-    """out[cell x labels, bin] += round(weight x scale), where bin is the number of edges that the score is above."""
+    """out[cell x labels, bin] += round(weight x scale), where bin is the number of edges that the score is above.
+
+    Found by halving, all rows of a tile at once and without a branch: edges are filled up to 2^k - 1 with infinite ones. Places
+    are unsigned, so that none is counted from the end.
+    """
     z, s2 = np.empty((1, TILE)), np.empty(TILE)
-    index = np.empty(TILE, np.int64)
+    index, above = np.empty(TILE, np.int64), np.empty(TILE, np.uint64)
+    half = 1
+    while 2 * half <= edges.shape[0]:
+        half *= 2
+    filled = np.full(2 * half - 1, np.inf)
+    filled[: edges.shape[0]] = edges
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
+        for t in range(m):
+            above[t] = 0
+        step = half
+        while step > 0:
+            up, next_up = np.uint64(step), np.uint64(step - 1)
+            for t in range(m):
+                above[t] = above[t] + up * np.uint64(z[0, t] > filled[above[t] + next_up])
+            step //= 2
         for line in range(cells.shape[0]):
             cell_index_into(cells, line, labels, n_labels, lo, m, index)
             for t in range(m):
-                low, high = 0, edges.shape[0]
-                while low < high:
-                    middle = (low + high) // 2
-                    if z[0, t] > edges[middle]:
-                        low = middle + 1
-                    else:
-                        high = middle
                 w = weights[lo + t] if weights.shape[0] > 0 else 1.0
-                out[index[t], low] += np.int64(np.rint(w * scale))
+                out[index[t], above[t]] += np.int64(np.rint(w * scale))
 
 
 @jit

@@ -155,6 +155,20 @@ def row_residuals(loss: int, weight: Any, label: Any, p: Any, z: Any, u: Any) ->
 
 
 @jit
+def row_weigh_by_cell(cell_weights: Any, cells: Any, i: int, u: Any, total: Any) -> None:
+    """u[m] <- u[m] x the sum of the weights of row i's cells under model m. `cell_weights` is (cells, models)."""
+    M = u.shape[0]
+    for m in range(M):
+        total[m] = 0.0
+    for line in range(cells.shape[0]):
+        w = cell_weights[np.int64(cells[line, i])]
+        for m in range(M):
+            total[m] = total[m] + w[m]
+    for m in range(M):
+        u[m] = u[m] * total[m]
+
+
+@jit
 def row_clip(u: Any, s2: float, clip: float, weight: float, scale: Any) -> None:
     """u[m] <- weight x (u[m] cut at clip / |row|) x scale; zero where that is not finite."""
     limit = clip / np.sqrt(s2) if clip < np.inf else np.inf
@@ -196,6 +210,7 @@ def descend_panel(
     stop: int,
     loss: int,
     loss_weight: Any,
+    cell_weights: Any,
     sharpness: float,
     costs: Any,
     cost_labels: int,
@@ -208,7 +223,8 @@ def descend_panel(
     histogram: Any,
     chunk: int,
 ) -> None:
-    """`kernels.descend` for many binary models. coef and gradient (1 + width, M); costs and histogram (cells x labels, M)."""
+    """`kernels.descend` for many binary models. coef and gradient (1 + width, M); costs and histogram (cells x labels, M);
+    cell weights (cells, M)."""
     M = coef.shape[1]
     z, p, soft = np.empty(TOGETHER * M), np.empty(TOGETHER * M), np.empty(TOGETHER * M)
     a, b, work = np.empty(TOGETHER * M), np.empty(TOGETHER * M), np.empty(M)
@@ -237,6 +253,8 @@ def descend_panel(
             if wants_gradient:
                 u = residuals[t]
                 row_residuals(loss, loss_weight, labels[i], p_i, z_i, u)
+                if cell_weights.shape[0] > 0:
+                    row_weigh_by_cell(cell_weights, cells, i, u, work)
                 if wants_costs:
                     for line in range(cells.shape[0]):
                         index = cell_of(cells, line, labels, cost_labels, i)

@@ -27,18 +27,54 @@ def through_into(soft: Any, costs: Any, sharpness: float, t: int, out: Any) -> N
 
 
 @jit
-def pairs_into(soft: Any, costs: Any, cost_labels: int, label: int, columns: Any, sharpness: float, t: int, each: Any) -> Any:
-    """Summed over sensitive columns: the largest |J' costs of a cell|, and |J'(costs of a cell - of another)|."""
+def ranges_into(u: float, cell_weights: Any, gain: float, costs: Any, cost_labels: int, label: int, columns: Any) -> Any:
+    """Of one score, summed over sensitive columns: the largest |weight of a cell x u + gain x its cost|, and its range.
+
+    NaN where some cell's is not finite.
+    """
+    size, move, spoilt = 0.0, 0.0, 0.0
+    for column in range(columns.shape[0] - 1):
+        low, high = np.inf, -np.inf
+        for a in range(columns[column], columns[column + 1]):
+            value = cell_weights[a] * u + gain * costs[a * cost_labels + label, 0]
+            spoilt = spoilt + 0.0 * value
+            low = value if value < low else low
+            high = value if value > high else high
+        size, move = size + max(abs(low), abs(high)), move + (high - low)
+    return size + spoilt, move + spoilt
+
+
+@jit
+def pairs_into(
+    soft: Any,
+    u: Any,
+    cell_weights: Any,
+    costs: Any,
+    cost_labels: int,
+    label: int,
+    columns: Any,
+    sharpness: float,
+    t: int,
+    each: Any,
+) -> Any:
+    """Summed over sensitive columns: the largest |J' costs of a cell|, and |J'(costs of a cell - of another)|.
+
+    Where the loss weighs by cell, a cell's weight x u is added to its J' costs.
+    """
     K = soft.shape[0]
-    size, move = 0.0, 0.0
+    size, move, spoilt = 0.0, 0.0, 0.0
     for column in range(columns.shape[0] - 1):
         first, last = columns[column], columns[column + 1]
         largest, widest = 0.0, 0.0
         for a in range(first, last):
             through_into(soft, costs[a * cost_labels + label], sharpness, t, each[a])
+            if cell_weights.shape[0] > 0:
+                for k in range(K):
+                    each[a, k] = each[a, k] + cell_weights[a] * u[k, t]
             total = 0.0
             for k in range(K):
                 total = total + each[a, k] * each[a, k]
+            spoilt = spoilt + 0.0 * total
             largest = total if not total <= largest else largest
             for b in range(first, a):
                 total = 0.0
@@ -46,7 +82,7 @@ def pairs_into(soft: Any, costs: Any, cost_labels: int, label: int, columns: Any
                     total = total + (each[a, k] - each[b, k]) * (each[a, k] - each[b, k])
                 widest = total if not total <= widest else widest
         size, move = size + np.sqrt(largest), move + np.sqrt(widest)
-    return size, move
+    return size + spoilt, move + spoilt
 
 
 @jit
@@ -63,6 +99,8 @@ def largest_moves(
     stop: int,
     loss: int,
     loss_weight: float,
+    cell_weights: Any,
+    weight_reach: Any,
     sharpness: float,
     costs: Any,
     cost_labels: int,
@@ -77,12 +115,14 @@ def largest_moves(
     (PRIVACY 0 (iii), 9: over all pairs of *listed* cells). `columns`: where each sensitive column's cells begin, and the end;
     empty without costs.
     With one score a row J' is a number, so `reach` (2, labels) has the columns' sums of largest |costs| and of ranges.
+    Where the loss weighs by cell, it moves too: `weight_reach` has the columns' sums of largest |weights| and of ranges, and
+    what rounding adds, all in units of the residual. With costs beside it the two are added cell by cell.
     """
     K = coef.shape[0]
     z, p, soft, u = np.empty((K, TILE)), np.empty((K, TILE)), np.empty((K, TILE)), np.empty((K, TILE))
     s2, a, b, c, d = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
     each = np.empty((costs.shape[0] // cost_labels, K))
-    wants_costs = columns.shape[0] > 0
+    wants_costs, wants_weights = columns.shape[0] > 0, cell_weights.shape[0] > 0
     largest, widest, bad = 0.0, 0.0, 0
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
@@ -103,7 +143,20 @@ def largest_moves(
         for t in range(m):
             c[t] = np.sqrt(a[t])
             d[t] = 0.0
-        if wants_costs and K == 1:
+        if wants_weights:
+            for t in range(m):
+                size = c[t]
+                c[t] = size * (weight_reach[2] if wants_costs else weight_reach[0] + weight_reach[2])
+                d[t] = size * (weight_reach[2] if wants_costs else weight_reach[1] + weight_reach[2])
+        if wants_costs and wants_weights and K == 1:
+            sigmoid_into(z[0], sharpness, soft[0], a, b, m)
+            for t in range(m):
+                label = np.int64(labels[lo + t]) if cost_labels > 1 else 0
+                gain = sharpness * soft[0, t] * (1.0 - soft[0, t])
+                size, move = ranges_into(u[0, t], cell_weights, gain, costs, cost_labels, label, columns)
+                c[t] = c[t] + size
+                d[t] = d[t] + move
+        elif wants_costs and K == 1:
             sigmoid_into(z[0], sharpness, soft[0], a, b, m)
             for t in range(m):
                 label = np.int64(labels[lo + t]) if cost_labels > 1 else 0
@@ -111,12 +164,12 @@ def largest_moves(
                 c[t] = c[t] + gain * reach[0, label]
                 d[t] = gain * reach[1, label]
         elif wants_costs:
-            softmax_into(z, sharpness, soft, a, b, u[0], u[1], m)
+            softmax_into(z, sharpness, soft, a, b, p[0], p[1], m)
             for t in range(m):
                 label = np.int64(labels[lo + t]) if cost_labels > 1 else 0
-                size, move = pairs_into(soft, costs, cost_labels, label, columns, sharpness, t, each)
+                size, move = pairs_into(soft, u, cell_weights, costs, cost_labels, label, columns, sharpness, t, each)
                 c[t] = c[t] + size
-                d[t] = move
+                d[t] = d[t] + move
         for t in range(m):
             w = weights[lo + t] if weights.shape[0] > 0 else 1.0
             row = np.sqrt(s2[t]) * w

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from ..errors import InputError, MissingBoundError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
+from . import cell_weights as by_cell
 from .question import Linear, Question, Scale, cell_count, gridded, need_classes, need_order_two
 
 Floats = npt.NDArray[np.float64]
@@ -169,10 +170,12 @@ class GradientSum(Question):
     A row's objective is loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x score)_k. `loss_weight`: a
     number, or an array (models,) of numbers, which like weights and costs may change from round to round. Shape
     (outputs, 1 + width). A linear model's gradient in one row is residual x row, so its norm is |residual| |row| and no
-    gradient of a row is ever built. `cell_costs`: (cells, labels or 1, classes), with a leading model axis where the model has
-    one; what a Lagrangian of prediction rates costs one row in that cell with that label. `clip` bounds the norm of one row's
-    whole gradient, costs included. Where rows are public it may be None, and it shortens the costs' part alone: the loss's is
-    exact there.
+    gradient of a row is ever built. `loss`: "log" (the score's own log loss), "squared" (half the squared error, so that the
+    residual is score - target: `GroupLosses` has the whole square) or "none". `cell_costs`: (cells, labels or 1, classes),
+    with a leading model axis where the model has one; what a Lagrangian of prediction rates costs one row in that cell with
+    that label. `cell_weights`: (cells,) or (models, cells), of any sign: a row's loss counts loss_weight x the sum of its
+    cells' weights (see `cell_weights`). `clip` bounds the norm of one row's whole gradient, costs included. Where rows are
+    public it may be None, and it shortens the part that reads groups alone: the rest of the loss is exact there.
     """
 
     name: ClassVar[str] = "gradient sum"
@@ -183,6 +186,7 @@ class GradientSum(Question):
     cell_costs: Floats | None = None
     loss: str = "log"
     loss_weight: Any = 1.0
+    cell_weights: Floats | None = None
     _costs: list[Floats] = field(default_factory=list, init=False, repr=False)  # what `costs` made, to make it once
 
     def __post_init__(self) -> None:
@@ -196,21 +200,36 @@ class GradientSum(Question):
             _checks.non_negative(loss_weight=self.loss_weight)
         if self.cell_costs is not None:
             object.__setattr__(self, "cell_costs", finite_costs(self.cell_costs))
+        if self.cell_weights is not None:
+            if self.loss == "none":
+                remedy = 'Leave cell_weights out, or ask for the loss: loss="log".'
+                raise InputError(complaint(expected="a loss to weigh", of="cell_weights", got='loss="none"', remedy=remedy))
+            object.__setattr__(self, "cell_weights", by_cell.checked(self.cell_weights, self.models, self.cells))
 
-    def at(self, model: Linear, cell_costs: Any = None, loss_weight: Any = None) -> GradientSum:
+    def at(self, model: Linear, cell_costs: Any = None, loss_weight: Any = None, cell_weights: Any = None) -> GradientSum:
         """The same question about other weights, costs and weights of the loss, of the same shapes: a round of a run."""
         costs = None if cell_costs is None else finite_costs(cell_costs)
-        old, new = (None if array is None else array.shape for array in (self.cell_costs, costs))
-        if new != old:
-            remedy = "Make a new GradientSum."
-            raise InputError(complaint(expected=f"shape {old}", of="cell_costs", got=new, remedy=remedy))
+        cell_weights = None if cell_weights is None else by_cell.checked(cell_weights, self.models, self.cells)
+        for name, before, now in (("cell_costs", self.cell_costs, costs), ("cell_weights", self.cell_weights, cell_weights)):
+            old, new = (None if array is None else array.shape for array in (before, now))
+            if new != old:
+                remedy = "Make a new GradientSum."
+                raise InputError(complaint(expected=f"shape {old}", of=name, got=new, remedy=remedy))
+        changed = {"model": same_form(self.model, model), "cell_costs": costs, "cell_weights": cell_weights, "_costs": []}
         if loss_weight is None:
-            return self.again(model=same_form(self.model, model), cell_costs=costs, _costs=[])
+            return self.again(**changed)
         if not isinstance(self.loss_weight, np.ndarray):
             remedy = "Make the first GradientSum with an array."
             raise InputError(complaint(expected="a number, as before", of="loss_weight", got="an array", remedy=remedy))
-        weights = weights_of_models(loss_weight, self.models)
-        return self.again(model=same_form(self.model, model), cell_costs=costs, loss_weight=weights, _costs=[])
+        return self.again(**changed, loss_weight=weights_of_models(loss_weight, self.models))
+
+    def parted(self) -> tuple[GradientSum, GradientSum]:
+        """Two questions whose answers add up to this one's: what no change of groups moves, unclipped, and the rest."""
+        common = replace(self, cells=None, cell_costs=None, cell_weights=None, clip=None)
+        if self.cell_weights is None:
+            return common, replace(self, loss="none")
+        shared, rest = by_cell.parted(self.cell_weights, self.cells)
+        return replace(common, cell_weights=shared), replace(self, cell_weights=rest)
 
     @property
     def loss_weights(self) -> Floats:
@@ -223,9 +242,14 @@ class GradientSum(Question):
 
     @property
     def reads(self) -> frozenset[str]:
-        costs = {"sensitive"} if self.cell_costs is not None and self.cells is not None else set()
+        groups = {"sensitive"} if self.reads_cells and self.cells is not None else set()
         label = {"label"} if self.loss != "none" or self.cost_labels > 1 else set()
-        return frozenset({"features"} | costs | label)
+        return frozenset({"features"} | groups | label)
+
+    @property
+    def reads_cells(self) -> bool:
+        """Whether anything in it differs by cell."""
+        return self.cell_costs is not None or self.cell_weights is not None
 
     @property
     def models(self) -> int:

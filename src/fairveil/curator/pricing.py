@@ -38,14 +38,14 @@ from ..privacy.events import (
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound
 from .attached import AttachedHistogram
-from .model_questions import GroupLosses, PredictionHistogram
+from .model_questions import GroupLosses, PredictionHistogram, ScoreHistogram
 from .networks import NetworkGradient
 from .public_scale import needs_rows
 from .question import OwnJob, Question, Scale
 from .sampling import FULL, Batch, Full, Part, Poisson
 
 Floats = npt.NDArray[np.float64]
-Deciding = PredictionHistogram | AttachedHistogram
+Deciding = PredictionHistogram | AttachedHistogram | ScoreHistogram
 NOISES = ("gaussian", "discrete-gaussian", "discrete-laplace")
 LARGEST_MULTIPLIER = 2.0**18  # beyond, an answer is noise and nothing else; the exact sampler ends at 2^50 grid units
 
@@ -225,7 +225,7 @@ def _never_moves(bound: Bound, promise: Promise, batch: Batch) -> bool:
 
 
 def describe_choice(question: Question | Sequence[Question], epsilon: float, promise: Promise) -> Event:
-    """The event of `Curator.choose`, for plans. Candidates that read nothing protected are chosen among exactly, for free."""
+    """The event of `Curator.choose`, by whatever score, for plans. Among candidates that read nothing protected it is free."""
     epsilon = _checks.positive(epsilon=epsilon, allow_inf=True)
     if not promise.is_private:
         return NonPrivate()
@@ -242,12 +242,12 @@ def as_questions(question: object) -> tuple[GroupLosses] | tuple[Deciding, ...]:
     given = tuple(question) if isinstance(question, list | tuple) else (question,)
     if len(given) == 1 and isinstance(given[0], GroupLosses):
         return (given[0],)
-    deciding = tuple(one for one in given if isinstance(one, PredictionHistogram | AttachedHistogram))
+    deciding = tuple(one for one in given if isinstance(one, Deciding))
     if deciding and len(deciding) == len(given):
         return deciding
     raise InputError(
         complaint(
-            expected="a GroupLosses, or PredictionHistograms and AttachedHistograms, one or a list",
+            expected="a GroupLosses, or histograms of predictions, of scores and of attached models, one or a list",
             of="question",
             got=[type(one).__name__ for one in given],
             remedy="Ask about many models' losses or decisions: GroupLosses(Linear(weights), cells).",

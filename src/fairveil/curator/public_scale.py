@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, complaint
-from ..facts import Cells
 from ..privacy.sensitivity import OUTWARDS, Bound
-from . import reference
+from . import cell_weights, reference
 from .block import Block
+from .cell_weights import columns_of as columns_of
 from .model_questions import GradientSum, GroupLosses, PredictionHistogram
 from .question import GRID_BITS, Question, Scale, gridded
 from .row_questions import FeatureSums, GramMatrices, NumberMoments
@@ -28,6 +27,8 @@ from .threads import in_pieces
 Floats = npt.NDArray[np.float64]
 EXACT_BITS = 44
 ROUNDING = 2.0**-40  # of a probability, and of a loss relative to its score: far above what a few operations lose
+FORGOTTEN = 1e-120  # times `ROUNDING` above residuals so small that their squares are lost
+_NO_WEIGHTS = np.empty(0)
 
 
 def needs_rows(question: Question) -> bool:
@@ -167,9 +168,9 @@ def _losses(question: GroupLosses, block: Block, rows: Rows, m: int) -> tuple[Fl
 
 
 def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Floats, Floats]:
-    """For each model the largest |residual| |row| under any listed cell, and |row| times the largest |J'(costs of one cell - of
-    another)|, with the rounding of both. Over listed cells, never over the row's own: even the grid must not depend on a
-    sensitive value."""
+    """For each model the largest |residual| |row| under any listed cell, and |row| times the largest |residual of one cell - of
+    another| by costs and by weights of the loss, with the rounding of both. Over listed cells, never over the row's own: even
+    the grid must not depend on a sensitive value."""
     from . import kernels_public
     from .descents import LOSS_CODES
 
@@ -177,11 +178,17 @@ def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Fl
     columns = np.array([0, *(column.stop for column in columns_of(question.cells))])
     costs = np.zeros((question.models, 1, model.outputs))
     columns, costs = (columns[:0], costs) if question.cell_costs is None else (columns, question.costs(rows.layout))
+    parts, spans = _NO_WEIGHTS, np.zeros((question.models, 3))
+    if question.cell_weights is not None:
+        parts = cell_weights.by_model(question.cell_weights, question.models)
+        spans[:, :2] = cell_weights.reach(parts, question.cells)
+        spans[:, 2] = ROUNDING * spans[:, 0]
     found = np.zeros((question.models, 3))
     for block in rows.blocks():
         head: tuple[Any, ...] = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
         for m in range(question.models):
-            loss = (LOSS_CODES[question.loss], float(question.loss_weights[m]), model.sharpness)
+            by_cell = (parts[m] if len(parts) else parts, spans[m])
+            loss = (LOSS_CODES[question.loss], float(question.loss_weights[m]), *by_cell, model.sharpness)
             end = (costs[m], labels, columns, _reach(costs[m], labels, columns), _rounding(question, costs[m], loss[1]))
 
             def job(a: int, b: int, m: int = m, fixed: Any = (*head, block.weights), end: Any = (loss, end)) -> Floats:
@@ -205,6 +212,9 @@ def _of_any_row(question: GradientSum, rows: Rows) -> tuple[Floats, Floats]:
     model, residual = question.model, 0.0 if question.loss == "none" else 1.0
     residual *= 1.0 if model.outputs == 1 else math.sqrt(2.0)
     norms = residual * question.loss_weights
+    if question.cell_weights is not None:
+        with np.errstate(over="ignore"):
+            norms = norms * cell_weights.reach(question.cell_weights, question.cells)[..., 0]
     if question.cell_costs is not None:
         costs = question.costs(rows.layout)
         ranges = np.abs(costs[..., 0]) / 2 if model.outputs == 1 else np.ptp(costs, axis=-1)
@@ -237,19 +247,10 @@ def _reach(costs: Floats, labels: int, columns: npt.NDArray[np.int64]) -> Floats
 
 
 def _rounding(question: GradientSum, costs: Floats, terms: float) -> float:
-    """What rounding adds, in units of |row|, where the loss weighs `terms`."""
+    """What rounding adds, in units of |row|, where the loss weighs `terms`; by cell, its own is in units of the residual."""
+    if question.cell_weights is not None:
+        terms = FORGOTTEN * (1.0 + float(cell_weights.reach(question.cell_weights, question.cells)[..., 0].max()))
     if question.cell_costs is not None:
         per_row = 1 if question.cells is None else question.cells.per_row
         terms += question.model.sharpness * question.model.outputs * float(np.abs(costs).max(initial=0.0)) * per_row
     return ROUNDING * terms
-
-
-def columns_of(cells: Cells | None) -> Iterator[range]:
-    """The cells that one line of cell ids can name: all of them, or one sensitive column's with marginal groups."""
-    if cells is None or cells.mode == "product":
-        yield range(1 if cells is None else cells.count)
-        return
-    start = 0
-    for size in cells.sizes:
-        yield range(start, start + size)
-        start += size

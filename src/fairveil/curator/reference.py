@@ -71,6 +71,9 @@ def residuals(question: GradientSum, block: Block, m: int) -> Floats:
     elif question.loss == "log":
         wanted = np.arange(scores.shape[1]) if scores.shape[1] > 1 else np.ones(1)
         u = question.loss_weights[m] * (probabilities(scores, 1.0) - (block.labels[:, np.newaxis] == wanted))
+    if question.cell_weights is not None:
+        weights = np.broadcast_to(question.cell_weights, (question.models, question.cell_weights.shape[-1]))[m]
+        u = u * weights[block.cells(question.cells).astype(np.int64)].sum(axis=0)[:, np.newaxis]
     if question.cell_costs is not None:
         u = u + cost_residuals(question, block, m, _own_costs(question, block, m))
     return u

@@ -113,7 +113,7 @@ def _fuses(a: Question, b: Question) -> bool:
         isinstance(a, GradientSum)
         and isinstance(b, PredictionHistogram)
         and a.model is b.model
-        and (a.cell_costs is None or a.cells == b.cells)
+        and (not a.reads_cells or a.cells == b.cells)
     )
 
 

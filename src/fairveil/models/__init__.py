@@ -10,8 +10,9 @@ from .files import load, save
 from .grouped import GroupedLinearModel
 from .linear import AffineMap, LinearModel
 from .mixture import DerandomisedModel, MixtureModel
-from .model import Model, Parts, RandomState
+from .model import Model, NumberModel, Parts, Predictor, RandomState
 from .postprocessed import PostProcessedModel
+from .regression import RegressionModel
 
 if TYPE_CHECKING:
     from .torch_network import NetworkModel as NetworkModel
@@ -27,9 +28,12 @@ __all__ = [
     "MixtureModel",
     "Model",
     "NetworkModel",
+    "NumberModel",
     "Parts",
     "PostProcessedModel",
+    "Predictor",
     "RandomState",
+    "RegressionModel",
     "Skeleton",
     "files",
     "folders",

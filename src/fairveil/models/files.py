@@ -23,8 +23,9 @@ from .folders import read_folder, write_folder
 from .grouped import GroupedLinearModel
 from .linear import LinearModel
 from .mixture import DerandomisedModel, MixtureModel
-from .model import Model, Parts
+from .model import Parts, Predictor
 from .postprocessed import PostProcessedModel
+from .regression import RegressionModel
 
 FORMAT = "fairveil-model"
 FORMAT_VERSION = 1
@@ -33,7 +34,7 @@ DEEPEST = 8  # models inside models
 NETWORK = "network"  # `torch_network.NetworkModel.kind`, without loading torch
 TYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "<u2", "|b1")
 
-Reader = Callable[[Parts, tuple[Model, ...]], Model]
+Reader = Callable[[Parts, tuple[Any, ...]], Predictor]
 _readers: dict[str, Reader] = {}
 
 
@@ -49,19 +50,20 @@ register(MixtureModel.kind, lambda parts, models: MixtureModel(models, parts.arr
 register(DerandomisedModel.kind, lambda parts, models: DerandomisedModel(models[0], parts.values["threshold"]))
 register(PostProcessedModel.kind, PostProcessedModel.from_parts)
 register(GroupedLinearModel.kind, lambda parts, models: GroupedLinearModel.from_parts(parts, models[0]))
+register(RegressionModel.kind, lambda parts, models: RegressionModel.from_parts(parts))
 
 
-def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+def save(model: Predictor, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a folder, whole or not at all. An existing one is replaced only if it holds a model and `overwrite=True`."""
     return write_folder(path, to_files(model), replaces=MODEL_FILE if overwrite else None)
 
 
-def load(path: str | os.PathLike[str], *, model: Any = None) -> Model:
+def load(path: str | os.PathLike[str], *, model: Any = None) -> Any:
     """The model that `save` wrote, bit for bit. `model`: the torch module of a network, whose class is never on disk."""
     return from_files(read_folder(path, (MODEL_FILE, ARRAYS_FILE)), model)
 
 
-def to_files(model: Model) -> dict[str, bytes]:
+def to_files(model: Predictor) -> dict[str, bytes]:
     """The content of a model's files by name, for a folder that holds more than the model."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     described = _describe(model.to_parts(), "", arrays)
@@ -77,7 +79,7 @@ def to_files(model: Model) -> dict[str, bytes]:
     return {MODEL_FILE: (text + "\n").encode(), ARRAYS_FILE: packed}
 
 
-def from_files(files: Mapping[str, bytes], module: Any = None) -> Model:
+def from_files(files: Mapping[str, bytes], module: Any = None) -> Any:
     """The inverse of `to_files`; anything unexpected is an error that says what. `module`: the one of the networks in it."""
     content = _read_json(files[MODEL_FILE])
     packed = files[ARRAYS_FILE]
@@ -123,7 +125,7 @@ def _describe(parts: Parts, place: str, arrays: dict[str, npt.NDArray[Any]], dep
     return {"kind": parts.kind, "values": dict(parts.values), "arrays": names, "models": inner}
 
 
-def _revive(described: Any, arrays: Mapping[str, npt.NDArray[Any]], depth: int, module: Any) -> Model:
+def _revive(described: Any, arrays: Mapping[str, npt.NDArray[Any]], depth: int, module: Any) -> Predictor:
     if not isinstance(described, Mapping) or set(described) != {"kind", "values", "arrays", "models"}:
         raise _broken("a model with 'kind', 'values', 'arrays' and 'models'", described)
     if depth > DEEPEST:

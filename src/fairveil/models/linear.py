@@ -77,14 +77,7 @@ class LinearModel(ScoredModel):
 
     def decision_scores(self, rows: Any) -> Floats:
         """(rows, outputs)."""
-        block = self._block(rows)
-        scores = np.empty((block.rows, len(self.intercept)))
-        for start in range(0, block.rows, BLOCK):
-            scores[start : start + BLOCK] = self._scores(block, slice(start, start + BLOCK))
-        if not np.isfinite(scores).all():
-            remedy = "Encode missing and unbounded values by a schema."
-            raise InputError(complaint(expected="finite numbers", of="rows", got="a score that is none", remedy=remedy))
-        return scores
+        return scores_of(rows, self.weights, self.intercept, self.numbers, self.code_sizes)
 
     def in_input_units(self, affine: AffineMap) -> tuple[Floats, Floats]:
         """(coefficients, intercept) for unencoded numbers: w (a x + b) = (w a) x + w b. Category weights stay as they are."""
@@ -108,34 +101,51 @@ class LinearModel(ScoredModel):
         weights, intercept = parts.arrays["weights"], parts.arrays["intercept"]
         return LinearModel(weights, intercept, classes=parts.values["classes"], layout=layout)
 
-    def _scores(self, block: RowBlock, run: slice) -> Floats:
-        """Additions in one order: 0, numbers from first to last, codes from first to last, intercept."""
-        codes = block.codes[:, run]
-        if is_sparse(block.numbers):
-            scores = np.ascontiguousarray(np.asarray(block.numbers[run] @ self.weights[:, : self.numbers].T).T)
-        else:
-            scores = np.zeros((len(self.intercept), codes.shape[1]))
-            for j in range(self.numbers):
-                scores += self.weights[:, j, np.newaxis] * block.numbers[j, run].astype(np.float64)
-        offset = self.numbers
-        for line, size in zip(codes, self.code_sizes, strict=True):
-            scores += self.weights[:, offset : offset + size][:, line]
-            offset += size
-        return (scores + self.intercept[:, np.newaxis]).T
 
-    def _block(self, rows: Any) -> RowBlock:
-        block = rows if isinstance(rows, RowBlock) else as_block(rows)
-        numbers = block.numbers.shape[1] if is_sparse(block.numbers) else block.numbers.shape[0]
-        if numbers != self.numbers or len(block.codes) != len(self.code_sizes):
-            expected = f"{self.numbers} numbers and {len(self.code_sizes)} category columns"
-            got = f"{numbers} and {len(block.codes)}"
-            raise InputError(complaint(expected=expected, of="rows", got=got, remedy="Encode rows as those of the fit were."))
-        for j, (line, size) in enumerate(zip(block.codes, self.code_sizes, strict=True)):
-            if line.size and (int(line.max()) >= size or int(line.min()) < 0):
-                expected = f"codes from 0 to {size - 1}"
-                got, remedy = "a code outside", "Encode rows by the schema of the fit."
-                raise InputError(complaint(expected=expected, of=f"category column {j}", got=got, remedy=remedy))
-        return block
+def scores_of(rows: Any, weights: Floats, intercept: Floats, numbers: int, code_sizes: tuple[int, ...]) -> Floats:
+    """(rows, outputs), of weights (outputs, width)."""
+    block = _fitting(rows, numbers, code_sizes)
+    scores = np.empty((block.rows, len(intercept)))
+    for start in range(0, block.rows, BLOCK):
+        run = slice(start, start + BLOCK)
+        scores[run] = _scores(block, run, weights, intercept, numbers, code_sizes)
+    if not np.isfinite(scores).all():
+        remedy = "Encode missing and unbounded values by a schema."
+        raise InputError(complaint(expected="finite numbers", of="rows", got="a score that is none", remedy=remedy))
+    return scores
+
+
+def _scores(
+    block: RowBlock, run: slice, weights: Floats, intercept: Floats, numbers: int, code_sizes: tuple[int, ...]
+) -> Floats:
+    """Additions in one order: 0, numbers from first to last, codes from first to last, intercept."""
+    codes = block.codes[:, run]
+    if is_sparse(block.numbers):
+        scores = np.ascontiguousarray(np.asarray(block.numbers[run] @ weights[:, :numbers].T).T)
+    else:
+        scores = np.zeros((len(intercept), codes.shape[1]))
+        for j in range(numbers):
+            scores += weights[:, j, np.newaxis] * block.numbers[j, run].astype(np.float64)
+    offset = numbers
+    for line, size in zip(codes, code_sizes, strict=True):
+        scores += weights[:, offset : offset + size][:, line]
+        offset += size
+    return (scores + intercept[:, np.newaxis]).T
+
+
+def _fitting(rows: Any, numbers: int, code_sizes: tuple[int, ...]) -> RowBlock:
+    block = rows if isinstance(rows, RowBlock) else as_block(rows)
+    found = block.numbers.shape[1] if is_sparse(block.numbers) else block.numbers.shape[0]
+    if found != numbers or len(block.codes) != len(code_sizes):
+        expected = f"{numbers} numbers and {len(code_sizes)} category columns"
+        got = f"{found} and {len(block.codes)}"
+        raise InputError(complaint(expected=expected, of="rows", got=got, remedy="Encode rows as those of the fit were."))
+    for j, (line, size) in enumerate(zip(block.codes, code_sizes, strict=True)):
+        if line.size and (int(line.max()) >= size or int(line.min()) < 0):
+            expected = f"codes from 0 to {size - 1}"
+            got, remedy = "a code outside", "Encode rows by the schema of the fit."
+            raise InputError(complaint(expected=expected, of=f"category column {j}", got=got, remedy=remedy))
+    return block
 
 
 def as_block(rows: Any) -> RowBlock:

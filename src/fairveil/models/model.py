@@ -1,4 +1,4 @@
-"""What a model is: classes, probabilities, decisions; and its parts, from which a file is made."""
+"""What a model is: of classes, probabilities and decisions, or of numbers; and its parts, from which a file is made."""
 
 from __future__ import annotations
 
@@ -29,13 +29,21 @@ class Parts:
     models: tuple[Parts, ...] = ()
 
 
-class Model(ABC):
-    """A rule that gives coded rows a class, perhaps by chance. Fields are public: a model may be printed.
+class Predictor(ABC):
+    """What predicts something of coded rows, and can be taken apart and saved. Abstract. Fields are public: it may be printed.
 
     `rows` is a `RowBlock`, or a dense or scipy-sparse array (rows, numbers) where there are no category codes.
     """
 
     kind: ClassVar[str] = ""
+
+    @abstractmethod
+    def to_parts(self) -> Parts:
+        """Everything there is to save."""
+
+
+class Model(Predictor):
+    """A rule that gives coded rows a class, perhaps by chance."""
 
     @property
     @abstractmethod
@@ -64,16 +72,20 @@ class Model(ABC):
     def predict_codes(self, rows: Any, random_state: RandomState = None) -> Codes:
         """Each row's class code. `random_state` (a generator, a seed, or None: fresh) matters to randomised models only."""
 
-    @abstractmethod
-    def to_parts(self) -> Parts:
-        """Everything there is to save."""
-
     def predict(self, rows: Any, random_state: RandomState = None) -> npt.NDArray[Any]:
         """The class of each row, as given in `classes`."""
         values = np.empty(len(self.classes), dtype=object)
         values[:] = self.classes
         kinds = {type(value) for value in self.classes}
         return (np.array(self.classes) if len(kinds) == 1 else values)[self.predict_codes(rows, random_state)]
+
+
+class NumberModel(Predictor):
+    """A rule that gives coded rows a number. Abstract."""
+
+    @abstractmethod
+    def predict_numbers(self, rows: Any) -> Floats:
+        """(rows,)."""
 
 
 class ScoredModel(Model):

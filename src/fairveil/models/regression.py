@@ -1,0 +1,57 @@
+"""Linear regression of coded rows: a number a row, in the units of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import _checks
+from ..facts import RowLayout
+from .linear import scores_of
+from .model import Floats, NumberModel, Parts, fixed_array
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class RegressionModel(NumberModel):
+    """prediction = intercept + sum of number x weight + sum over category columns of weight[offset + code].
+
+    `weights` (width,), in the order of `RowLayout`. A row's prediction is one fixed sequence of operations, as a
+    `LinearModel`'s score is.
+
+    >>> from fairveil.facts import RowBlock
+    >>> model = RegressionModel([2.0, -1.0, 1.0], 0.5, layout=RowLayout(1, (2,)))
+    >>> model.predict_numbers(RowBlock(numbers=np.array([[1.0, -1.0]]), codes=np.array([[0, 1]]))).tolist()
+    [1.5, -0.5]
+    """
+
+    kind: ClassVar[str] = "linear-regression"
+    weights: Floats
+    intercept: float
+    numbers: int
+    code_sizes: tuple[int, ...]
+
+    def __init__(self, weights: Any, intercept: Any, *, layout: RowLayout) -> None:
+        store = object.__setattr__
+        store(self, "numbers", _checks.whole(numbers=layout.numbers))
+        store(self, "code_sizes", tuple(_checks.whole(at_least=1, code_size=size) for size in layout.code_sizes))
+        width = self.numbers + sum(self.code_sizes)
+        store(self, "weights", fixed_array(np.atleast_1d(weights), (width,), "weights"))
+        store(self, "intercept", float(fixed_array(np.atleast_1d(intercept), (1,), "intercept")[0]))
+
+    def predict_numbers(self, rows: Any) -> Floats:
+        """(rows,)."""
+        weights, intercept = self.weights[np.newaxis], np.array([self.intercept])
+        return scores_of(rows, weights, intercept, self.numbers, self.code_sizes)[:, 0]
+
+    def to_parts(self) -> Parts:
+        """The layout as values, weights and intercept as arrays."""
+        arrays = {"weights": self.weights, "intercept": np.array([self.intercept])}
+        return Parts(self.kind, {"numbers": self.numbers, "code_sizes": list(self.code_sizes)}, arrays)
+
+    @staticmethod
+    def from_parts(parts: Parts) -> RegressionModel:
+        """The inverse of `to_parts`."""
+        layout = RowLayout(parts.values["numbers"], tuple(parts.values["code_sizes"]))
+        return RegressionModel(parts.arrays["weights"], parts.arrays["intercept"], layout=layout)
