@@ -3,7 +3,7 @@
 Holds no data and knows nothing of privacy: everything here is a public description, or post-processing of numbers handed in.
 """
 
-from . import histograms, losses, measures, notions
+from . import histograms, losses, measures, notions, objectives
 from .grouping import COMPARISONS, Grouping
 from .losses import LossBounds, resolve_losses
 from .measures import (
@@ -63,6 +63,7 @@ __all__ = [
     "losses",
     "measures",
     "notions",
+    "objectives",
     "resolve",
     "resolve_losses",
 ]

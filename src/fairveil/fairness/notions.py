@@ -225,6 +225,18 @@ NOTIONS: Mapping[str, type[Notion]] = {
 }
 
 
+def names_groups(event: Event) -> bool:
+    """Whether an event is about some groups, and not about everyone."""
+    return event.groups is not None or any(map(names_groups, event.also))
+
+
+def tells_groups_apart(notion: Notion) -> bool:
+    """Whether a notion can be asked for only where there are groups. Of a user's own notion it is taken to be so."""
+    if isinstance(notion, RateConstraint):
+        return any(names_groups(rate.event) for _, rate in notion.terms)
+    return not isinstance(notion, FalseNegativeRate) or notion.group is not None
+
+
 def positive_class(positive: Hashable, classes: Sequence[Hashable]) -> Hashable:
     """The class meant by `positive`: itself, or the second of two when it is None."""
     if positive is not None and positive in classes and len(classes) > 1:

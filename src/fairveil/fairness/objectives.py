@@ -1,0 +1,694 @@
+"""Objectives and constraints on the vector of group losses (Alabi): what is made small, and what must stay small.
+
+Each is a public description; `at(frame)` makes the function, with the shares of cells and labels that were released. The same
+objects serve as objective and, by `at_most(bound)`, as constraint. Notions of fairness and their names are constraints, too.
+
+>>> import numpy as np
+>>> from fairveil.facts import Cells
+>>> frame = Frame(Cells((("f", "m"),)), ("no", "yes"), np.full((2, 2), 0.25))
+>>> everyone_yes = np.zeros(frame.shape); everyone_yes[:, :, 1] = 0.25
+>>> [round(float(objective.at(frame).value(everyone_yes)), 3) for objective in (Error(), GMean(), Gap("equalized_odds"))]
+[0.5, 0.91, 0.0]
+>>> print(parse_constraint(["gini:0.2", GMean().at_least(0.7)]))
+gini <= 0.2, 1 - gmean <= 0.3
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..facts import Cells
+from . import keys, objectives_json, outer
+from .group_function import GroupFunction, checked, stacked
+from .notions import (
+    NOTIONS,
+    BoundedGroupLoss,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    ErrorRateParity,
+    FalsePositiveRateParity,
+    GapNotion,
+    names_groups,
+    parse,
+    positive_class,
+    tells_groups_apart,
+)
+from .notions import from_dict as notion_from_dict
+from .outer import Floats
+from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
+from .resolution import as_list, resolve
+from .systems import ConstraintSystem
+
+LEAST_SHARE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What a vector of losses is of: groups, classes (none: losses are numbers by group), released shares, and a floor.
+
+    `shares`: of all rows, (cells, labels), or (cells,) without classes. `least`: the smallest share that divides.
+    """
+
+    cells: Cells
+    classes: tuple[Hashable, ...]
+    shares: Floats
+    least: float = LEAST_SHARE
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the vector: (cells, labels, classes), or (cells,)."""
+        k = len(self.classes)
+        return (self.cells.count, k, k) if k else (self.cells.count,)
+
+    def losses(self, costs: Any = None) -> list[Floats]:
+        """The mean loss of each group as a line over l: `costs` (labels, classes), errors unless given."""
+        lines = []
+        for c in range(self.cells.count):
+            line = np.zeros(self.shape)
+            line[c] = (self.costs(costs) if self.classes else 1.0) / max(float(np.sum(self.shares[c])), self.least)
+            lines.append(line)
+        return lines
+
+    def costs(self, given: Any) -> Floats:
+        """A table (labels, classes) of what a decision costs; 1 for each error unless given."""
+        k = len(self.classes)
+        if given is None:
+            return 1.0 - np.eye(k)
+        if isinstance(given, Mapping):
+            stated = np.zeros((k, k), object)
+            for pair, cost in given.items():
+                if not isinstance(pair, tuple) or len(pair) != 2 or any(one not in self.classes for one in pair):
+                    remedy = 'Write {("yes", "no"): 5.0}: the label, then the prediction.'
+                    expected = f"pairs (label, prediction) out of {list(self.classes)}"
+                    raise InputError(complaint(expected=expected, of="costs", got=pair, remedy=remedy))
+                stated[self.classes.index(pair[0]), self.classes.index(pair[1])] = cost
+            given = stated
+        try:
+            table = np.asarray(given, np.float64)
+        except (TypeError, ValueError):
+            table = np.zeros(0)
+        if table.shape != (k, k) or not np.isfinite(table).all():
+            remedy = "One line a label, one column a prediction."
+            raise InputError(complaint(expected=f"finite numbers ({k}, {k})", of="costs", got=np.shape(given), remedy=remedy))
+        return table
+
+
+class Objective(ABC):
+    """Something to be made small. A public description, abstract. `decisions_only`: not for losses that are numbers."""
+
+    kind: ClassVar[str] = ""
+    decisions_only: ClassVar[bool] = False
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether it tells groups apart."""
+        return True
+
+    @abstractmethod
+    def at(self, frame: Frame) -> GroupFunction:
+        """The function of group losses that it is, where cells have these shares."""
+
+    def measured(self, frame: Frame, losses: Floats) -> float:
+        """What it is of these losses."""
+        return float(self.at(frame).value(losses))
+
+    def at_most(self, bound: float) -> Bound:
+        """The constraint that it is no larger than `bound`."""
+        return Bound(self, _checks.non_negative(bound=bound))
+
+    @property
+    def is_written(self) -> bool:
+        """Whether `to_dict` can write it: a user's functions are never written."""
+        return KINDS.get(self.kind) is type(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, `objective` first; `from_dict` reads them."""
+        if not self.is_written:
+            remedy = "Keep it in Python: functions are never written."
+            raise InputError(complaint(expected=f"one of {', '.join(KINDS)}", of="objective", got=self.kind, remedy=remedy))
+        named = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        told = {name: objectives_json.written(value, of=name) for name, value in named.items()}
+        return {"objective": self.kind} | told
+
+    def need_classes(self, frame: Frame) -> None:
+        """An error where losses are numbers."""
+        if not frame.classes:
+            remedy = "Regressions and log losses know means by group: error, weighted error, largest group loss, Gini."
+            got = "losses that are numbers"
+            raise InputError(
+                complaint(expected=f"decisions among classes, for {self.kind}", of="objective", got=got, remedy=remedy)
+            )
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True)
+class Error(Objective):
+    """The share of wrong decisions; in regression the mean loss."""
+
+    kind: ClassVar[str] = "error"
+
+    @property
+    def needs_groups(self) -> bool:
+        return False
+
+    def at(self, frame: Frame) -> GroupFunction:
+        return WeightedError().at(frame)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedError(Objective):
+    """The mean cost of decisions. `costs`: a table (labels, predictions), or {(label, prediction): cost}, 1 for errors unless
+    given; `groups`: {group: weight}, 1 unless given."""
+
+    kind: ClassVar[str] = "weighted_error"
+    costs: Any = None
+    groups: Any = None
+
+    @property
+    def needs_groups(self) -> bool:
+        return bool(self.groups)
+
+    def at(self, frame: Frame) -> GroupFunction:
+        weights = np.ones(frame.cells.count)
+        for key, weight in dict(self.groups or {}).items():
+            if key not in frame.cells.keys or not isinstance(weight, numbers.Real) or not math.isfinite(weight):
+                remedy = "Write {'f': 2.0}, say."
+                expected = f"finite weights of groups out of {list(frame.cells.keys)}"
+                raise InputError(complaint(expected=expected, of="groups", got={key: weight}, remedy=remedy))
+            weights[frame.cells.keys.index(key)] = weight
+        line = np.zeros(frame.shape)
+        line += frame.costs(self.costs) if frame.classes else 1.0
+        line *= weights.reshape(-1, *(1,) * (line.ndim - 1)) / frame.cells.per_row
+        return GroupFunction(frame.shape, stacked([line], frame.shape), outer.Total(), names=("mean cost",))
+
+
+@dataclass(frozen=True)
+class RateOf(Objective):
+    """One rate of decisions: `RateOf(PredictionRate("no", Event(labels=("yes",))))` is the rate of misses."""
+
+    kind: ClassVar[str] = "rate"
+    decisions_only: ClassVar[bool] = True
+    rate: Rate
+
+    @property
+    def needs_groups(self) -> bool:
+        return names_groups(self.rate.event)
+
+    def at(self, frame: Frame) -> GroupFunction:
+        self.need_classes(frame)
+        asked = (RateConstraint(((1.0, self.rate),), 0.0),)
+        return _of_system(_resolved(asked, frame.cells, frame.classes), frame, outer.Total())
+
+    def __str__(self) -> str:
+        return str(self.rate)
+
+
+@dataclass(frozen=True)
+class FalseNegatives(Objective):
+    """P(prediction is not positive | label = positive): the misses. One less the power of a test."""
+
+    kind: ClassVar[str] = "false_negative_rate"
+    decisions_only: ClassVar[bool] = True
+    positive: Hashable = None
+
+    @property
+    def needs_groups(self) -> bool:
+        return False
+
+    def at(self, frame: Frame) -> GroupFunction:
+        self.need_classes(frame)
+        positive = positive_class(self.positive, frame.classes)
+        return RateOf(ErrorRate(Event(labels=(positive,)))).at(frame)
+
+
+@dataclass(frozen=True)
+class FalsePositives(Objective):
+    """P(prediction = positive | label is not): the false alarms. The level of a test."""
+
+    kind: ClassVar[str] = "false_positive_rate"
+    decisions_only: ClassVar[bool] = True
+    positive: Hashable = None
+
+    @property
+    def needs_groups(self) -> bool:
+        return False
+
+    def at(self, frame: Frame) -> GroupFunction:
+        self.need_classes(frame)
+        positive = positive_class(self.positive, frame.classes)
+        others = tuple(y for y in frame.classes if y != positive)
+        return RateOf(PredictionRate(positive, Event(labels=others))).at(frame)
+
+
+@dataclass(frozen=True)
+class _MeanOfRecalls(Objective):
+    """Abstract: 1 less a mean of the recalls P(prediction = y | label = y)."""
+
+    decisions_only: ClassVar[bool] = True
+    smoothing: float = outer.SMOOTHING
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "smoothing", _checks.fraction(smoothing=self.smoothing, low_open=True))
+
+    @property
+    def needs_groups(self) -> bool:
+        return False
+
+    def at_least(self, mean: float) -> Bound:
+        """The constraint that the mean is no smaller."""
+        return self.at_most(1.0 - _checks.fraction(mean=mean))
+
+    def __str__(self) -> str:
+        return f"1 - {self.kind}"
+
+    def _of(self, frame: Frame, function: outer.Outer) -> GroupFunction:
+        self.need_classes(frame)
+        lines = []
+        for y in range(len(frame.classes)):
+            line = np.zeros(frame.shape)
+            line[:, y, y] = 1.0 / max(float(frame.shares[:, y].sum()), frame.least)
+            lines.append(line)
+        names = tuple(f"recall of {keys.shown(y)}" for y in frame.classes)
+        return GroupFunction(frame.shape, stacked(lines, frame.shape), function, names=names)
+
+
+@dataclass(frozen=True)
+class GMean(_MeanOfRecalls):
+    """1 less the geometric mean of recalls (Example 8.2), each raised by `smoothing`: it has no Lipschitz constant without."""
+
+    kind: ClassVar[str] = "gmean"
+
+    def at(self, frame: Frame) -> GroupFunction:
+        return self._of(frame, outer.GeometricShortfall(self.smoothing))
+
+
+@dataclass(frozen=True)
+class HMean(_MeanOfRecalls):
+    """1 less the harmonic mean of recalls. `Differs:` Example 8.3 divides by columns, precisions, whose mean is not concave."""
+
+    kind: ClassVar[str] = "hmean"
+
+    def at(self, frame: Frame) -> GroupFunction:
+        return self._of(frame, outer.HarmonicShortfall(self.smoothing))
+
+
+GAPS: Mapping[str, type[GapNotion]] = {
+    cls.kind: cls for cls in (DemographicParity, EqualizedOdds, EqualOpportunity, FalsePositiveRateParity, ErrorRateParity)
+}
+
+
+@dataclass(frozen=True)
+class Gap(Objective):
+    """The largest gap of a notion of fairness, between any two groups.
+
+    `sharpness`: None for the largest itself; else its smooth form: `smooth="exponential"`, (1/eta) ln sum e^(eta gap), which is
+    convex and no smaller, or "boltzmann", Definition 1.14's, which is not convex.
+    """
+
+    kind: ClassVar[str] = "gap"
+    decisions_only: ClassVar[bool] = True
+    notion: str = "equalized_odds"
+    sharpness: float | None = None
+    smooth: str = "exponential"
+    groups: str = "product"
+
+    def __post_init__(self) -> None:
+        _checks.one_of(GAPS, notion=self.notion)
+        _checks.one_of(("exponential", "boltzmann"), smooth=self.smooth)
+
+    def at(self, frame: Frame) -> GroupFunction:
+        self.need_classes(frame)
+        system = _resolved((GAPS[self.notion](0.0, groups=self.groups),), frame.cells, frame.classes)
+        _require_pairs(system, frame, str(self))
+        return _of_system(system, frame, _largest(self.sharpness, self.smooth))
+
+    def __str__(self) -> str:
+        return self.notion if self.sharpness is None else f"{self.notion} (smooth, sharpness {self.sharpness:g})"
+
+
+@dataclass(frozen=True)
+class SmoothedOdds(Objective):
+    """(alpha, eta)-smoothed equalized odds (Definition 1.14, Example 8.10): `SmoothedOdds(50).at_most(0.05)`. See `Gap`."""
+
+    kind: ClassVar[str] = "smoothed_odds"
+    decisions_only: ClassVar[bool] = True
+    sharpness: float = 50.0
+    smooth: str = "boltzmann"
+    groups: str = "product"
+
+    def at(self, frame: Frame) -> GroupFunction:
+        return Gap("equalized_odds", self.sharpness, self.smooth, self.groups).at(frame)
+
+    def __str__(self) -> str:
+        return f"equalized_odds ({self.smooth} maximum, sharpness {self.sharpness:g})"
+
+
+@dataclass(frozen=True, eq=False)
+class LargestGroupLoss(Objective):
+    """The largest of the groups' mean losses (costs of decisions as in `WeightedError`)."""
+
+    kind: ClassVar[str] = "largest_group_loss"
+    costs: Any = None
+    sharpness: float | None = None
+
+    def at(self, frame: Frame) -> GroupFunction:
+        names = tuple(f"mean loss of group {keys.shown(key)}" for key in frame.cells.keys)
+        lines = stacked(frame.losses(self.costs), frame.shape)
+        return GroupFunction(frame.shape, lines, _largest(self.sharpness, "exponential"), names=names)
+
+
+@dataclass(frozen=True, eq=False)
+class Gini(Objective):
+    """The Gini index of the groups' means of `payoff`, a table (labels, predictions) of at least 0: by default, of how often
+    groups get the second class (for regression: of their mean losses). A constraint alone: it is quasi-convex, and
+    index <= theta is convex (Definition 8.6)."""
+
+    kind: ClassVar[str] = "gini"
+    payoff: Any = None
+
+    def at(self, frame: Frame) -> GroupFunction:
+        remedy = "Bound it: Gini().at_most(0.1), and make something convex small, the error say."
+        raise InputError(complaint(expected="a convex objective", of="objective", got="the Gini index", remedy=remedy))
+
+    def at_most(self, bound: float) -> Bound:
+        return Bound(self, _checks.fraction(bound=bound))
+
+    def measured(self, frame: Frame, losses: Floats) -> float:
+        return float(outer.gini(np.maximum(self.level_set(frame, 0.0).rates(losses), 0.0)))
+
+    def level_set(self, frame: Frame, theta: float) -> GroupFunction:
+        """The convex function that is above 0 exactly where the index is above theta."""
+        payoff: Any = self.payoff
+        if payoff is None and frame.classes:
+            payoff = np.tile(np.arange(len(frame.classes)) == 1, (len(frame.classes), 1)).astype(np.float64)
+        if frame.classes and (frame.costs(payoff) < 0).any():
+            remedy = "Incomes and rates are; shift the table."
+            raise InputError(complaint(expected="numbers of at least 0", of="payoff", got="negative ones", remedy=remedy))
+        names = tuple(f"mean of group {keys.shown(key)}" for key in frame.cells.keys)
+        lines = stacked(frame.losses(payoff), frame.shape)
+        return GroupFunction(frame.shape, lines, outer.Inequality(theta), names=names)
+
+
+@dataclass(frozen=True, eq=False)
+class Custom(Objective):
+    """A user's function of rates: `value(v)`, `gradient(v)` of a vector v, and its constants (L2), which are checked by
+    sampling and otherwise trusted, as the statement says.
+
+    `rates`: "losses", the mean loss of each group; "frequencies", l itself, one number a cell, label and prediction.
+    """
+
+    kind: ClassVar[str] = "custom"
+    value: Callable[[Floats], Any]
+    gradient: Callable[[Floats], Any]
+    lipschitz: float
+    smoothness: float = math.inf
+    convex: bool = True
+    monotone: bool = False
+    rates: str = "losses"
+
+    def __post_init__(self) -> None:
+        _checks.one_of(("losses", "frequencies"), rates=self.rates)
+        object.__setattr__(self, "lipschitz", _checks.positive(lipschitz=self.lipschitz))
+        object.__setattr__(self, "smoothness", _checks.non_negative(smoothness=self.smoothness, allow_inf=True))
+        for name in ("value", "gradient"):
+            if not callable(getattr(self, name)):
+                remedy = "Pass a function of a vector of rates."
+                raise InputError(complaint(expected="a function", of=name, got=getattr(self, name), remedy=remedy))
+
+    def at(self, frame: Frame) -> GroupFunction:
+        size = math.prod(frame.shape)
+        lines = stacked(frame.losses(), frame.shape) if self.rates == "losses" else sparse.csr_array(sparse.eye_array(size))
+        stated = outer.Stated(self.value, self.gradient, self.lipschitz, self.smoothness, self.convex, self.monotone)
+        return checked(GroupFunction(frame.shape, lines, stated, trusted=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A constraint: an objective that is at most `bound`."""
+
+    objective: Objective
+    bound: float
+
+    def at(self, frame: Frame) -> GroupFunction:
+        """g, which is at most 0 where it holds."""
+        if isinstance(self.objective, Gini):
+            return self.objective.level_set(frame, self.bound)
+        return self.objective.at(frame).less(self.bound)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether `to_dict` can write it."""
+        return self.objective.is_written
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"bound": self.bound, "of": self.objective.to_dict()}
+
+    def __str__(self) -> str:
+        return f"{self.objective} <= {self.bound:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """Several bounds and notions of fairness at once: g is the largest excess over any of them."""
+
+    bounds: tuple[Bound, ...] = ()
+    notions: tuple[Notion, ...] = ()
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether it asks for nothing."""
+        return not self.bounds and all(notion.is_vacuous for notion in self.notions)
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether any of it tells groups apart."""
+        asked = [notion for notion in self.notions if not notion.is_vacuous]
+        return any(bound.objective.needs_groups for bound in self.bounds) or any(map(tells_groups_apart, asked))
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What each of its functions is, in words."""
+        asked = [notion for notion in self.notions if not notion.is_vacuous]
+        return (*map(str, self.bounds), *(["notions of fairness"] if asked else []))
+
+    def at(self, frame: Frame) -> list[GroupFunction]:
+        """Its functions: each bound's, and each notion's largest excess; all at most 0 where it holds."""
+        out = [bound.at(frame) for bound in self.bounds]
+        asked = [notion for notion in self.notions if not notion.is_vacuous]
+        losses = [notion for notion in asked if _of_losses(notion, frame)]
+        if losses:
+            out.append(LargestGroupLoss().at_most(min(notion.max_loss for notion in losses)).at(frame))  # type: ignore[attr-defined]
+        rest = [notion for notion in asked if notion not in losses]
+        if rest and not frame.classes:
+            remedy = "Regression knows BoundedGroupLoss(max_loss, loss='squared')."
+            raise InputError(complaint(expected="bounds on losses", of="constraint", got=str(rest[0]), remedy=remedy))
+        if rest:
+            system = _resolved(tuple(rest), frame.cells, frame.classes)
+            _require_pairs(system, frame, ", ".join(map(_words, rest)))
+            out.append(_of_system(system, frame, outer.Largest(), bounded=True))
+        return out
+
+    @property
+    def is_written(self) -> bool:
+        """Whether `to_dict` can write it."""
+        return all(bound.is_written for bound in self.bounds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "bounds": [bound.to_dict() for bound in self.bounds],
+            "notions": [notion.to_dict() for notion in self.notions],
+        }
+
+    def __str__(self) -> str:
+        return ", ".join([*map(str, self.bounds), *map(_words, self.notions)]) or "none"
+
+
+def _words(notion: Notion) -> str:
+    """As on a command line; a rate constraint says what it is."""
+    bounds = [value for name, value in vars(notion).items() if name.startswith("max_")]
+    return f"{notion.kind}:{bounds[0]:g}" if bounds else str(notion)
+
+
+def _require_pairs(system: ConstraintSystem, frame: Frame, of: str) -> None:
+    if not len(system):
+        got, remedy = f"groups {list(frame.cells.keys)}", "Pass sensitive_features with several groups."
+        raise InputError(complaint(expected="at least two groups to compare", of=of, got=got, remedy=remedy))
+
+
+def _of_losses(notion: Notion, frame: Frame) -> bool:
+    return isinstance(notion, BoundedGroupLoss) and not frame.classes
+
+
+@lru_cache(maxsize=64)
+def _resolved(notions: tuple[Notion, ...], cells: Cells, classes: tuple[Hashable, ...]) -> ConstraintSystem:
+    return resolve(notions, cells, classes)
+
+
+def _of_system(system: ConstraintSystem, frame: Frame, function: outer.Outer, *, bounded: bool = False) -> GroupFunction:
+    """Combinations of rates as lines over l; less their bounds, if they are `bounded`."""
+    lines = sparse.csr_array(system.jacobian(frame.shares, frame.least))
+    if bounded:
+        return GroupFunction(frame.shape, lines, function, names=system.names, offsets=system.bounds)
+    return GroupFunction(frame.shape, lines, function, names=tuple(name.rsplit(" <= ", 1)[0] for name in system.names))
+
+
+def _largest(sharpness: float | None, smooth: str) -> outer.Outer:
+    if sharpness is None:
+        return outer.Largest()
+    return outer.SoftLargest(sharpness) if smooth == "exponential" else outer.Boltzmann(sharpness)
+
+
+NAMES: Mapping[str, Callable[[], Objective]] = {
+    "error": Error,
+    "gmean": GMean,
+    "hmean": HMean,
+    "largest_group_loss": LargestGroupLoss,
+    "false_negative_rate": FalseNegatives,
+    "false_positive_rate": FalsePositives,
+    "gini": Gini,
+    **{name: (lambda name=name: Gap(name)) for name in GAPS},  # type: ignore[misc]
+}
+
+
+KINDS: Mapping[str, type[Objective]] = {
+    cls.kind: cls
+    for cls in (
+        Error,
+        WeightedError,
+        RateOf,
+        FalseNegatives,
+        FalsePositives,
+        GMean,
+        HMean,
+        Gap,
+        SmoothedOdds,
+        LargestGroupLoss,
+        Gini,
+    )
+}
+
+
+def from_dict(values: object) -> Objective | Bound | Constraint:
+    """The inverse of every `to_dict` here; refuses unknown objectives and fields."""
+    named = set(values) if isinstance(values, Mapping) else set()
+    given: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
+    if named == {"bounds", "notions"} and all(isinstance(listed, list) for listed in given.values()):
+        bounds = tuple(from_dict(one) for one in given["bounds"])
+        if all(isinstance(one, Bound) for one in bounds):
+            return Constraint(bounds, tuple(map(notion_from_dict, given["notions"])))  # type: ignore[arg-type]
+    if named == {"bound", "of"}:
+        of = from_dict(given["of"])
+        if isinstance(of, Objective):
+            return of.at_most(given["bound"])
+    kind = given.get("objective")
+    cls = KINDS.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        expected = f"an object whose 'objective' is one of {', '.join(KINDS)}, or a bound of one"
+        raise InputError(complaint(expected=expected, of="objective", got=values, remedy="Write it with to_dict()."))
+    names = {one.name for one in fields(cls)}  # type: ignore[arg-type]
+    if named != names | {"objective"}:
+        remedy = "Write it with to_dict()."
+        raise InputError(complaint(expected=f"the fields {sorted(names)}", of=cls.kind, got=sorted(named), remedy=remedy))
+    return cls(**{name: objectives_json.read(given[name], of=name) for name in names})
+
+
+NOT_WRITTEN = "It stands for a function of the user's, which is not written: set it anew with set_params before a fit."
+"""What a loaded estimator has in its place is the word "given"."""
+
+
+def parse_objective(given: Any) -> Objective:
+    """An objective, or its name."""
+    if isinstance(given, Objective):
+        return given
+    name = given.replace("-", "_") if isinstance(given, str) else given
+    if not isinstance(name, str) or name not in NAMES:
+        known = ", ".join(one for one in NAMES if one != Gini.kind)  # a Gini index is bounded, never made small
+        expected, remedy = f"an objective, or a name out of {known}", "Pass objective='error', say."
+        if isinstance(given, Bound | Constraint | Notion) or (isinstance(given, str) and ":" in given):
+            remedy = "A bound is a constraint=; as an objective name what is to be small: objective='equalized_odds', say."
+        raise InputError(
+            complaint(expected=expected, of="objective", got=given, remedy=NOT_WRITTEN if given == "given" else remedy)
+        )
+    return NAMES[name]()
+
+
+def parse_constraint(given: Any) -> Constraint:
+    """None, one or several: bounds, notions of fairness, or texts such as "equalized_odds:0.1" and "gmean:0.3"."""
+    single = isinstance(given, str | Notion | Bound | Constraint | Mapping) or not isinstance(given, Iterable)
+    listed: Any = [] if given is None else [given] if single else given
+    bounds: list[Bound] = []
+    notions: list[Notion] = []
+    for item in listed:
+        one = _parsed(item) if isinstance(item, str) else item
+        if isinstance(one, Bound):
+            bounds.append(one)
+        elif isinstance(one, Constraint):
+            bounds, notions = [*bounds, *one.bounds], [*notions, *one.notions]
+        elif isinstance(one, Notion):
+            notions += as_list(one)
+        else:
+            remedy = 'Pass "equalized_odds:0.1", EqualizedOdds(0.1) or objectives.GMean().at_least(0.7), say.'
+            raise InputError(complaint(expected="a bound or a notion of fairness", of="constraint", got=item, remedy=remedy))
+    return Constraint(tuple(bounds), tuple(notions))
+
+
+def _parsed(text: str) -> Bound | Notion:
+    name, _, rest = (part.strip() for part in text.partition(":"))
+    name = name.replace("-", "_")
+    head = name.partition(",")[0].strip()
+    if (head in NAMES or head in NOTIONS) and not rest and "max_" not in name:
+        remedy = f"Write {head}:0.1, say: how much is allowed is yours to say."
+        raise InputError(complaint(expected="a name, ':' and a bound", of="constraint", got=text, remedy=remedy))
+    if name in NAMES and name not in NOTIONS:
+        try:
+            bound = float(rest)
+        except ValueError:
+            remedy = f"Write {name}:0.2, say."
+            raise InputError(complaint(expected="a name, ':' and a number", of="constraint", got=text, remedy=remedy)) from None
+        return NAMES[name]().at_most(bound)
+    if text == "given":
+        raise InputError(complaint(expected="a bound or a notion of fairness", of="constraint", got=text, remedy=NOT_WRITTEN))
+    if head not in NOTIONS:
+        known = ", ".join(dict.fromkeys([*NAMES, *(kind for kind in NOTIONS if kind != RateConstraint.kind)]))
+        expected, remedy = f"a name out of {known}, then ':' and a bound", "Pass demographic_parity:0.05, say."
+        raise InputError(complaint(expected=expected, of="constraint", got=text, remedy=remedy))
+    return parse(text)
+
+
+__all__ = [
+    "Bound",
+    "Constraint",
+    "Custom",
+    "Error",
+    "FalseNegatives",
+    "FalsePositives",
+    "Frame",
+    "GMean",
+    "Gap",
+    "Gini",
+    "HMean",
+    "LargestGroupLoss",
+    "Objective",
+    "RateOf",
+    "SmoothedOdds",
+    "WeightedError",
+    "from_dict",
+    "parse_constraint",
+    "parse_objective",
+]

@@ -1,0 +1,194 @@
+"""Objectives and constraints as plain JSON and back; what texts and mistakes of users mean."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairveil.errors import InputError
+from fairveil.facts import Cells
+from fairveil.fairness import DemographicParity, EqualizedOdds, ErrorRate, Event, PredictionRate, RateConstraint
+from fairveil.fairness import objectives as ob
+from fairveil.fairness.notions import FalseNegativeRate, tells_groups_apart
+
+CELLS = Cells((("f", "m"),), names=("sex",))
+FRAME = ob.Frame(CELLS, ("no", "yes"), np.array([[0.3, 0.2], [0.1, 0.4]]))
+LOSSES = np.random.default_rng(0).dirichlet(np.ones(8)).reshape(2, 2, 2)
+
+EVERY = [
+    ob.Error(),
+    ob.WeightedError(),
+    ob.WeightedError({("yes", "no"): 5.0, ("no", "yes"): 0.5}, {"f": 2.0}),
+    ob.WeightedError(np.array([[0.0, 1.0 / 3.0], [2.0, 0.0]])),
+    ob.WeightedError([[0, 1], [2, 0]]),
+    ob.RateOf(PredictionRate("yes", Event(groups=("f",), outside=True))),
+    ob.RateOf(ErrorRate(Event(labels=("yes",), also=(Event(labels=("no",)),)))),
+    ob.FalseNegatives(),
+    ob.FalsePositives("no"),
+    ob.GMean(0.02),
+    ob.HMean(),
+    ob.Gap("demographic_parity"),
+    ob.Gap("error_rate_parity", 40.0, "boltzmann", "marginal"),
+    ob.SmoothedOdds(20.0, "exponential"),
+    ob.LargestGroupLoss(),
+    ob.LargestGroupLoss({("no", "yes"): 1.0}, sharpness=30.0),
+]
+
+
+def again(asked: Any) -> Any:
+    """As a file would have it."""
+    return ob.from_dict(json.loads(json.dumps(asked.to_dict(), allow_nan=False)))
+
+
+@pytest.mark.parametrize("objective", EVERY, ids=str)
+def test_objectives_read_back_to_the_bit(objective: ob.Objective) -> None:
+    read = again(objective)
+    assert type(read) is type(objective)
+    assert read.to_dict() == objective.to_dict()
+    assert str(read) == str(objective)
+    assert read.needs_groups == objective.needs_groups
+    one, other = objective.at(FRAME), read.at(FRAME)
+    assert one.value(LOSSES) == other.value(LOSSES)
+    assert (one.gradient(LOSSES) == other.gradient(LOSSES)).all()
+
+
+def test_every_class_with_a_kind_is_among_them() -> None:
+    """What is not can be no one's but a user's."""
+    made = {*map(type, EVERY), ob.Gini}
+    assert made == set(ob.KINDS.values())
+    assert all(ob.KINDS[cls.kind] is cls for cls in made)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ob.GMean().at_least(0.7),
+        ob.Gini().at_most(0.1),
+        ob.Gini(np.eye(2)).at_most(1.0 / 3.0),
+        ob.LargestGroupLoss().at_most(0.2),
+        ob.parse_constraint(None),
+        ob.parse_constraint(["equalized_odds:0.1", "gmean:0.3", "false_negative_rate:0.2,positive=yes"]),
+        ob.parse_constraint([DemographicParity(0.1), RateConstraint(((1.0, ErrorRate(Event(groups=("f",)))),), 0.3)]),
+    ],
+    ids=str,
+)
+def test_bounds_and_constraints_read_back_to_the_bit(asked: Any) -> None:
+    read = again(asked)
+    assert type(read) is type(asked)
+    assert read.to_dict() == asked.to_dict()
+    assert str(read) == str(asked)
+    functions = [one.at(FRAME) for one in (asked, read)]
+    listed = [found if isinstance(found, list) else [found] for found in functions]
+    assert [float(one.value(LOSSES)) for one in listed[0]] == [float(one.value(LOSSES)) for one in listed[1]]
+
+
+def test_keys_that_are_pairs_stay_pairs() -> None:
+    objective = ob.WeightedError(groups={("f", 1): 2.0, ("m", 0): 3.0})
+    assert again(objective).groups == objective.groups
+    assert again(ob.FalseNegatives(("a", 1))).positive == ("a", 1)
+
+
+def test_a_users_functions_are_never_written() -> None:
+    class Mine(ob.Error):
+        kind = "error"
+
+    custom = ob.Custom(lambda v: float(v.max()), lambda v: np.eye(len(v))[v.argmax()], 1.0)
+    for asked in (custom, custom.at_most(0.2), ob.Constraint((custom.at_most(0.2),)), Mine()):
+        assert not asked.is_written
+        with pytest.raises(InputError, match="functions are never written"):
+            asked.to_dict()
+    for given in ("given", ["equalized_odds:0.1", "given"]):
+        with pytest.raises(InputError, match="set_params"):
+            ob.parse_constraint(given)
+    with pytest.raises(InputError, match="set_params"):
+        ob.parse_objective("given")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        None,
+        3,
+        "gmean",
+        [],
+        {},
+        {"objective": "accuracy"},
+        {"objective": ["gmean"]},
+        {"objective": "custom"},
+        {"objective": "gmean"},
+        {"objective": "gmean", "smoothing": 0.01, "more": 1},
+        {"objective": "gmean", "smoothing": 0.0},
+        {"objective": "gmean", "smoothing": {"by": 3}},
+        {"objective": "gap", "notion": "karma", "sharpness": None, "smooth": "exponential", "groups": "product"},
+        {"objective": "weighted_error", "costs": {"table": []}, "groups": None},
+        {"objective": "weighted_error", "costs": {"table": [[0.0, 1.0], [1.0]]}, "groups": None},
+        {"objective": "weighted_error", "costs": {"table": [["a"]]}, "groups": None},
+        {"objective": "weighted_error", "costs": {"by": [["yes", 1.0, 2.0]]}, "groups": None},
+        {"objective": "weighted_error", "costs": {"by": [["yes", True]]}, "groups": None},
+        {"objective": "weighted_error", "costs": {"table": [[1.0]], "by": []}, "groups": None},
+        {"objective": "rate", "rate": {"event": {"people": []}}},
+        {"objective": "rate", "rate": {"prediction": 1}},
+        {"bound": 0.1},
+        {"bound": -0.1, "of": {"objective": "error"}},
+        {"bound": "much", "of": {"objective": "error"}},
+        {"bound": 0.1, "of": {"bound": 0.1, "of": {"objective": "error"}}},
+        {"bounds": [{"objective": "error"}], "notions": []},
+        {"bounds": {}, "notions": []},
+        {"bounds": [], "notions": [{"notion": "karma"}]},
+    ],
+    ids=str,
+)
+def test_what_was_not_written_here_is_refused(values: Any) -> None:
+    with pytest.raises(InputError):
+        ob.from_dict(values)
+
+
+@pytest.mark.parametrize("text", ["equalized_odds", "equal-opportunity", "equalized_odds,groups=marginal", "gini", "gini:"])
+def test_a_constraint_without_a_bound_is_refused(text: str) -> None:
+    """It is the name of an objective as well: what is meant must be said."""
+    with pytest.raises(InputError, match=r"Write \w+:0\.1, say"):
+        ob.parse_constraint(text)
+    assert ob.parse_constraint("equalized_odds,max_gap=0.1").notions == (EqualizedOdds(0.1),)
+
+
+def test_a_mapping_is_no_constraint() -> None:
+    """Its keys alone would be, with bounds that nobody named."""
+    with pytest.raises(InputError, match="constraint: expected a bound"):
+        ob.parse_constraint({"equalized_odds": 0.1})
+
+
+@pytest.mark.parametrize(
+    "given", ["equalized_odds:0.1", EqualizedOdds(0.1), ob.GMean().at_most(0.1), ob.parse_constraint(None)]
+)
+def test_a_bound_as_objective_is_told_where_it_belongs(given: Any) -> None:
+    with pytest.raises(InputError, match="constraint="):
+        ob.parse_objective(given)
+
+
+@pytest.mark.parametrize(
+    "asked", [ob.Gap(), ob.parse_constraint("equalized_odds:0.1"), ob.parse_constraint("demographic_parity:0")][:3]
+)
+def test_one_group_compares_with_nobody(asked: Any) -> None:
+    alone = ob.Frame(Cells((("f",),)), ("no", "yes"), np.full((1, 2), 0.5))
+    with pytest.raises(InputError, match="at least two groups"):
+        asked.at(alone)
+    (one,) = ob.parse_constraint("false_negative_rate:0.2").at(alone)
+    assert one.lines.shape[0] == 1
+
+
+def test_which_notions_tell_groups_apart() -> None:
+    by_group = RateConstraint(((1.0, ErrorRate(Event(labels=(1,), also=(Event(groups=("f",)),)))),), 0.3)
+    of_all = RateConstraint(((1.0, ErrorRate(Event(labels=(1,)))),), 0.3)
+    asked = [EqualizedOdds(0.1), FalseNegativeRate(0.1, "each"), FalseNegativeRate(0.1), by_group, of_all]
+    assert [tells_groups_apart(notion) for notion in asked] == [True, True, False, True, False]
+
+
+def test_what_is_measured_is_the_value_and_of_gini_the_index() -> None:
+    """The index by its definition: mean absolute differences of the groups' rates of yes, over twice their mean."""
+    assert ob.GMean().measured(FRAME, LOSSES) == float(ob.GMean().at(FRAME).value(LOSSES))
+    rates = LOSSES[:, :, 1].sum(axis=1) / FRAME.shares.sum(axis=1)
+    by_hand = np.abs(rates[:, None] - rates[None]).mean() / (2 * rates.mean())
+    assert ob.Gini().measured(FRAME, LOSSES) == pytest.approx(by_hand)
