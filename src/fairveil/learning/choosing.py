@@ -39,7 +39,7 @@ from .ground import Ground
 from .oracles import LinearRule, Oracle, Rule, count_rows
 from .regression import regressed_errors
 
-Asked = PredictionHistogram | AttachedHistogram
+Asked = PredictionHistogram | AttachedHistogram | ScoreHistogram
 
 GRID = tuple(round(-0.9 + 0.2 * k, 1) for k in range(10))
 """Where thresholds on numbers are cut, which a schema codes to [-1, 1] or which are standardised: whatever the data."""
@@ -69,6 +69,9 @@ class AttachedRule(Rule):
 class Class(ABC):
     """A finite class of rules. Abstract."""
 
+    reads_groups: bool = False
+    """Whether a rule may decide by the sensitive columns."""
+
     @property
     @abstractmethod
     def size(self) -> int:
@@ -96,6 +99,54 @@ class LinearClass(Class):
     def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
         question = PredictionHistogram(Linear(self.weights), ground.cells, "hard", by_label=True)
         return [question], [LinearRule(line) for line in self.weights]
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts(Class):
+    """Directions (d, 1 + width) cut at edges, for two classes: the second above an edge. One pass counts them all."""
+
+    directions: Floats
+    edges: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.directions) * len(self.edges)
+
+    def require(self, ground: Ground) -> None:
+        if ground.classes != 2:
+            remedy = "Choose among thresholds, or a list of models: decisions=[...]."
+            raise InputError(complaint(expected="two classes", of="cuts of directions", got=ground.classes, remedy=remedy))
+
+    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
+        question = ScoreHistogram(Linear(self.directions[:, np.newaxis, :]), self.edges, ground.cells, by_label=True)
+        first = _line(self.directions.shape[1] - 1, 0, 0.0, 1.0)
+        lines = [direction - edge * first for direction in self.directions for edge in self.edges]
+        return [question], [LinearRule(line[np.newaxis]) for line in lines]
+
+
+def directions(layout: RowLayout, count: int = 100, cuts: int = 100) -> Cuts:
+    """A grid of linear rules in the unit ball, fixed without the data: `count` directions, `cuts` cuts of each.
+
+    In up to three coordinates evenly spread (angles, a Fibonacci lattice); beyond that the same draws for everybody. A row's
+    numbers are taken to be in [-1, 1], as a schema codes them.
+    """
+    width = layout.width
+    if width == 1:
+        lines = np.array([[1.0], [-1.0]])
+    elif width == 2:
+        angles = 2.0 * np.pi * np.arange(count) / count
+        lines = np.column_stack([np.cos(angles), np.sin(angles)])
+    elif width == 3:
+        heights = 1.0 - (2.0 * np.arange(count) + 1.0) / count
+        turns = np.pi * (1.0 + math.sqrt(5.0)) * np.arange(count)
+        flat = np.sqrt(1.0 - heights**2)
+        lines = np.column_stack([flat * np.cos(turns), flat * np.sin(turns), heights])
+    else:
+        drawn = np.random.default_rng(0).standard_normal((count, width))
+        lines = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    longest = math.sqrt(layout.numbers + len(layout.code_sizes))
+    edges = tuple((longest * (2.0 * np.arange(cuts) + 1.0 - cuts) / cuts).tolist())
+    return Cuts(np.column_stack([np.zeros(len(lines)), lines]), edges)
 
 
 def thresholds(layout: RowLayout) -> LinearClass:
@@ -251,6 +302,42 @@ class Choice(Oracle[Gathered]):
         if ground.is_exact:
             return 0.0, 0.0
         return reach(ground, costs) / self.epsilon, math.log(self.of.size)
+
+
+@dataclass(frozen=True, eq=False)
+class InTurn:
+    """What is played next, of what there is."""
+
+    of: Gathered
+    next: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Each(Oracle[InTurn]):
+    """Every decision of a short list in its turn: no choice is paid for, and what a round costs goes into what is released."""
+
+    of: Class
+    looks_for_the_least = False
+    in_turn = True
+
+    def at(self, once: float, round_: float) -> Each:
+        return self
+
+    def require(self, ground: Ground) -> None:
+        self.of.require(ground)
+
+    def round_events(self, ground: Ground) -> list[Event]:
+        return []
+
+    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, InTurn]:
+        counts = count_rows(curator, ground, counts_multiplier)
+        return counts, InTurn(Gathered(*self.of.gather(curator, ground)))
+
+    def respond(
+        self, curator: Curator, ground: Ground, prepared: InTurn, cell_costs: Floats, rows: float
+    ) -> tuple[Rule, InTurn]:
+        rules = prepared.of.rules
+        return rules[prepared.next % len(rules)], InTurn(prepared.of, prepared.next + 1)
 
 
 def reach(ground: Ground, costs: Floats) -> float:

@@ -43,6 +43,8 @@ class Reason(Enum):
     ROUNDS = "all rounds of the plan were done"
     CONVERGED = "the model no longer moved and every constraint held"
     LIMIT = "it was still moving after the largest number of rounds"
+    BEST = "no decision is better than the mixture of those that were found"
+    CHOSEN = "one decision was chosen from the list"
 
 
 class Search(ABC, Generic[S, R]):

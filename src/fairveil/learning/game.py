@@ -38,7 +38,7 @@ from .descent import Floats, Progress, Reason
 from .duals import ExponentiatedGradient, Leaning
 from .game_bounds import PARTS, ROUNDING, Guarantee, Seen
 from .ground import Ground
-from .oracles import GroupedRule, LinearRule, Oracle, Rule, indicators
+from .oracles import GroupedRule, LinearRule, Oracle, Rule, audit_asks, audited, indicators
 from .outcome import certainly_broken
 from .systems import lengths, slopes_of_counts
 
@@ -135,11 +135,14 @@ class Game:
         return describe(self._audits(rule), g.layout, g.promise, max_sample_weight=g.max_sample_weight)
 
     def _audits(self, rule: Rule) -> list[Ask]:
-        """One audit; where rules are compared with the indicators two, that together cost as much: to compare, to measure."""
-        question = rule.decisions(self.ground.cells, self.ground.by_label)
-        if not self._indicators:
-            return [Ask(question, self.audit_multiplier)]
-        return [Ask(question, self.audit_multiplier / math.sqrt(share)) for share in (COMPARING, 1.0 - COMPARING)]
+        return audit_asks(self.ground, rule, self._multipliers)
+
+    @property
+    def _multipliers(self) -> list[float]:
+        """Of one audit; where rules are compared with the indicators of two, that together cost as much: to compare, to
+        measure."""
+        shares = (COMPARING, 1.0 - COMPARING) if self._indicators else (1.0,)
+        return [self.audit_multiplier / math.sqrt(share) for share in shares]
 
     # -- init, step, stop, finish ------------------------------------------------------------------------------------------
 
@@ -195,11 +198,7 @@ class Game:
 
     def _audited(self, curator: Curator, state: State, rule: Rule) -> tuple[Floats, Floats]:
         """How the rule decides, (cells, labels, classes), with noise: to compare, and to measure."""
-        g = self.ground
-        asks = self._audits(rule)
-        free = [] if rule.reads_groups else [rule.decisions(None, g.by_label)] * len(asks)
-        answers = [answer.reshape(*state.counts.shape, -1) for answer in g.joint(curator, asks, free, "the auditor's count")]
-        shown = [one if one.shape[-1] == g.classes else g.by_class(one, state.counts) for one in answers]
+        shown = audited(curator, self.ground, rule, self._multipliers, state.counts)
         return shown[0], shown[-1]
 
     @cached_property

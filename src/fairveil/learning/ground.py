@@ -24,7 +24,8 @@ LEAST_ROWS = 1.0
 class Ground:
     """Public facts alone. `cells` and `by_label`: what counts tell apart, the least that will do.
 
-    `public_rows`: the number of rows where it is public or was stated, else None: the released counts say it.
+    `public_rows`: the number of rows where it is public or was stated, else None: the released counts say it. `priced`: an
+    objective of group losses prices decisions, rather than a system of constraints.
     """
 
     promise: Promise
@@ -35,6 +36,7 @@ class Ground:
     public_rows: int | None
     max_sample_weight: float | None
     group_aware: bool = False
+    priced: bool = False
 
     @staticmethod
     def of(
@@ -86,6 +88,11 @@ class Ground:
     def counts(self) -> CellCounts:
         """The question of how many rows each cell (and label) holds."""
         return CellCounts(self.cells, self.by_label)
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether decisions have costs beside the error."""
+        return self.priced or self.system is not None
 
     @property
     def groups(self) -> int:

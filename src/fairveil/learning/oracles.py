@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -26,12 +26,14 @@ import numpy as np
 
 from ..curator import Ask, Curator, GradientSum, GroupedHistogram, Linear, PredictionHistogram, Question, describe
 from ..facts import Cells
-from ..privacy.events import Event, compose
+from ..privacy.events import Event, NonPrivate, compose
 from .descent import Floats
+from .divergence import Divergence
 from .ground import Ground
 from .plans import usual_clip
 
 P = TypeVar("P")
+CERTAIN = 3.0  # deviations of the noise in a number of rows
 
 
 class Rule(ABC):
@@ -104,10 +106,15 @@ class Oracle(ABC, Generic[P]):
     """How best responses are found. Abstract; `P` is what it prepared and carries from round to round, released values alone.
 
     `burn_in`: the share of rounds, at the start, whose rules are left out of the answer. `once_share`, `rounds_share`: of the
-    squared Gaussian budget, for what is released once and for all rounds together.
+    squared Gaussian budget, for what is released once and for all rounds together. `looks_for_the_least`: whether what it
+    answers costs about as little as any of its rules, so that it says how little that is. `in_turn`: whether rules come in
+    their turn, whatever prices are. `any_linear`: whether it answers with linear rules of any weights: constants are some.
     """
 
     burn_in: float = 0.0
+    looks_for_the_least: bool = True
+    in_turn: bool = False
+    any_linear: bool = False
     once_share: float = 0.0
     rounds_share: float = 0.0
 
@@ -135,30 +142,63 @@ class Oracle(ABC, Generic[P]):
     def respond(self, curator: Curator, ground: Ground, prepared: P, cell_costs: Floats, rows: float) -> tuple[Rule, P]:
         """A rule with little cost, (cells, labels or 1, classes) beside the error's own 1 / rows a row."""
 
+    def guarantee(self, ground: Ground) -> Divergence:
+        """What one call guarantees, its costs being made of released values (Alabi, Definitions 7.1 to 7.3)."""
+        return _guaranteed(ground, self.round_events)
+
+    def first_guarantee(self, ground: Ground, counts_multiplier: float) -> Divergence:
+        """What is released once guarantees, the counts among it."""
+        return _guaranteed(ground, lambda ground: self.first_events(ground, counts_multiplier))
+
     def regret(self, ground: Ground, costs: Floats) -> tuple[float, float]:
         """(unit, known): a response's cost is above the class's best by at most unit (known + E), E no larger than an
         exponential variable of mean 1, whatever came before. Infinite where nothing is known."""
         return math.inf, 0.0
 
 
-def count_rows(curator: Curator, ground: Ground, multiplier: float) -> Floats:
+def _guaranteed(ground: Ground, events: Callable[[Ground], list[Event]]) -> Divergence:
+    promise = ground.promise
+    return Divergence(compose(events(ground)) if promise.is_private else NonPrivate(), promise.neighbours)
+
+
+def count_rows(curator: Curator, ground: Ground, multiplier: float, noise: str = "gaussian") -> Floats:
     """Counts by (cell, label), released once."""
-    asks = [Ask(ground.counts, multiplier)]
+    asks = [Ask(ground.counts, multiplier, noise)]
     (answer,) = ground.joint(curator, asks, [replace(ground.counts, cells=None)], "counts of the cells")
     return ground.table(answer)
 
 
-def counting_event(ground: Ground, multiplier: float) -> Event:
+def counting_event(ground: Ground, multiplier: float, noise: str = "gaussian") -> Event:
     """What `count_rows` logs."""
-    return describe([(ground.counts, multiplier)], ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
+    return describe(
+        [Ask(ground.counts, multiplier, noise)], ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight
+    )
+
+
+def audit_asks(ground: Ground, rule: Rule, multipliers: Sequence[float], noise: str = "gaussian") -> list[Ask]:
+    """How a rule decides, asked once for each multiplier: noise of its own each time."""
+    question = rule.decisions(ground.cells, ground.by_label)
+    return [Ask(question, multiplier, noise) for multiplier in multipliers]
+
+
+def audited(
+    curator: Curator, ground: Ground, rule: Rule, multipliers: Sequence[float], counts: Floats, noise: str = "gaussian"
+) -> list[Floats]:
+    """The answers, (cells, labels, classes) each, from one joint release."""
+    asks = audit_asks(ground, rule, multipliers, noise)
+    free = [] if rule.reads_groups else [rule.decisions(None, ground.by_label)] * len(asks)
+    answers = [answer.reshape(*counts.shape, -1) for answer in ground.joint(curator, asks, free, "how a rule decides")]
+    return [one if one.shape[-1] == ground.classes else ground.by_class(one, counts) for one in answers]
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Where the descent is: weights and momentum."""
+    """Where the descent is: weights and momentum. `rests`: the released number of rows cannot be told from none, so that a
+    model would be noise alone: it stays at zero."""
 
     weights: Floats
     velocity: Floats
+    rests: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +218,8 @@ class Descent(Oracle[Course]):
     multiplier: float = 0.0
     rounds_share = 0.65
     burn_in = 0.3
+    looks_for_the_least = False
+    any_linear = True
 
     def at(self, once: float, round_: float) -> Descent:
         return replace(self, multiplier=round_ * math.sqrt(self.steps))
@@ -189,19 +231,22 @@ class Descent(Oracle[Course]):
 
     def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, Course]:
         zeros = self._zeros(ground)
-        return count_rows(curator, ground, counts_multiplier), Course(zeros, zeros)
+        counts = count_rows(curator, ground, counts_multiplier)
+        noise = 0.0 if ground.is_exact else counts_multiplier * ground.move(ground.counts) * math.sqrt(counts.size)
+        rests = ground.public_rows is None and float(counts.sum()) <= CERTAIN * noise
+        return counts, Course(zeros, zeros, rests)
 
     def respond(
         self, curator: Curator, ground: Ground, prepared: Course, cell_costs: Floats, rows: float
     ) -> tuple[Rule, Course]:
         w, v = prepared.weights, prepared.velocity
-        costs = None if ground.system is None else rows * cell_costs
-        rate = self._rate(ground, rows)
+        costs = rows * cell_costs if ground.has_costs else None
+        rate = 0.0 if prepared.rests else self._rate(ground, rows)
         for _ in range(self.steps):
             (gradient,) = curator.answer([self._ask(ground, w, costs)], purpose="a step of the learner")
             v = self.momentum * v - rate * gradient / rows
             w = w + v
-        return LinearRule(w), Course(w, v)
+        return LinearRule(w), replace(prepared, weights=w, velocity=v)
 
     def _rate(self, ground: Ground, rows: float) -> float:
         """Less where the noise of an averaged gradient, times the length of a row, would walk more than a logit or so."""
@@ -217,6 +262,6 @@ class Descent(Oracle[Course]):
 
     def _ask(self, ground: Ground, weights: Floats, costs: Floats | None) -> Ask:
         given: Any = costs
-        if costs is None and ground.system is not None:
-            given = np.zeros(ground.system.shape)
+        if costs is None and ground.has_costs:
+            given = np.zeros((ground.groups, ground.classes if ground.by_label else 1, ground.classes))
         return Ask(GradientSum(Linear(weights), self._clip(ground), ground.cells, given), self.multiplier)

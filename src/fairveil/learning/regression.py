@@ -67,6 +67,8 @@ class Regression(Oracle[Moments]):
     width: int | None = None
     multiplier: float = 0.0
     once_share = 0.7
+    looks_for_the_least = False
+    any_linear = True
 
     def at(self, once: float, round_: float) -> Regression:
         return replace(self, multiplier=once)

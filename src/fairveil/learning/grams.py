@@ -1,0 +1,153 @@
+"""Group losses of least squares from one release: a quadratic form a group, and linear oracles that cost nothing (PRIVACY 3.4).
+
+With r = (1, x, y) and M_k = the sum of r r' over the rows of group k, released once, the loss of coefficients c in group k is
+
+    l_k(c) = (u / n0) sum_{i in k} (y_i - c.(1, x_i))^2 = v' M_k v u / n0,      v = (c, -1),
+
+u the unit that puts squared errors into squared ranges of the target. A row that is longer than the clip is shortened, and then
+counts as the square of what is left of it: sum r r' is still a sum of squares, of rows with weights, and n0 the sum of these
+weights. `Differs:` the paper asks a private gradient descent for every weighted sum of losses; here the least value of w.l(c)
+is post-processing for any w, and is solved exactly (`ball`).
+
+What is released is made usable, by public and released numbers alone:
+- where only sensitive features are protected the total over groups is public: what is missing to it is shared equally;
+- each matrix is put onto the nearest positive semi-definite one: losses are then convex in c, and not negative. Losses that
+  are reported are those of the matrix as it was released;
+- a group counts at least two deviations of its noise;
+- directions in which a group's rows are spread less than the noise teach nothing of it: its form is raised there. With s a
+  part of the noise's spectral norm and e the spread along an eigenvector, by s^2 / max(e, s): little where e is large.
+
+So a group of n rows tells about n e / s in a direction, e the spread of one row: below 1 its coefficients there stay near 0, or
+near what other groups ask for. Halving the clip quarters s.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..facts import Cells
+from .ball import least_in_ball
+from .descent import Floats
+from .ground import LEAST_ROWS
+from .systems import NO_GROUPS, columns_of, onto_totals
+
+CUT = 1e-10  # of the largest spread: below it a direction is one that no row has, but for rounding
+LEAST_SHARE = 1e-12
+RIDGE = 0.4  # of the noise's spectral norm: s
+CERTAIN = 3.0  # deviations of the noise
+
+
+@dataclass(frozen=True, eq=False)
+class GroupQuadratics:
+    """Group losses as functions of coefficients (1 + width,): released values alone. Make one with `of`.
+
+    `released`: M_k u / n0, (cells, d, d); `forms`: those that are minimised; `noise`: the standard deviation of a diagonal
+    entry of M_k; `shares`: the groups' of all rows; `least`: the least share of one; `has_rows`: whether the released
+    number of rows can be told from none.
+    """
+
+    released: Floats
+    forms: Floats
+    shares: Floats
+    rows: float
+    noise: float
+    unit: float
+    least: float
+    radius: float = math.inf
+    has_rows: bool = True
+
+    @staticmethod
+    def of(
+        answer: Floats,
+        *,
+        noise: float,
+        cells: Cells | None,
+        total: Floats | None = None,
+        lost: Floats | None = None,
+        unit: float = 0.25,
+        radius: float = math.inf,
+        ridge: float | None = None,
+    ) -> GroupQuadratics:
+        """From released matrices (cells, d, d). `noise`: the deviation of a diagonal entry; `total`: exact, where it is public;
+        `lost`: what shortening rows took from it; `unit`: u; `ridge`: s, None: by the noise."""
+        answer = np.array(answer, np.float64)
+        if total is not None:
+            answer = onto_totals(answer, total, cells or NO_GROUPS, axis=0)
+            most = max(part.stop - part.start for part in columns_of(cells or NO_GROUPS))
+            noise *= math.sqrt(1.0 - 1.0 / most)  # what putting them onto the total leaves of it
+        least = max(LEAST_ROWS, 2.0 * noise) if noise > 0 else LEAST_SHARE
+        counts = np.maximum(answer[:, 0, 0], least)
+        for column in columns_of(cells or NO_GROUPS) if lost is not None else ():
+            answer[column] += (counts[column] / counts[column].sum())[:, np.newaxis, np.newaxis] * lost
+        has_rows = total is not None or float(answer[:, 0, 0].sum()) > CERTAIN * noise * math.sqrt(len(answer))
+        counts = np.maximum(answer[:, 0, 0], least)
+        n0 = float(max(counts.sum() / (1 if cells is None else cells.per_row), LEAST_SHARE))
+        size = RIDGE * noise * math.sqrt(2.0 * answer.shape[-1]) if ridge is None else ridge
+        forms = np.stack([_raised(_sum_of_squares(one, exact=noise == 0), size) for one in answer])
+        of = unit / n0
+        return GroupQuadratics(answer * of, forms * of, counts / n0, n0, noise, unit, least / n0, radius, has_rows)
+
+    def hides(self, rows: float, per_row: int = 1) -> bool:
+        """Whether none of so many rows is told, though all would be if they counted in full: they were shortened."""
+        return not self.has_rows and rows * per_row > CERTAIN * self.noise * math.sqrt(len(self.released))
+
+    def losses(self, c: Floats) -> Floats:
+        """l(c), (..., cells), of coefficients (..., 1 + width)."""
+        return _values(self.forms, c)
+
+    def measured(self, c: Floats) -> Floats:
+        """The same by the matrices as they were released: unbiased at coefficients that do not depend on them."""
+        return _values(self.released, c)
+
+    def deviation(self, c: Floats) -> float:
+        """The standard deviation of one of `measured`, where c does not depend on the noise: that has one size in every
+        direction, so it is that times |v|^2."""
+        return self.noise * self.unit / self.rows * (1.0 + float(c @ c))
+
+    def spread(self, c: Floats) -> float:
+        """The same where c was found in the same matrices, and follows their noise: half of the most that it can be in any
+        direction, the spectral norm (sqrt(2 d) deviations). Losses at such c are rather too low than too high."""
+        return self.deviation(c) * max(1.0, math.sqrt(self.forms.shape[-1] / 2.0))
+
+    def best(self, weights: Floats) -> Floats:
+        """The linear oracle: the c in the ball that makes w.l(c) least, for weights of any sign."""
+        form = np.einsum("k,kij->ij", weights, self.forms)
+        matrix, vector = form[:-1, :-1], form[:-1, -1]
+        if math.isfinite(self.radius) or weights.min(initial=0.0) < 0:
+            return least_in_ball(matrix, vector, self.radius)
+        sizes = _sizes(np.diag(matrix))  # without a ball no unit is special: columns of one length lose few digits
+        values, basis = np.linalg.eigh(matrix / np.outer(sizes, sizes))
+        told = values > CUT * max(float(values[-1]), 1e-300)
+        return np.asarray(basis[:, told] @ (basis[:, told].T @ (vector / sizes) / values[told]) / sizes)
+
+
+def _values(forms: Floats, c: Floats) -> Floats:
+    c = np.asarray(c, np.float64)
+    v = np.concatenate([c, np.full((*c.shape[:-1], 1), -1.0)], axis=-1)
+    return np.asarray(np.einsum("...i,kij,...j->...k", v, forms, v))
+
+
+def _sum_of_squares(matrix: Floats, *, exact: bool) -> Floats:
+    """The nearest positive semi-definite matrix (Frobenius). Of an exact one, in units in which all columns have one length,
+    and without what rounding alone has left in directions that no row has."""
+    sizes = _sizes(np.diag(matrix)) if exact else np.ones(len(matrix))
+    values, basis = np.linalg.eigh((matrix + matrix.T) / 2.0 / np.outer(sizes, sizes))
+    kept = np.where(values > CUT * max(float(values[-1]), 1e-300), values, 0.0)
+    return np.asarray((basis * kept) @ basis.T * np.outer(sizes, sizes))
+
+
+def _raised(matrix: Floats, size: float) -> Floats:
+    """With more where rows are spread less than `size`; the target's own line and column are left as they are."""
+    if size == 0.0:
+        return matrix
+    values, basis = np.linalg.eigh(matrix[:-1, :-1])
+    out = matrix.copy()
+    out[:-1, :-1] += (basis * (size**2 / np.maximum(values, size))) @ basis.T
+    return out
+
+
+def _sizes(squares: Floats) -> Floats:
+    return np.where(squares > 0.0, np.sqrt(np.maximum(squares, 0.0)), 1.0)

@@ -1,0 +1,381 @@
+"""Constrained group-objective optimisation by a private linear oracle (Alabi, Algorithms 2 and 4, in the form of PRIVACY 3.3).
+
+    min over mixtures Q of decisions:   h(l(Q)) = f(l(Q)) + G max(0, g(l(Q)))
+
+Each round an oracle is asked for a decision with little w . l, w made of what was released before, and how that decision falls
+is released with noise. `Differs:` the published loop takes w = h'(l(c, D)) from the data themselves, which no accounting of its
+oracle covers: one row flips the indicator 1[g >= 0] (docs/group_objective.md has the counterexample).
+
+    init    counts by cell and label, and what the oracle needs, released once
+    step    price w -> the oracle's rule -> its losses (noisy)
+    stop    after the rounds of the plan; without noise, when no decision is better
+    finish  the mixture, and its losses from releases that did not choose it
+
+Where w comes from, all from the mean of released losses, which damps their noise:
+
+- "auditor": f' at the mean, and duals on a simplex of size G for what is constrained, by exponentiated gradient on the sum of
+  excesses: max over duals of duals . excess is G max(0, g), so this is a no-regret player of h's subgradients (Remark 5.7), and
+  the uniform mixture is Algorithm 2's answer. `Differs:` w at the last decision alone, as published, flips for ever; and the
+  answer's weights are the best for the released losses of blocks of rounds, which noise makes long;
+- "leader": the dual prices of the best mixture so far (`master`), for losses with little noise or none;
+- "last": where h is linear, so that prices never change: the last decision is the answer;
+- "frank-wolfe": h' at l <- (1 - s) l + s l_t (Algorithm 4), max(0, .) and largest ones being smoothed; s is 2/(t + 1), or what
+  makes h less (Lemma B.2 holds for that, too).
+
+Guarantees (tests/learning/test_learning_group_loop.py):
+1. A loop's log is its plan, event for event.
+2. Weights and mixture depend on the rows through the curator's answers alone.
+3. What is reported of the mixture has noise that is independent of how it was chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..curator import Curator, describe
+from ..fairness.group_function import smoothed, smoothing_adds
+from ..privacy.events import Event, Repeated, compose
+from .descent import Floats, Progress, Reason
+from .duals import ExponentiatedGradient, Leaning
+from .ground import Ground
+from .group_problem import Found, Posed, Problem
+from .master import ENOUGH, Master
+from .oracles import LinearRule, Oracle, Rule, audit_asks, audited
+
+MEASURING = 0.3
+"""Of an audit's price, for what is reported; the rest steers."""
+LEAST_STEP = 0.1
+SHARES = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 60)])
+BLOCKS = 4
+"""At least, where their noise is below `ROUGH`; where it is not, all rounds are one block."""
+ROUGH = 0.05
+BEYOND = 3.0  # deviations of a block's noise, by which g has to be above 0 for constants to take part
+CROWD = 2.0
+"""How many times a fair share one rule may weigh in a mixture of noisy ones: best weights would pick the luckiest noise."""
+TOLERATED = 0.015
+"""Noise of a rate, or of the objective, that is put up with in what a mixture is chosen from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """A rule with its losses as they were released: to steer by, and to measure; the mean of `times` releases each.
+
+    `always`: the class that it decides for, whatever the row."""
+
+    rule: Rule
+    steering: Floats
+    measuring: Floats
+    times: float = 1
+    always: int | None = None
+
+    def again(self, steering: Floats, measuring: Floats) -> Played:
+        """Released once more; which tells nothing of what is in the counts."""
+        n = self.times
+        if math.isinf(n):
+            return self
+        return Played(self.rule, (n * self.steering + steering) / (n + 1), (n * self.measuring + measuring) / (n + 1), n + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Between rounds: released values only.
+
+    `played`: rules with their losses; `weights` of theirs, in that order; `mean`: the losses of that mixture. `price`: what the
+    next decision is asked to be cheap at, and `base`: no mixture is below base + the cheapest decision's price, of which
+    `least` is the largest so far, or, with noise, the mean. `leaning`: the auditor's; `duals`: the sum of its plays. `heard`:
+    what each round released of its rule, to steer by, and `places` the rules' places in `played`.
+    """
+
+    posed: Posed
+    prepared: Any
+    master: Master
+    played: dict[Hashable, Played]
+    weights: Floats
+    mean: Floats
+    price: Floats
+    base: float
+    leaning: Leaning
+    duals: Floats
+    heard: tuple[Floats, ...] = ()
+    places: tuple[int, ...] = ()
+    least: float = -math.inf
+    round: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A loop that is planned and priced: public values alone. Made by `group_plan.plan_loop`."""
+
+    problem: Problem
+    oracle: Oracle[Any]
+    rounds: int
+    step_by: str
+    penalty: float
+    width: float
+    counts_multiplier: float
+    audit_multiplier: float
+    plan: Event | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plan", self.events() if self.ground.promise.is_private else None)
+
+    @property
+    def ground(self) -> Ground:
+        """The public facts that oracle and loop share."""
+        return self.problem.ground
+
+    def events(self) -> Event:
+        """The whole loop's events."""
+        ground = self.ground
+        parts = self.oracle.first_events(ground, self.counts_multiplier)
+        asks = audit_asks(ground, self._any_rule, self._multipliers)
+        audit = describe(asks, ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
+        return compose([*parts, Repeated(compose([*self.oracle.round_events(ground), audit]), self.rounds)])
+
+    @property
+    def _any_rule(self) -> Rule:
+        return LinearRule(np.zeros((self.ground.outputs, 1 + self.ground.layout.width)))
+
+    @property
+    def _multipliers(self) -> tuple[float, float]:
+        """Of one round's release: what steers, what is reported."""
+        return self.audit_multiplier / math.sqrt(1.0 - MEASURING), self.audit_multiplier / math.sqrt(MEASURING)
+
+    # -- init, step, stop, finish ------------------------------------------------------------------------------------------
+
+    def init(self, curator: Curator) -> State:
+        """Counts, and what the oracle needs; the first price is that of decisions by chance."""
+        counts, prepared = self.oracle.prepare(curator, self.ground, self.counts_multiplier)
+        posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)
+        h = smoothed(posed.h, self.width) if self.step_by == "frank-wolfe" else posed.h
+        chance, master = posed.chance, Master(h)
+        value = master.touch(chance)
+        price = h.gradient(chance)
+        base = value - float((price * chance).sum())
+        none = np.zeros(len(posed.excesses(chance)))
+        if self.step_by == "auditor":
+            price = posed.f.gradient(chance) + posed.pull(self.auditor.duals(Leaning(none)), chance)
+        played = {one.rule.key: one for one in (constants(posed) if self.oracle.any_linear and self.step_by != "last" else [])}
+        zeros = np.zeros(len(played))
+        return State(posed, prepared, master, played, zeros, chance, price, base, Leaning(none), none)
+
+    @property
+    def auditor(self) -> ExponentiatedGradient:
+        """How the duals are played."""
+        return ExponentiatedGradient(self.penalty)
+
+    def step(self, curator: Curator, state: State) -> State:
+        """One round."""
+        posed = state.posed
+        costs = state.price / posed.rows - self.ground.costs(np.zeros_like(state.price), posed.rows)
+        rule, prepared = self.oracle.respond(curator, self.ground, state.prepared, costs, posed.rows)
+        shown = audited(curator, self.ground, rule, self._multipliers, posed.counts)
+        steering, measuring = posed.possible(shown[0] / posed.rows), shown[1] / posed.rows
+        least = state.base + float((state.price * steering).sum())
+        if state.round > 0:
+            known = state.least
+            least = max(known, least) if self.ground.is_exact else known + (least - known) / (state.round + 1)
+        old = state.played.get(rule.key)
+        new = Played(rule, steering, measuring) if old is None else old.again(steering, measuring)
+        place = len(state.played) if old is None else list(state.played).index(rule.key)
+        played = state.played | {rule.key: new}
+        state = replace(
+            state,
+            prepared=prepared,
+            played=played,
+            round=state.round + 1,
+            least=least,
+            heard=(*state.heard, steering),
+            places=(*state.places, place),
+        )
+        if self.step_by == "last":
+            weights = np.zeros(len(played))
+            weights[place] = 1.0
+            return replace(state, weights=weights, mean=new.steering)
+        if self.step_by == "leader":
+            return self._leading(state)
+        return self._averaging(state, place, steering)
+
+    def _leading(self, state: State) -> State:
+        """The best mixture of what was released, and its prices."""
+        atoms = np.array([one.steering for one in state.played.values()])
+        weights, price, base = state.master.solve(atoms)
+        return replace(state, weights=weights, mean=np.tensordot(weights, atoms, axes=1), price=price, base=base)
+
+    def _averaging(self, state: State, place: int, steering: Floats) -> State:
+        """The mean of what was released moves to the new decision's losses, and prices with it."""
+        if self.step_by == "frank-wolfe":
+            place, steering = self._cheapest(state, place, steering)
+        share = 1.0 / state.round if self.step_by == "auditor" else self._share(state, steering)
+        weights = np.append(state.weights, np.zeros(len(state.played) - len(state.weights))) * (1.0 - share)
+        weights[place] += share
+        mean = (1.0 - share) * state.mean + share * steering
+        state = replace(state, weights=weights, mean=mean)
+        if self.step_by == "auditor":
+            return self._pressing(state)
+        h = state.master.h
+        price = h.gradient(mean)
+        return replace(state, price=price, base=float(h.value(mean)) - float((price * mean).sum()))
+
+    def _cheapest(self, state: State, place: int, steering: Floats) -> tuple[int, Floats]:
+        """The oracle's answer, or a constant that costs less by what was released; in the first round, at which h is less."""
+
+        def cost(losses: Floats) -> float:
+            return float(state.master.h.value(losses)) if state.round == 1 else float((state.price * losses).sum())
+
+        least, found = cost(steering), (place, steering)
+        for j, one in enumerate(state.played.values()):
+            if math.isinf(one.times) and cost(one.steering) < least:
+                least, found = cost(one.steering), (j, one.steering)
+        return found
+
+    def _share(self, state: State, steering: Floats) -> float:
+        """How far Frank-Wolfe moves: 2/(t + 1), or what is better for the released losses; no less than `LEAST_STEP` / t where
+        these have noise, which a mean of many damps."""
+        usual = 2.0 / (state.round + 1)
+        if state.round == 1:
+            return 1.0
+        shares = np.append(SHARES, usual)
+        if not self.ground.is_exact:
+            shares = np.geomspace(LEAST_STEP / state.round, usual, 20)
+        across = shares.reshape(-1, *(1,) * steering.ndim)
+        return float(shares[state.master.h.value((1.0 - across) * state.mean + across * steering).argmin()])
+
+    def _pressing(self, state: State) -> State:
+        """The auditor hears what this round added to the sum of excesses."""
+        posed, t = state.posed, state.round
+        sums = t * posed.excesses(state.mean)
+        leaning = self.auditor.step(state.leaning, sums - state.leaning.sums)
+        duals = self.auditor.duals(leaning)
+        price = posed.f.gradient(state.mean) + posed.pull(duals, state.mean)
+        base = float(posed.f.value(state.mean)) + float(duals @ posed.excesses(state.mean)) - float((price * state.mean).sum())
+        return replace(state, leaning=leaning, duals=state.duals + duals, price=price, base=base)
+
+    def stop(self, state: State) -> Reason | None:
+        """When the rounds of the plan are done; without noise, when no decision is better."""
+        if self.ground.is_exact and self.oracle.looks_for_the_least and state.round > 0:
+            value = float(state.master.h.value(state.mean))
+            if value - state.least <= ENOUGH * max(1.0, abs(value)):
+                return Reason.BEST
+        return Reason.ROUNDS if state.round >= self.rounds else None
+
+    def finish(self, state: State, reason: Reason) -> Found:
+        """The mixture, with its losses from the releases that took no part in choosing it."""
+        if self.step_by == "auditor":
+            state = replace(state, weights=self._in_turn(state) if self.oracle.in_turn else self._by_blocks(state))
+        kept = [(one, float(weight)) for one, weight in zip(state.played.values(), state.weights, strict=True) if weight > 0.0]
+        weights = np.array([weight for _, weight in kept])
+        times = np.array([one.times for one, _ in kept])
+        constant = np.zeros(self.ground.classes)
+        for one, weight in kept:
+            if one.always is not None:
+                constant[one.always] += weight
+        return Found.of(
+            state.posed,
+            tuple(one.rule for one, _ in kept),
+            weights,
+            np.array([one.measuring for one, _ in kept]),
+            noise=self._noise(self._multipliers[1]) * math.sqrt(float((weights**2 / times).sum())),
+            count_noise=0.0 if self.ground.is_exact else self.counts_multiplier * self.ground.move(self.ground.counts),
+            duals=self._pressed(state),
+            reason=reason,
+            rounds=state.round,
+            constant=constant,
+            excess=self._excess(state, weights, np.array([one.measuring for one, _ in kept])),
+        )
+
+    def _excess(self, state: State, weights: Floats, atoms: Floats) -> float | None:
+        """How far h is above what no mixture is below, which smoothing may have raised."""
+        if not self.oracle.looks_for_the_least:
+            return None
+        h = state.posed.h
+        over = smoothing_adds(h, self.width) if self.step_by == "frank-wolfe" else 0.0
+        return float(h.value(np.tensordot(weights, atoms, axes=1))) - state.least + over
+
+    def _by_blocks(self, state: State) -> Floats:
+        """The best mixture of blocks of rounds that followed each other, whose prices and so whose rules are alike; with
+        constants, where these leave g above 0 by more than noise. Rule by rule the best would be the luckiest; a block is as
+        long as noise below `TOLERATED` asks."""
+        played, size, h = list(state.played.values()), self._size(state), state.posed.h
+        t = state.round
+        few = BLOCKS if size * math.sqrt(BLOCKS / t) <= ROUGH else 1
+        length = min(t, math.ceil((size / TOLERATED) ** 2) or 1)
+        blocks = np.array_split(np.arange(t), min(t, max(few, t // length)))
+        heard, places = np.array(state.heard), np.array(state.places)
+        atoms = np.array([heard[block].mean(axis=0) for block in blocks])
+        shares = Master(h).solve(atoms)[0]
+        free = [j for j, one in enumerate(played) if math.isinf(one.times)]
+        if h.g is not None and float(h.g.value(np.tensordot(shares, atoms, axes=1))) > BEYOND * size / math.sqrt(
+            t / len(blocks)
+        ):
+            shares = Master(h).solve(np.concatenate([atoms, *([played[j].steering[np.newaxis] for j in free])]))[0]
+        weights = np.zeros(len(played))
+        for block, share in zip(blocks, shares[: len(blocks)], strict=True):
+            np.add.at(weights, places[block], share / len(block))
+        if len(shares) > len(blocks):
+            weights[free] += shares[len(blocks) :]
+        return weights
+
+    def _in_turn(self, state: State) -> Floats:
+        """The best mixture of a list that was looked at, none above a few fair shares, or what leaves its noise tolerable."""
+        atoms = np.array([one.steering for one in state.played.values()])
+        size = self._size(state)
+        share = max(CROWD / state.round, (TOLERATED / size) ** 2 if size > 0 else 1.0)
+        most = np.minimum(1.0, share * np.array([one.times for one in state.played.values()]))
+        return Master(state.posed.h).solve(atoms, most)[0]
+
+    def _size(self, state: State) -> float:
+        """The noise of what steers, in one round, in the objective or in what is constrained, whichever has more."""
+        noise = self._noise(self._multipliers[0]) / state.posed.rows
+        of_objective, spread = state.posed.spread(state.mean, noise, 0.0)
+        return max(of_objective, float(spread.max(initial=0.0)))
+
+    def _pressed(self, state: State) -> Floats:
+        """How hard each comparison was pressed: the mean of the auditor's plays, or h's own slope at the end."""
+        if self.step_by == "auditor":
+            return np.asarray(state.duals / max(1, state.round))
+        excesses = state.posed.excesses(state.mean)
+        top = excesses.max(initial=-math.inf)
+        return np.where((excesses == top) & (top >= 0.0), self.penalty, 0.0)
+
+    def _noise(self, multiplier: float) -> float:
+        """The standard deviation of each number of an audit."""
+        ground = self.ground
+        return 0.0 if ground.is_exact else multiplier * ground.move(audit_asks(ground, self._any_rule, [1.0])[0].question)
+
+
+def constants(posed: Posed) -> list[Played]:
+    """The rules that decide alike for everybody, a class each: their losses are in the counts, without noise of their own."""
+    ground = posed.problem.ground
+    out = []
+    for k in range(ground.classes):
+        weights = np.zeros((ground.outputs, 1 + ground.layout.width))
+        weights[0 if ground.outputs == 1 else k, 0] = -1.0 if ground.outputs == 1 and k == 0 else 1.0
+        steering, measuring = np.zeros((2, *posed.shares.shape, ground.classes))
+        steering[..., k], measuring[..., k] = posed.shares, posed.counts / posed.rows
+        out.append(Played(LinearRule(weights), steering, measuring, math.inf, k))
+    return out
+
+
+def run(
+    curator: Curator, search: Any, progress: Progress | None = None, *, watch: Callable[[State], None] | None = None
+) -> Found:
+    """Run a loop to its end with a curator that was made for its plan; the curator is closed afterwards, come what may."""
+    try:
+        state = search.init(curator)
+        while (reason := search.stop(state)) is None:
+            state = search.step(curator, state)
+            if watch is not None:
+                watch(state)
+            if progress is not None:
+                progress(state.round, search.rounds)
+        found: Found = search.finish(state, reason)
+        curator.finish()
+    finally:
+        curator.close()
+    return found

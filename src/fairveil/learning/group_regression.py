@@ -1,0 +1,237 @@
+"""Least squares for group objectives: moments, then one release of the groups' Gram matrices, are the plan (PRIVACY 3.4).
+
+Every oracle call is post-processing of these. The target is the rows' last number. Dense numbers are scaled to mean 0 and
+deviation 1 by their released moments, inside the curator, and rows (1, x, y) are shortened to `LENGTH` of what is then their
+usual length: the noise of a Gram matrix is as large in every direction, and would drown columns that are spread little within
+their bounds. Rows far out then count less, in losses too, which are means of what counts. Sparse numbers are as they come, and
+rows shortened to what a schema's coding would bound them by.
+
+Where only sensitive features are protected, moments and the matrix of all rows are exact and free, and what shortening takes
+away, which is public in total, is given back to the groups by their shares. A regression that tells no groups apart then costs
+nothing and is exact.
+
+Guarantees (tests/learning/test_learning_group_regression.py):
+1. The log is the plan: the same releases, whatever the number of oracle calls.
+2. The coefficients depend on the rows through the curator's answers alone.
+3. Losses at coefficients that were fixed before have the noise that is stated of them; those at coefficients that were found
+   in the same release are off by less than twice what is stated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from ..curator import Ask, Curator, GramMatrices, NumberMoments, Question, RowCount, describe
+from ..errors import InputError, complaint
+from ..privacy import calibrate
+from ..privacy.events import Event, compose
+from ..privacy.sensitivity import OUTWARDS
+from .descent import Floats, Progress
+from .grams import GroupQuadratics
+from .hull import METHODS, ROUNDS, Ended, Least
+from .regression_task import RegressionOutcome, RegressionTask
+
+LENGTH = 1.5  # of the usual length of a row: the longest that counts in full
+RADIUS = 10.0  # of coefficients whose losses may get negative weights
+MOMENTS_SHARE = 0.05  # of the squared budget
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Numbers, the target last, as (x - centre) / scale: public or released values. `rows`: how many were counted with them."""
+
+    centre: Floats
+    scale: Floats
+    rows: float = 0.0
+
+    def then(self, other: Scaling) -> Scaling:
+        """Both, one after the other."""
+        return Scaling(self.centre + self.scale * other.centre, self.scale * other.scale, other.rows)
+
+    def undone(self, c: Floats) -> Floats:
+        """Coefficients (1 + width,) that predict scaled targets from scaled numbers, as those of the numbers before."""
+        numbers = len(self.scale) - 1
+        out = c * self.scale[-1]
+        out[1 : 1 + numbers] /= self.scale[:-1]
+        out[0] += self.centre[-1] - float(out[1 : 1 + numbers] @ self.centre[:-1])
+        return np.asarray(out)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupRegression:
+    """A regression that is planned and priced: public values alone. Made by `plan_regression`.
+
+    The task's layout has the target as its last number. `scales`: whether numbers are scaled by their moments. `clip`: the
+    longest row that counts in full; `radius`: of the ball of coefficients, in the units of the search; None: none, or `RADIUS`
+    where weights of losses may be negative. `ridge`: s of `grams`.
+    """
+
+    task: RegressionTask
+    scales: bool = False
+    clip: float | None = None
+    radius: float | None = None
+    ridge: float | None = None
+    method: str = "linear-oracle"
+    rounds: int = ROUNDS
+    moments_multiplier: float = 0.0
+    multiplier: float = 0.0
+    plan: Event | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plan", self.event() if self.task.promise.is_private else None)
+
+    def event(self) -> Event:
+        """What the run costs."""
+        task, cap = self.task, self.task.max_sample_weight
+        asks = [self._moments()] if self.scales else []
+        asks.append([Ask(self._question(self._clip), self.multiplier)])
+        return compose([describe(one, task.layout, task.promise, max_sample_weight=cap) for one in asks])
+
+    def run(self, curator: Curator, progress: Progress | None = None) -> RegressionOutcome:
+        """Release and minimise; the curator is closed afterwards, come what may."""
+        try:
+            quadratics, scaling = self.release(curator)
+            curator.finish()
+        finally:
+            curator.close()
+        return self.found(quadratics, scaling, progress)
+
+    # -- what is asked -----------------------------------------------------------------------------------------------------
+
+    def release(self, curator: Curator) -> tuple[GroupQuadratics, Scaling | None]:
+        """Ask, and make losses of the answers."""
+        task = self.task
+        scaling = self._scaled(curator) if self.scales else None
+        if scaling is not None and task.sees_features:  # columns far smaller than others are seen once those are scaled
+            scaling = scaling.then(self._scaled(curator))
+        unit = 0.25 if scaling is None else 0.25 * float(scaling.scale[-1]) ** 2
+        radius = math.inf if self.radius is None else self.radius
+        facts: dict[str, Any] = {"cells": task.cells, "unit": unit, "radius": radius, "ridge": self.ridge}
+        purpose = "Gram matrices of the groups"
+        if task.is_exact or not task.sees_features:
+            question = self._question(None if task.is_exact else self._clip)
+            (answer,) = curator.answer([Ask(question, self.multiplier)], purpose=purpose)
+            return GroupQuadratics.of(self._target_last(answer), noise=self._noise(self._clip), **facts), scaling
+        ((total,),) = curator.answer([Ask(self._question(None, apart=False), 0.0)])
+        mean_square = float(np.trace(total)) / max(float(total[0, 0]), 1e-9)
+        clip = self.clip or LENGTH * math.sqrt(mean_square)
+        asks = [Ask(self._question(clip), self.multiplier), Ask(self._question(clip, apart=False), 0.0)]
+        answers = [self._target_last(one) for one in curator.answer(asks, purpose=purpose)]
+        whole = self._target_last(total)
+        facts |= {"total": answers[1][0], "lost": whole - answers[1][0]}
+        return GroupQuadratics.of(answers[0], noise=self._noise(clip), **facts), scaling
+
+    def _scaled(self, curator: Curator) -> Scaling:
+        """Have numbers scaled by their means and deviations. A noisy variance is no less than the noise of a mean square."""
+        asks = self._moments()
+        answers = curator.answer(asks, purpose="moments of the numbers")
+        rows = float(answers[0][0])
+        noise = 0.0 if self.task.sees_features else self.moments_multiplier * self._move(asks[-1].question)
+        n = max(rows, 2.0 * noise, 1e-12)
+        mean, square = np.asarray(answers[-1]) / n
+        if noise == 0.0:
+            variance = square - mean**2
+            scale = np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
+        else:
+            mean = np.clip(mean, -1.0, 1.0)
+            scale = np.sqrt(np.clip(square - mean**2, min(noise / n, 1.0), 1.0))
+        curator.rescale(1.0 / scale, -mean / scale)
+        return Scaling(mean, scale, rows)
+
+    def _moments(self) -> list[Ask]:
+        layout, public = self.task.layout, self.task.sees_features
+        question = NumberMoments(None if public else math.sqrt(2.0 * layout.numbers))
+        return [Ask(RowCount(), self.moments_multiplier), Ask(question, self.moments_multiplier)]
+
+    @property
+    def _clip(self) -> float:
+        """The longest row, unless one was given: of numbers of deviation 1, or within [-1, 1]."""
+        layout = self.task.layout
+        usual = math.sqrt(1.0 + layout.numbers + len(layout.code_sizes))
+        return self.clip or (LENGTH * usual if self.scales else usual)
+
+    def _question(self, clip: float | None, *, apart: bool = True) -> GramMatrices:
+        return GramMatrices(self.task.cells if apart else None, clip)
+
+    def _target_last(self, matrices: Floats) -> Floats:
+        """With the target's line and column, the last number's, at the end."""
+        at = self.task.layout.numbers
+        order = [*range(at), *range(at + 1, matrices.shape[-1]), at]
+        return np.asarray(matrices[..., order, :][..., order])
+
+    def _move(self, question: Question) -> float:
+        return question.scale(self.task.layout, self.task.max_sample_weight).bound.sensitivity(self.task.promise.neighbours)
+
+    def _noise(self, clip: float) -> float:
+        """The standard deviation of a diagonal entry; where rows are public, a bound on it."""
+        return 0.0 if self.task.is_exact else self.multiplier * self._move(self._question(clip)) * OUTWARDS
+
+    # -- what is made of it ------------------------------------------------------------------------------------------------
+
+    def found(
+        self, quadratics: GroupQuadratics, scaling: Scaling | None = None, progress: Progress | None = None
+    ) -> RegressionOutcome:
+        """The coefficients, for losses that were released: post-processing."""
+        task = self.task
+        best = Least(np.zeros(quadratics.forms.shape[-1] - 1), math.nan, math.nan, 0, self._unheard(quadratics, scaling))
+        if quadratics.has_rows:
+            h = task.joint(*task.functions(quadratics.shares, quadratics.least), self._width)
+            if not h.monotone and self.radius is None:
+                quadratics = replace(quadratics, radius=RADIUS)
+            best = METHODS[self.method](quadratics, h, rounds=self.rounds, progress=progress)
+        c = best.coefficients
+        return task.outcome(
+            c if scaling is None or not quadratics.has_rows else scaling.undone(c),
+            quadratics.measured(c),
+            quadratics.shares,
+            least=quadratics.least,
+            noise=quadratics.spread(c),
+            count_noise=quadratics.noise / quadratics.rows,
+            rows=quadratics.rows,
+            gap=best.gap if math.isfinite(best.gap) else None,
+            calls=best.calls,
+            reason=best.reason.value,
+        )
+
+    def _unheard(self, quadratics: GroupQuadratics, scaling: Scaling | None) -> Ended:
+        """Why rows teach nothing: few, or shortened so far that they count for few."""
+        counted = 0.0 if scaling is None else scaling.rows
+        rows = counted if self.task.stated_rows is None else float(self.task.stated_rows)
+        per_row = 1 if self.task.cells is None else self.task.cells.per_row
+        return Ended.SHORTENED if quadratics.hides(rows, per_row) else Ended.NOTHING
+
+    @property
+    def _width(self) -> float:
+        """Frank-Wolfe has no rate at a kink."""
+        return self.task.alpha if self.method == "frank-wolfe" else 0.0
+
+
+def plan_regression(task: RegressionTask, **options: Any) -> GroupRegression:
+    """The regression whose noise is the least that keeps the promise. `options`: fields of `GroupRegression`."""
+    from ..privacy.routes import gaussian_mu
+
+    _checks.one_of(METHODS, method=options.get("method", "linear-oracle"))
+    _checks.whole(at_least=1, rounds=options.get("rounds", ROUNDS))
+    for name in ("clip", "radius"):
+        if options.get(name) is not None:
+            _checks.positive(**{name: options[name]})
+    if task.is_exact:
+        return GroupRegression(task, **options)
+    if gaussian_mu(task.promise.epsilon, task.promise.delta) <= 0:
+        remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, or method='exponential'."
+        raise InputError(complaint(expected="a delta above 0", of="delta", got=task.promise.delta, remedy=remedy))
+    share = MOMENTS_SHARE if options.get("scales") and not task.sees_features else 0.0
+
+    def at(z: float) -> GroupRegression:
+        of_moments = z * math.sqrt(2.0 / share) if share else 0.0  # two of them: the number of rows, and the moments
+        return GroupRegression(task, **options, moments_multiplier=of_moments, multiplier=z / math.sqrt(1.0 - share))
+
+    def event(z: float) -> Event:
+        return at(z).event()
+
+    return at(calibrate(task.promise, event, start=10.0).multiplier)
