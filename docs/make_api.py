@@ -18,6 +18,7 @@ ROOMS = (
     "fairveil.privacy.events",
     "fairveil.curator",
     "fairveil.fairness",
+    "fairveil.fairness.objectives",
     "fairveil.models",
     "fairveil.figures",
     "fairveil.facts",

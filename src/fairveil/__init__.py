@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from . import report as report
     from . import study as study
     from .estimators import FermiClassifier as FermiClassifier
+    from .estimators import GroupObjectiveClassifier as GroupObjectiveClassifier
+    from .estimators import GroupObjectiveRegressor as GroupObjectiveRegressor
     from .estimators import OddsPostProcessor as OddsPostProcessor
     from .estimators import OracleGameClassifier as OracleGameClassifier
     from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
@@ -40,11 +42,14 @@ if TYPE_CHECKING:
     from .privacy.statement import PrivacyStatement as PrivacyStatement
     from .study import Frontier as Frontier
     from .study import frontier as frontier
+    from .study import plan_sample_size as plan_sample_size
 
 __version__ = "0.1.0"
 
 PLACES = {
     "FermiClassifier": ".estimators",
+    "GroupObjectiveClassifier": ".estimators",
+    "GroupObjectiveRegressor": ".estimators",
     "OddsPostProcessor": ".estimators",
     "OracleGameClassifier": ".estimators",
     "RateConstrainedClassifier": ".estimators",
@@ -77,6 +82,7 @@ PLACES = {
     "Promise": ".privacy.promise",
     "Frontier": ".study",
     "frontier": ".study",
+    "plan_sample_size": ".study",
 }
 """Where each public name lives. The block for type checkers above says the same; a test compares them."""
 
@@ -90,6 +96,8 @@ __all__ = [
     "FalsePositiveRateParity",
     "FermiClassifier",
     "Frontier",
+    "GroupObjectiveClassifier",
+    "GroupObjectiveRegressor",
     "OddsPostProcessor",
     "OracleGameClassifier",
     "PrivacyStatement",
@@ -110,6 +118,7 @@ __all__ = [
     "learning",
     "load",
     "models",
+    "plan_sample_size",
     "privacy",
     "report",
     "save",

@@ -12,10 +12,12 @@ import pytest
 
 from fairveil.errors import InputError
 from fairveil.fairness import group_table
+from fairveil.learning.exponential import Certain
 from fairveil.learning.game_bounds import Guarantee
 from fairveil.learning.mixing_bounds import MixingGuarantee
 from fairveil.report import CertainLine, Certainty, GroupSection, Report, certain, render, to_dict, write
 
+CHOICE = Certain(0.03387, 0.7, 0.9)
 MIXING = MixingGuarantee(
     confidence=0.95,
     names=("f - m", "m - f"),
@@ -70,11 +72,28 @@ def test_the_bounds_of_a_game_are_told() -> None:
     assert any("assumed that some mixture" in sentence for sentence in found.conditions)
 
 
+def test_the_bounds_of_a_choice_are_told() -> None:
+    found = certain(CHOICE)
+    assert found.sentence == (
+        "With probability 90% over the noise of the fit, the objective of the chosen decision is above that of the best one in "
+        "the list by at most 0.0339."  # rounded up
+    )
+    assert lines(found) == {
+        "Objective above that of the best decision that keeps the bounds": (0.03387, None),
+        "Furthest above a bound": (0.7, None),
+    }
+    assert found.numbers == {"objective": 0.03387, "bound": 0.7, "confidence": 0.9}
+    assert any("same list of decisions" in sentence for sentence in found.conditions)
+    assert any("over the released numbers" in sentence for sentence in found.conditions)
+
+
 @pytest.mark.parametrize(
     ("guarantee", "says"),
     [
         (replace(GAME, error_excess=math.inf, nu=math.inf, learner_regret=math.inf), "this oracle's own regret is not"),
         (replace(GAME, gap_excess=math.inf, worst=math.inf, measured=(math.inf,)), "no bound could be given"),
+        (replace(CHOICE, f=math.inf), "is not bounded: no bound could be given"),
+        (replace(CHOICE, g=math.inf), "no bound could be given"),
         (replace(MIXING, excess_bound=math.nan), "no table of chances is certain to keep the bounds"),
         (replace(MIXING, values=(math.nan,) * 2, value_bounds=(math.nan,) * 2, error=math.nan), "every constraint"),
     ],

@@ -15,19 +15,26 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import FairveilError, InputError, complaint
-from ..estimators import FermiClassifier, OddsPostProcessor, OracleGameClassifier, RateConstrainedClassifier, load
+from ..estimators import (
+    FermiClassifier,
+    GroupObjectiveClassifier,
+    OddsPostProcessor,
+    OracleGameClassifier,
+    RateConstrainedClassifier,
+    load,
+)
 from ..estimators.coded import as_array
 from ..estimators.coding import Coding, SchemaCoding, TableCoding
 from ..estimators.descending import DescentClassifier
 from ..facts import Cells
-from ..models import PostProcessedModel
+from ..models import MixtureModel, PostProcessedModel
 from ..models.model import draw_codes
 from .tables import Columns, Place, picked
 
 if TYPE_CHECKING:
     from ..data import EncodedRows, StreamedRows
 
-Fitted = RateConstrainedClassifier | FermiClassifier | OddsPostProcessor | OracleGameClassifier
+Fitted = RateConstrainedClassifier | FermiClassifier | OddsPostProcessor | OracleGameClassifier | GroupObjectiveClassifier
 Floats = npt.NDArray[np.float64]
 MODULE = "a torch module"
 
@@ -68,7 +75,8 @@ def coding_of(clf: Fitted) -> Coding | None:
     """How the model's features are coded; None where they are another library's affair."""
     if isinstance(clf, OddsPostProcessor):
         inside = clf.estimator_
-        return coding_of(inside) if isinstance(inside, DescentClassifier | OracleGameClassifier) else None
+        ours = DescentClassifier | OracleGameClassifier | GroupObjectiveClassifier
+        return coding_of(inside) if isinstance(inside, ours) else None
     return clf.coding_
 
 
@@ -82,7 +90,17 @@ def groups_read(clf: Fitted) -> Cells | None:
 
 def by_chance(clf: Fitted) -> bool:
     """Whether one row may be decided differently from one time to the next."""
-    return clf.model_ is None or clf.model_.is_randomised  # no model: a mixture of candidates
+    model: Any = clf.model_
+    if isinstance(model, MixtureModel) and len(model.models) == 1:  # a single decision out of many
+        model = model.models[0]
+    return model is None or model.is_randomised  # no model: a mixture of candidates
+
+
+def guarantee_of(clf: Fitted) -> object | None:
+    """What is certain of a model, where theory says anything."""
+    if isinstance(clf, GroupObjectiveClassifier):
+        return clf.certain_
+    return clf.guarantee_ if isinstance(clf, OddsPostProcessor | OracleGameClassifier) else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows

@@ -11,10 +11,9 @@ import typer
 from . import options
 
 if TYPE_CHECKING:
-    from ..fairness import Notion
     from ..report import Certainty, Report
     from .deciding import Fitted
-    from .methods import Method
+    from .methods import Asked, Method
     from .samples import Roles, Sample
 
 MARK = "estimator.json"
@@ -32,8 +31,9 @@ def fit(
     method: Annotated[
         str,
         typer.Option(
-            help="rate-constrained, post-processing (decides by group and by chance), game (decides by chance), or fermi (a "
-            "penalty). All are linear: networks are fitted in Python, model=. See docs."
+            help="rate-constrained, post-processing (decides by group and by chance), game (decides by chance), "
+            "group-objective (G-mean and the like; by chance), or fermi (a penalty). All are linear: networks are fitted in "
+            "Python, model=. See docs."
         ),
     ] = "rate-constrained",
     notion: Annotated[
@@ -44,6 +44,28 @@ def fit(
     ] = None,
     strength: Annotated[
         float | None, typer.Option(help="Of fermi: what the penalty is multiplied by.", show_default="1")
+    ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="Of group-objective, what is made small: error, gmean, hmean, largest_group_loss, false_negative_rate, or a "
+            "gap such as equalized_odds. All of them, and gini, may be bounded by --constraint gmean:0.3.",
+            show_default="error",
+        ),
+    ] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(
+            help="Of group-objective: linear-oracle or frank-wolfe (mixtures), or exponential (one decision of a list).",
+            show_default="linear-oracle",
+        ),
+    ] = None,
+    decisions: Annotated[
+        str | None,
+        typer.Option(
+            help="Of group-objective: thresholds, directions or labellings.",
+            show_default="any linear rules; exponential: thresholds",
+        ),
     ] = None,
     epsilon: Annotated[float, typer.Option(help="The promise; inf is not private.")] = 1.0,
     delta: options.Delta = 1e-6,
@@ -67,18 +89,18 @@ def fit(
     """
     from .. import _checks
     from .folders import require_free
-    from .methods import METHODS
+    from .methods import METHODS, Wishes
     from .samples import Roles
 
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
     require_free(out, force=force, mark=MARK)
     options.require_words(tuning=tuning, earlier_releases=earlier_releases)
-    notions, asked = chosen.asked(constraint, notion, strength)
+    asked = chosen.asked(Wishes(constraint, notion, strength, objective, search, decisions))
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     rows = public_rows if public_rows is not None else roles.public_rows
     clf = chosen.made(
-        **asked,
+        **asked.arguments,
         epsilon=epsilon,
         delta=delta,
         protects=options.protection(protects),
@@ -98,17 +120,17 @@ def fit(
     with options.warnings_as_notes() as notes:
         clf.fit(X, y, sensitive_features=groups)
     _describe(clf, holdout, held is not None, tuning, earlier_releases)
-    _write(clf, report_of(clf, chosen, notions, roles, held, place.shown, notes), out, force)
+    _write(clf, report_of(clf, chosen, asked, roles, held, place.shown, notes), out, force)
 
 
 def report_of(
-    clf: Fitted, method: Method, notions: list[Notion], roles: Roles, held: Sample | None, source: str, notes: list[str]
+    clf: Fitted, method: Method, asked: Asked, roles: Roles, held: Sample | None, source: str, notes: list[str]
 ) -> Report:
     """The page of a fit: what was promised, asked for, seen in training and measured on rows that were not trained on."""
     from ..fairness.notions import GapNotion
     from ..report import GroupSection, Report
     from .deciding import Shown, by_chance
-    from .measured import gap_figure, measure, table_of, training_value, words_of
+    from .measured import gap_figure, measure, objectives_said, table_of, training_value, words_of
     from .methods import remarks
 
     truth = None if held is None else held.truth()
@@ -116,14 +138,14 @@ def report_of(
     prediction = None if held is None else Shown(clf, held.features, None).judged()
     classes: Any = clf.classes_.tolist()
     gaps, said = [], [*notes, *remarks(clf, measured=truth is not None)]
-    for notion in notions:
+    for notion in asked.notions:
         found = None
-        if method.penalises and clf.cells_ is None:  # nothing was told apart; the notes say so
+        if not method.bounds and clf.cells_ is None:  # nothing was told apart; the notes say so
             continue
         if truth is not None:
             found = measure(notion, truth, prediction, groups=clf.cells_ or "product", classes=classes)
         if isinstance(notion, GapNotion):
-            gaps += gap_figure(clf, notion, found, bounded=not method.penalises)
+            gaps += gap_figure(clf, notion, found, bounded=method.bounds)
             continue
         training, _ = training_value(clf, notion)
         parts = [f"asked for: {notion}"]
@@ -132,6 +154,7 @@ def report_of(
             seen = f"{found.value:.4f} ({found.low:.4f} to {found.high:.4f})"
             parts.append(f"on held-out rows {'undefined' if math.isnan(found.value) else seen}")
         said.append(f"{words_of(notion)}: {'; '.join(parts)}.".capitalize())
+    said += list(objectives_said(clf, asked, truth, prediction))
     tables = []
     if truth is not None:
         found_table = table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)
@@ -173,10 +196,11 @@ def _describe(clf: Fitted, holdout: float, measured: bool, tuning: str | None, e
 
 
 def _certain(clf: Fitted) -> Certainty | None:
-    from ..estimators.descending import DescentClassifier
     from ..report import certain
+    from .deciding import guarantee_of
 
-    return None if isinstance(clf, DescentClassifier) or clf.guarantee_ is None else certain(clf.guarantee_)
+    found = guarantee_of(clf)
+    return None if found is None else certain(found)
 
 
 def _coefficients(clf: Fitted) -> tuple[Any, ...]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..estimators import FermiClassifier
+from ..estimators import FermiClassifier, GroupObjectiveClassifier
 from ..facts import Cells
 from ..fairness import GroupTable, Notion, group_table
 from ..fairness.inputs import read_decisions
 from ..fairness.measures import tally
 from ..fairness.notions import GapNotion
+from ..fairness.objectives import Frame, Objective
 from ..fairness.resolution import resolve
 from ..fairness.tables import wilson
 from ..figures import GapFigure
 from .deciding import Fitted, by_chance
+from .methods import Asked
 from .samples import Truth
 
 CONFIDENCE = 0.95
@@ -86,6 +88,44 @@ def training_value(clf: Fitted, notion: Notion) -> tuple[float | None, float | N
     lines = [line for line in clf.constraint_report_.lines if line.target in names and not math.isnan(line.value)]
     worst = max(lines, key=lambda line: line.value, default=None)
     return (None, None) if worst is None else (max(worst.value, 0.0), worst.noise)
+
+
+def objectives_said(clf: Fitted, asked: Asked, truth: Truth | None, prediction: Any) -> Iterator[str]:
+    """A sentence for what is made small, and for each bound that is no notion: its noisy training value, and the exact one on
+    held-out rows."""
+    if asked.objective is None or not isinstance(clf, GroupObjectiveClassifier):
+        return
+    noise = clf.outcome_.objective_noise
+    yield _said(f"Made small: {asked.objective}", clf.objective_, noise, _held_out(asked.objective, clf, truth, prediction))
+    lines = {line.target: line for line in clf.constraint_report_.lines}
+    for bound in asked.bounds:
+        line = lines.get(str(bound))
+        value, noise = (math.nan, 0.0) if line is None else (line.value, line.noise)
+        yield _said(f"Asked for: {bound}", value, noise, _held_out(bound.objective, clf, truth, prediction))
+
+
+def _said(head: str, value: float, noise: float, held: float | None) -> str:
+    parts = [head]
+    parts += [] if math.isnan(value) else [f"noisy training value {value:.4f} (deviation {noise:.4f})"]
+    parts += [] if held is None else [f"on held-out rows {held:.4f}"]
+    return "; ".join(parts) + "."
+
+
+def _held_out(objective: Objective, clf: Fitted, truth: Truth | None, prediction: Any) -> float | None:
+    """Its exact value for the law of decisions; None where nothing was held out, or its groups are not there."""
+    if truth is None or (objective.needs_groups and clf.cells_ is None):
+        return None
+    everyone: Any = np.zeros(len(prediction))
+    read = read_decisions(
+        truth.labels,
+        prediction,
+        truth.groups if clf.cells_ is not None else everyone,
+        groups=clf.cells_ or "product",
+        classes=clf.classes_.tolist(),
+    )
+    counts, histogram = tally(read)
+    rows = counts.sum() / read.cells.per_row
+    return objective.measured(Frame(read.cells, read.classes, counts / rows), histogram / rows)
 
 
 def table_of(truth: Truth, prediction: Any, *, groups: Cells | str = "product", classes: Any = None) -> GroupTable:

@@ -8,75 +8,102 @@ from typing import Any
 
 from .. import _checks
 from ..errors import InputError, complaint
-from ..estimators import FermiClassifier, OddsPostProcessor, OracleGameClassifier, RateConstrainedClassifier
-from ..estimators.descending import DescentClassifier
+from ..estimators import (
+    FermiClassifier,
+    GroupObjectiveClassifier,
+    OddsPostProcessor,
+    OracleGameClassifier,
+    RateConstrainedClassifier,
+)
+from ..estimators.group_objective import METHODS as SEARCHES
+from ..estimators.group_objective import NAMED
 from ..estimators.promises import notions_of
 from ..fairness import Notion
 from ..fairness.notions import parse
+from ..fairness.objectives import Bound, Objective, parse_constraint, parse_objective
 from ..learning.fermi import NOTIONS
 from ..models import MixtureModel
-from .deciding import Fitted, by_chance
+from .deciding import Fitted, by_chance, guarantee_of
 
 NO_GUARANTEE = "Nothing was asked for that a guarantee could be about."
 
 
 @dataclass(frozen=True)
+class Wishes:
+    """The options that say what is asked of a model; each method reads some."""
+
+    constraint: list[str] | None = None
+    notion: str | None = None
+    strength: float | None = None
+    objective: str | None = None
+    search: str | None = None
+    decisions: str | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked: notions and bounds for the page, what is made small where that is no loss of the method's own, and
+    arguments of the estimator."""
+
+    notions: tuple[Notion, ...]
+    arguments: dict[str, Any]
+    bounds: tuple[Bound, ...] = ()
+    objective: Objective | None = None
+
+
+@dataclass(frozen=True)
 class Method:
-    """`name`: on a page; `subject`: what it makes, with the table's name in it."""
+    """`name`: on a page; `subject`: what it makes, with the table's name in it; `reads`: how wishes become arguments;
+    `options`: the names of those that it reads beside --constraint; `bounds`: whether it keeps bounds, or makes gaps dear."""
 
     name: str
     subject: str
     made: Callable[..., Fitted]
-    penalises: bool = False
+    reads: Callable[[Wishes], Asked]
+    options: tuple[str, ...] = ()
+    bounds: bool = True
 
-    def asked(
-        self, constraint: list[str] | None, notion: str | None, strength: float | None
-    ) -> tuple[list[Notion], dict[str, Any]]:
-        """What --constraint, or --notion and --strength ask for: notions for the page, and arguments of the estimator."""
-        if self.penalises:
-            return _penalised(constraint, notion, strength)
-        for option, got in (("--notion", notion), ("--strength", strength)):
-            if got is not None:
-                remedy = "Say --constraint demographic_parity:0.05, say, or --method fermi."
-                raise InputError(
-                    complaint(expected="nothing, of a method that keeps bounds", of=option, got=got, remedy=remedy)
-                )
-        notions = notions_of(constraint)
-        return notions, {"constraints": notions or None}
+    def asked(self, wishes: Wishes) -> Asked:
+        """What the options ask for; an error where one is not of this method."""
+        for owner, method in METHODS.items():
+            for option in method.options:
+                if option not in self.options and (got := getattr(wishes, option)) is not None:
+                    said = f"say --method {owner}."
+                    remedy = f"Say --constraint demographic_parity:0.05, say, or {said}" if not method.bounds else f"Or {said}"
+                    expected = f"nothing: it is of --method {owner}"
+                    raise InputError(complaint(expected=expected, of=f"--{option}", got=got, remedy=remedy))
+        return self.reads(wishes)
 
 
-METHODS = {
-    "rate-constrained": Method(
-        "rate-constrained private descent (RateConstrainedClassifier)",
-        "A linear classifier, fitted to {source} by rate-constrained private descent.",
-        RateConstrainedClassifier,
-    ),
-    "post-processing": Method(
-        "private post-processing (OddsPostProcessor)",
-        "A linear classifier, fitted to {source}, whose decisions are changed by chance afterwards: a table of chances that "
-        "solves a linear program over private counts.",
-        OddsPostProcessor,
-    ),
-    "game": Method(
-        "private game of learner against auditor (OracleGameClassifier)",
-        "A mixture of classifiers, the learner's plays in a private game against an auditor on {source}.",
-        OracleGameClassifier,
-    ),
-    "fermi": Method(
-        "private descent against a penalty on dependence (FermiClassifier)",
-        "A linear classifier, fitted to {source} by private descent on its loss and a penalty: the mutual information of "
-        "prediction and group.",
-        FermiClassifier,
-        penalises=True,
-    ),
-}
+def _bounded(wishes: Wishes) -> Asked:
+    """Of a method that keeps the bounds of notions."""
+    notions = notions_of(wishes.constraint)
+    return Asked(tuple(notions), {"constraints": notions or None})
 
 
-def _penalised(constraint: list[str] | None, notion: str | None, strength: float | None) -> tuple[list[Notion], dict[str, Any]]:
+def _group_objective(wishes: Wishes) -> Asked:
+    """Of one that makes a function of group losses small, with bounds on others."""
+    objective, constraint = parse_objective(wishes.objective or "error"), parse_constraint(wishes.constraint)
+    for option, words in (("search", SEARCHES), ("decisions", NAMED)):
+        if (got := getattr(wishes, option)) is not None and got not in words:
+            remedy = f"Say --{option} {words[0]}, or leave it out."
+            raise InputError(complaint(expected=" or ".join(words), of=f"--{option}", got=got, remedy=remedy))
+    arguments = {
+        "objective": wishes.objective or "error",
+        "constraint": wishes.constraint or None,
+        "method": wishes.search or "linear-oracle",
+        "decisions": wishes.decisions,
+    }
+    return Asked(constraint.notions, arguments, constraint.bounds, objective)
+
+
+def _penalised(wishes: Wishes) -> Asked:
     """Of a method that makes gaps dear and bounds none."""
-    if constraint:
+    if wishes.constraint:
         remedy = "Say --notion demographic_parity --strength 5, say, or --method rate-constrained, which keeps bounds."
-        raise InputError(complaint(expected="no bound: it makes gaps dear", of="--constraint", got=constraint, remedy=remedy))
+        got = wishes.constraint
+        raise InputError(complaint(expected="no bound: it makes gaps dear", of="--constraint", got=got, remedy=remedy))
+    notion = wishes.notion
     name, comma, options = (NOTIONS[0] if notion is None else notion).partition(",")
     name = name.strip().replace("-", "_")
     if name not in NOTIONS:
@@ -88,22 +115,61 @@ def _penalised(constraint: list[str] | None, notion: str | None, strength: float
     if found.compare != "pairs":
         remedy = "Leave it out: the penalty looks at all groups together."
         raise InputError(complaint(expected="no compare=", of="--notion", got=notion, remedy=remedy))
-    wanted = _checks.non_negative(strength=1.0 if strength is None else strength)
+    wanted = _checks.non_negative(strength=1.0 if wishes.strength is None else wishes.strength)
     given = {"notion": name, "strength": wanted, "groups": found.groups, "positive": getattr(found, "positive", None)}
-    return [found], given
+    return Asked((found,), given)
+
+
+METHODS = {
+    "rate-constrained": Method(
+        "rate-constrained private descent (RateConstrainedClassifier)",
+        "A linear classifier, fitted to {source} by rate-constrained private descent.",
+        RateConstrainedClassifier,
+        _bounded,
+    ),
+    "post-processing": Method(
+        "private post-processing (OddsPostProcessor)",
+        "A linear classifier, fitted to {source}, whose decisions are changed by chance afterwards: a table of chances that "
+        "solves a linear program over private counts.",
+        OddsPostProcessor,
+        _bounded,
+    ),
+    "game": Method(
+        "private game of learner against auditor (OracleGameClassifier)",
+        "A mixture of classifiers, the learner's plays in a private game against an auditor on {source}.",
+        OracleGameClassifier,
+        _bounded,
+    ),
+    "group-objective": Method(
+        "private optimisation of a group objective (GroupObjectiveClassifier)",
+        "Decisions about {source} that make a function of group losses small, subject to bounds on others.",
+        GroupObjectiveClassifier,
+        _group_objective,
+        ("objective", "search", "decisions"),
+    ),
+    "fermi": Method(
+        "private descent against a penalty on dependence (FermiClassifier)",
+        "A linear classifier, fitted to {source} by private descent on its loss and a penalty: the mutual information of "
+        "prediction and group.",
+        FermiClassifier,
+        _penalised,
+        ("notion", "strength"),
+        bounds=False,
+    ),
+}
 
 
 def remarks(clf: Fitted, *, measured: bool) -> tuple[str, ...]:
     """Sentences about a fitted model for the notes of its page; `measured`: whether held-out rows were measured."""
     said = []
-    if isinstance(clf.model_, MixtureModel):
+    if isinstance(clf.model_, MixtureModel) and by_chance(clf):
         said.append(f"The mixture has {len(clf.model_.models):,} rules; each decision is that of one of them, drawn by chance.")
     if isinstance(clf, FermiClassifier):
         said.append(
             f"No gap was bounded: {clf.strength:g} times the mutual information of prediction and group was added to the loss. "
             "What came of it is what was measured; a larger --strength makes gaps smaller and errors more."
         )
-    if not isinstance(clf, DescentClassifier) and clf.guarantee_ is None:
+    if isinstance(clf, OddsPostProcessor | OracleGameClassifier) and guarantee_of(clf) is None:
         said.append(NO_GUARANTEE)
     if by_chance(clf):
         rates = "what was measured on held-out rows are expected rates, by the law of its decisions, not those of one draw"

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .files import save as save
     from .gap_report import GapLine as GapLine
     from .gap_report import GapReport as GapReport
+    from .group_objective import GroupObjectiveClassifier as GroupObjectiveClassifier
+    from .group_objective_regressor import GroupObjectiveRegressor as GroupObjectiveRegressor
     from .odds_post_processor import OddsPostProcessor as OddsPostProcessor
     from .oracle_game import OracleGameClassifier as OracleGameClassifier
     from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
@@ -27,6 +29,8 @@ PLACES = {
     "FermiClassifier": ".fermi",
     "GapLine": ".gap_report",
     "GapReport": ".gap_report",
+    "GroupObjectiveClassifier": ".group_objective",
+    "GroupObjectiveRegressor": ".group_objective_regressor",
     "OddsPostProcessor": ".odds_post_processor",
     "OracleGameClassifier": ".oracle_game",
     "RateConstrainedClassifier": ".rate_constrained",
@@ -42,6 +46,8 @@ __all__ = [
     "FermiClassifier",
     "GapLine",
     "GapReport",
+    "GroupObjectiveClassifier",
+    "GroupObjectiveRegressor",
     "OddsPostProcessor",
     "OracleGameClassifier",
     "RateConstrainedClassifier",

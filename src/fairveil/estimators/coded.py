@@ -1,4 +1,4 @@
-"""The face that classifiers of coded rows share: how X is read at prediction. Abstract; `fit` is each one's own."""
+"""The face that estimators of coded rows share: how X is read at prediction. Abstract; `fit` is each one's own."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .inputs import Training
 Floats = npt.NDArray[np.float64]
 
 
-class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """A classifier of rows that a coding makes of X. Abstract."""
+class CodedEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+    """An estimator of rows that a coding makes of X. Abstract."""
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}
     __metadata_request__score: ClassVar = {"sample_weight": True}
@@ -30,13 +30,12 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     privacy_: PrivacyStatement
     coding_: Coding
     cells_: Cells | None
-    classes_: npt.NDArray[Any]
     groups_: tuple[Any, ...]
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> CodedClassifier:
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> CodedEstimator:
         """Fit."""
 
     def _blocks(self, X: Any) -> Iterator[RowBlock]:
@@ -69,10 +68,9 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
             features
         ) <= set(shown) <= set(columns)
 
-    def _publish_shape(self, training: Training, cells: Cells | None) -> None:
-        """Write what is public of the columns, classes and groups of a fit."""
-        self.coding_, self.classes_ = training.coding, as_array(training.classes)
-        self.cells_ = cells
+    def _publish_columns(self, training: Training, cells: Cells | None) -> None:
+        """Write what is public of the columns and groups of a fit."""
+        self.coding_, self.cells_ = training.coding, cells
         self.groups_ = () if cells is None else cells.keys
         self.n_features_in_ = training.n_features
         if training.columns:
@@ -83,8 +81,23 @@ class CodedClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
-        tags.classifier_tags.poor_score = True
         tags.input_tags.sparse = True
+        return tags
+
+
+class CodedClassifier(ClassifierMixin, CodedEstimator, ABC):  # type: ignore[misc]
+    """A classifier of rows that a coding makes of X. Abstract."""
+
+    classes_: npt.NDArray[Any]
+
+    def _publish_shape(self, training: Training, cells: Cells | None) -> None:
+        """Write what is public of the columns, classes and groups of a fit."""
+        self._publish_columns(training, cells)
+        self.classes_ = as_array(training.classes)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
         return tags
 
 

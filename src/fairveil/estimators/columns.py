@@ -1,4 +1,4 @@
-"""Labels and sensitive columns as users hold them: arrays, series, frames, mappings, or names of columns of X."""
+"""Labels, targets and sensitive columns as users hold them: arrays, series, frames, mappings, or names of columns of X."""
 
 from __future__ import annotations
 
@@ -19,6 +19,32 @@ from .grids import Grid
 
 def read_labels(y: Any) -> npt.NDArray[Any]:
     """Labels as one array, from any container; a column of shape (rows, 1) warns, as in scikit-learn."""
+    labels = _one_column(y)
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+        remedy = "Unknown label type: continuous. Make classes of a number first."
+        raise InputError(complaint(expected="classes", of="y", got="fractions", remedy=remedy))
+    return labels
+
+
+def read_targets(y: Any) -> npt.NDArray[np.float64]:
+    """Targets that are numbers, as one array, from any container."""
+    targets = _one_column(y, "number")
+    listed = targets.tolist() if targets.dtype.kind == "O" else ()
+    words = targets.dtype.kind not in "biufO" or any(isinstance(value, (str, bytes)) for value in listed)
+    try:
+        numbers: npt.NDArray[np.float64] = np.empty(0) if words else targets.astype(np.float64)
+    except (TypeError, ValueError):
+        words = True
+    if words:
+        remedy = "Fit a classifier to words; turn dates and the like into numbers first."
+        raise InputError(complaint(expected="numbers", of="y", got="others", remedy=remedy))
+    if not np.isfinite(numbers).all():  # objects that are NaN or infinite
+        remedy = "Input y contains infinity or NaN: fill such targets in, or leave their rows out."
+        raise InputError(complaint(expected="a finite number a row", of="y", got="others", remedy=remedy))
+    return numbers
+
+
+def _one_column(y: Any, of: str = "class") -> npt.NDArray[Any]:
     if y is None:
         raise InputError(
             complaint(
@@ -37,14 +63,10 @@ def read_labels(y: Any) -> npt.NDArray[Any]:
             remedy = "Pass one column of labels."
             raise InputError(complaint(expected="one label a row", of="y", got=f"{len(columns)} columns", remedy=remedy))
         y = columns[0]
-    labels = _finite_column(y)
-    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
-        remedy = "Unknown label type: continuous. Make classes of a number first."
-        raise InputError(complaint(expected="classes", of="y", got="fractions", remedy=remedy))
-    return labels
+    return _finite_column(y, of)
 
 
-def _finite_column(y: Any) -> npt.NDArray[Any]:
+def _finite_column(y: Any, of: str) -> npt.NDArray[Any]:
     """One column without missing values; scikit-learn's words for what is wrong are kept."""
     try:
         labels: npt.NDArray[Any] = column_or_1d(y, warn=True)
@@ -54,7 +76,7 @@ def _finite_column(y: Any) -> npt.NDArray[Any]:
             raise ValueError("Input y contains NaN or None.")
     except ValueError as error:
         got = "others"
-        raise InputError(complaint(expected="one class a row, none missing", of="y", got=got, remedy=f"{error}")) from None
+        raise InputError(complaint(expected=f"one {of} a row, none missing", of="y", got=got, remedy=f"{error}")) from None
     return labels
 
 

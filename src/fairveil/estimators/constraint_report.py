@@ -9,6 +9,7 @@ from typing import Any
 
 from ..learning import Outcome
 from ..learning.game import Equilibrium
+from ..learning.group_problem import Found
 
 NOTHING_LEARNT = "the released number of rows cannot be told from none: the model was left at zero, which favours no class"
 
@@ -39,14 +40,18 @@ class ConstraintLine:
 
 @dataclass(frozen=True)
 class ConstraintReport:
-    """Released values only: rates of the model's decisions on the training rows, measured once with noise of the plan."""
+    """Released values only: rates of the model's decisions on the training rows, measured once with noise of the plan.
+
+    `of_what`: "decisions", or "predictions" where the model says numbers.
+    """
 
     lines: tuple[ConstraintLine, ...]
     rounds: int
     reason: str
+    of_what: str = "decisions"
 
     @staticmethod
-    def of(outcome: Outcome | Equilibrium) -> ConstraintReport:
+    def of(outcome: Outcome | Equilibrium | Found) -> ConstraintReport:
         """The report of a search's outcome."""
         columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.duals)
         broken = set(outcome.broken)
@@ -90,8 +95,9 @@ class ConstraintReport:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __str__(self) -> str:
-        head = f"{self.rounds} rounds: {self.reason}." if self.rounds else f"{self.reason[:1].upper()}{self.reason[1:]}."
+        count = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        head = f"{count}: {self.reason}." if self.rounds else f"{self.reason[:1].upper()}{self.reason[1:]}."
         if not self.lines:
             return f"{head}\nNo constraint was asked for."
         body = [f"  {line.target}: {line.value:.4f} +- {line.noise:.4f}, {line.verdict}" for line in self.lines]
-        return "\n".join([head, "Training values of the model's decisions, with the noise of their release:", *body])
+        return "\n".join([head, f"Training values of the model's {self.of_what}, with the noise of their release:", *body])

@@ -31,6 +31,7 @@ from .grids import grid_of
 from .inputs import Coded, Training, Ways, read
 
 Codes = npt.NDArray[np.intp]
+BASES = "the base classifier's decisions"
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
@@ -77,7 +78,7 @@ def decisions_of(base: Any, features: Any, classes: Sequence[Hashable], rows: in
     """The base's decisions about the training rows as class codes."""
     decided = base.predict(features, random_state=seed) if bases.is_randomised(base) else base.predict(features)
     codes = codes_of(decided, classes)
-    same_length({"y": rows, "the base classifier's decisions": len(codes)})
+    same_length({"y": rows, BASES: len(codes)})
     return codes
 
 
@@ -89,15 +90,16 @@ def law_of(base: Any, features: Any, classes: Sequence[Hashable]) -> npt.NDArray
     return out
 
 
-def codes_of(decided: Any, classes: Sequence[Hashable]) -> Codes:
+def codes_of(decided: Any, classes: Sequence[Hashable], of: str = BASES) -> Codes:
     """Class codes of decisions as a classifier hands them out."""
-    found, at = distinct(Plain(np.asarray(decided).reshape(-1)), "the base classifier's decisions")
+    found, at = distinct(Plain(np.asarray(decided).reshape(-1)), of)
     code_of = {value: code for code, value in enumerate(classes)}
     strange = [value for value in found if value not in code_of]
     if strange:
-        remedy = "Post-process with labels that have all classes of the base, or declare them in a schema."
-        expected = f"classes among {list(classes)}"
-        raise InputError(complaint(expected=expected, of="the base classifier's decisions", got=strange, remedy=remedy))
+        remedy = "Leave it out, or declare its classes in a schema."
+        if of == BASES:
+            remedy = "Post-process with labels that have all classes of the base, or declare them in a schema."
+        raise InputError(complaint(expected=f"classes among {list(classes)}", of=of, got=strange, remedy=remedy))
     return np.array([code_of[value] for value in found], np.intp)[at]
 
 

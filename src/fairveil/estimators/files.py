@@ -24,15 +24,25 @@ from ..fairness import keys
 from ..learning import mixing_bounds, postprocess
 from ..learning.choosing import AttachedRule
 from ..learning.oracles import GroupedRule, LinearRule, Rule
-from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel, Model, PostProcessedModel
+from ..models import (
+    DerandomisedModel,
+    GroupedLinearModel,
+    LinearModel,
+    MixtureModel,
+    Model,
+    PostProcessedModel,
+    RegressionModel,
+)
 from ..models import files as model_files
 from ..models.folders import read_folder, write_folder
 from ..privacy.statement import PrivacyStatement
-from . import bases, coding_json, files_json
+from . import bases, coding_json, files_json, group_objective_json, regression_json
 from .coded import as_array
 from .constraint_report import ConstraintLine, ConstraintReport
 from .descending import DescentClassifier
 from .fermi import FermiClassifier
+from .group_objective import GroupObjectiveClassifier
+from .group_objective_regressor import GroupObjectiveRegressor
 from .odds_post_processor import OddsPostProcessor
 from .oracle_game import OracleGameClassifier
 from .rate_constrained import RateConstrainedClassifier
@@ -61,7 +71,9 @@ def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = Fals
     """Write a fitted estimator to a folder, whole or not at all.
 
     An existing folder is replaced only if it holds an estimator and `overwrite=True`. A random generator is not written: the
-    loaded estimator has `random_state=None`. Nor is a base classifier of another library: hand it to `load`.
+    loaded estimator has `random_state=None`. Nor is a base classifier of another library: hand it to `load`. Nor are functions
+    of yours (`objectives.Custom`): the loaded estimator decides without them, has the word "given" in their place, and is
+    fitted again only when they are set anew; a warning says so.
     """
     return write_folder(path, _to_files(estimator), replaces=ESTIMATOR_FILE if overwrite else None)
 
@@ -103,8 +115,8 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     model = {} if estimator.model_ is None else model_files.to_files(estimator.model_)
     files = model | {STATEMENT_FILE: estimator.privacy_.to_json().encode()}
     parameters = estimator.get_params(deep=False)
-    if kind == "OracleGameClassifier" and not isinstance(parameters["candidates"], str):
-        parameters["candidates"] = "given"
+    if getattr(estimator, "candidates_", ()):
+        parameters[_listed_in(estimator)] = "given"
     if "estimator" in parameters:
         if bases.carries_a_promise(estimator.estimator_):
             inner = _to_files(bases.thawed(estimator.estimator_), depth + 1)
@@ -126,6 +138,11 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     }
     text = json.dumps(content, indent=1, allow_nan=False, sort_keys=True) + "\n"
     return files | {ESTIMATOR_FILE: text.encode()}
+
+
+def _listed_in(estimator: Any) -> str:
+    """The parameter in which classifiers made elsewhere were given."""
+    return "decisions" if isinstance(estimator, GroupObjectiveClassifier) else "candidates"
 
 
 def _from_files(files: Mapping[str, bytes], given: Any, module: Any, depth: int = 0) -> Any:
@@ -200,8 +217,9 @@ def _revive(content: Mapping[str, Any], model: Model | None, statement: PrivacyS
     parameters = {name: files_json.read_parameter(value) for name, value in content["parameters"].items()}
     if parameters.get("estimator") == "given":
         parameters["estimator"] = base
-    if parameters.get("candidates") == "given":
-        parameters["candidates"] = list(base or ())
+    for name in ("candidates", "decisions"):
+        if isinstance(parameters.get(name), str) and parameters[name] == "given":
+            parameters[name] = list(base or ())
     if parameters.get("model") == "given":
         parameters["model"] = module
     estimator = kind.cls(**parameters)
@@ -262,7 +280,7 @@ def _revive_descent(estimator: DescentClassifier, content: Mapping[str, Any], mo
     estimator._set_outcome(files_json.outcome_from_dict(content["outcome"], network.parameters))
 
 
-def _coding_of(content: Mapping[str, Any], models: Sequence[LinearModel]) -> Any:
+def _coding_of(content: Mapping[str, Any], models: Sequence[LinearModel | RegressionModel]) -> Any:
     coding = coding_json.from_dict(content["coding"])
     layout = coding.layout
     for model in models:
@@ -271,32 +289,61 @@ def _coding_of(content: Mapping[str, Any], models: Sequence[LinearModel]) -> Any
     return coding
 
 
-def _game_content(estimator: OracleGameClassifier) -> dict[str, Any]:
+def _mixture_content(estimator: OracleGameClassifier | GroupObjectiveClassifier) -> dict[str, Any]:
     listed = estimator.candidates_
     return {
         "coding": coding_json.to_dict(estimator.coding_),
         "classes": [keys.to_json(value, of="classes") for value in estimator.classes_.tolist()],
-        "outcome": files_json.equilibrium_to_dict(estimator.outcome_),
         "places": [rule.place for rule in estimator.outcome_.rules if isinstance(rule, AttachedRule)],
         "candidates": [type(one).__name__ for one in listed] if listed else None,
-        "named": estimator.named_,
     }
 
 
+def _game_content(estimator: OracleGameClassifier) -> dict[str, Any]:
+    outcome = files_json.equilibrium_to_dict(estimator.outcome_)
+    return _mixture_content(estimator) | {"outcome": outcome, "named": estimator.named_}
+
+
 def _revive_game(estimator: OracleGameClassifier, content: Mapping[str, Any], model: Model | None, base: Any) -> None:
+    coding, rules = _mixed(content, model)
+    outcome = files_json.equilibrium_from_dict(content["outcome"], rules)
+    if len(outcome.plays) != len(rules):
+        raise _broken(f"{len(rules)} numbers of plays", len(outcome.plays))
+    estimator._set_game(outcome, model if isinstance(model, MixtureModel | DerandomisedModel) else None, tuple(base or ()))
+    estimator.coding_, estimator.classes_, estimator.named_ = coding, _classes_of(content, model), bool(content["named"])
+
+
+def _mixed(content: Mapping[str, Any], model: Model | None) -> tuple[Any, tuple[Rule, ...]]:
+    """Coding and rules of a mixture: of linear models, or of candidates by their places."""
     mixed = model.model if isinstance(model, DerandomisedModel) else model
     models = mixed.models if isinstance(mixed, MixtureModel) else ()
     linear = [one.linear if isinstance(one, GroupedLinearModel) else one for one in models]
     if (content["candidates"] is None) == (not models) or not all(isinstance(one, LinearModel) for one in linear):
         raise _broken("a mixture of linear models, or candidates", type(model).__name__)
     coding = _coding_of(content, [one for one in linear if isinstance(one, LinearModel)])
-    rules = tuple(map(_rule_of, models)) or tuple(AttachedRule(int(place)) for place in content["places"])
-    outcome = files_json.equilibrium_from_dict(content["outcome"], rules)
-    if len(outcome.plays) != len(rules):
-        raise _broken(f"{len(rules)} numbers of plays", len(outcome.plays))
-    classes = tuple(model.classes) if model is not None else tuple(content["classes"])
-    estimator._set_game(outcome, model if isinstance(model, MixtureModel | DerandomisedModel) else None, tuple(base or ()))
-    estimator.coding_, estimator.classes_, estimator.named_ = coding, as_array(classes), bool(content["named"])
+    return coding, tuple(map(_rule_of, models)) or tuple(AttachedRule(int(place)) for place in content["places"])
+
+
+def _classes_of(content: Mapping[str, Any], model: Model | None) -> Any:
+    return as_array(tuple(model.classes) if model is not None else tuple(content["classes"]))
+
+
+def _group_objective_content(estimator: GroupObjectiveClassifier) -> dict[str, Any]:
+    return _mixture_content(estimator) | {
+        "outcome": group_objective_json.found_to_dict(estimator.outcome_),
+        "certain": group_objective_json.certain_to_dict(estimator.certain_),
+    }
+
+
+def _revive_group_objective(
+    estimator: GroupObjectiveClassifier, content: Mapping[str, Any], model: Model | None, base: Any
+) -> None:
+    coding, rules = _mixed(content, model)
+    outcome = group_objective_json.found_from_dict(content["outcome"], rules)
+    certain = group_objective_json.certain_from_dict(content["certain"])
+    mixture = model if isinstance(model, MixtureModel | DerandomisedModel) else None
+    estimator._set_found(outcome, mixture, tuple(base or ()), certain)
+    estimator.coding_, estimator.classes_ = coding, _classes_of(content, model)
 
 
 def _rule_of(model: Model) -> Rule:
@@ -337,6 +384,22 @@ def _revive_post(estimator: OddsPostProcessor, content: Mapping[str, Any], model
     estimator._set_base(base, model)
 
 
+def _regression_content(estimator: GroupObjectiveRegressor) -> dict[str, Any]:
+    return {
+        "coding": coding_json.to_dict(estimator.coding_),
+        "outcome": regression_json.outcome_to_dict(estimator.outcome_),
+        "target": regression_json.target_to_dict(estimator.target_),
+    }
+
+
+def _revive_regression(estimator: GroupObjectiveRegressor, content: Mapping[str, Any], model: Any, base: Any) -> None:
+    if not isinstance(model, RegressionModel):
+        raise _broken("a linear regression", type(model).__name__)
+    coding = _coding_of(content, [model])
+    estimator._set_model(model, coding, regression_json.target_from_dict(content["target"]))
+    estimator._set_outcome(regression_json.outcome_from_dict(content["outcome"]))
+
+
 KINDS: dict[str, Kind] = {
     "RateConstrainedClassifier": Kind(
         RateConstrainedClassifier, frozenset({"coding", "outcome"}), _descent_content, _revive_descent
@@ -347,6 +410,15 @@ KINDS: dict[str, Kind] = {
         frozenset({"coding", "classes", "outcome", "places", "candidates", "named"}),
         _game_content,
         _revive_game,
+    ),
+    "GroupObjectiveClassifier": Kind(
+        GroupObjectiveClassifier,
+        frozenset({"coding", "classes", "outcome", "places", "candidates", "certain"}),
+        _group_objective_content,
+        _revive_group_objective,
+    ),
+    "GroupObjectiveRegressor": Kind(
+        GroupObjectiveRegressor, frozenset({"coding", "outcome", "target"}), _regression_content, _revive_regression
     ),
     "OddsPostProcessor": Kind(
         OddsPostProcessor, frozenset({"base", "sensitive", "released", "guarantee", "report"}), _post_content, _revive_post

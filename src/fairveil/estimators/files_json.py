@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, complaint
+from ..errors import InputError, NotWritten, complaint
 from ..facts import Cells, Schema
 from ..fairness import Notion, keys
 from ..fairness.notions import from_dict as notion_from_dict
+from ..fairness.objectives import Bound, Constraint, Objective
+from ..fairness.objectives import from_dict as objective_from_dict
 from ..learning import Outcome, Reason
 from ..learning.game import Equilibrium
 from ..learning.game_bounds import Guarantee
@@ -32,16 +35,30 @@ def parameter(value: Any, name: str) -> Any:
         return value if math.isfinite(value) else {"number": str(value)}
     if isinstance(value, Notion):
         return {"notion": value.to_dict()}
+    if isinstance(value, Objective | Bound | Constraint):
+        return {"asked": value.to_dict()} if value.is_written else _given(name)
     if isinstance(value, Schema):
         return {"schema": value.to_dict()}
     if isinstance(value, (list, tuple)):
         return [parameter(item, name) for item in value]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiu" and np.isfinite(value).all():
+        return {"array": value.tolist()}
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         return None
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     remedy = "Use parameters that JSON can hold."
     raise InputError(complaint(expected="a parameter that can be written", of=name, got=type(value).__name__, remedy=remedy))
+
+
+def _given(name: str) -> str:
+    """The word that stands for a user's functions."""
+    text = (
+        f"{name}: functions of yours are not written. The loaded estimator decides without them; to fit it again, set {name} "
+        "anew with set_params"
+    )
+    warnings.warn(text, NotWritten, stacklevel=5)
+    return "given"
 
 
 def read_parameter(value: Any) -> Any:
@@ -53,7 +70,9 @@ def read_parameter(value: Any) -> Any:
     ((word, content),) = value.items()
     readers: dict[str, Callable[[Any], Any]] = {
         "number": float,
+        "array": np.array,
         "notion": notion_from_dict,
+        "asked": objective_from_dict,
         "schema": Schema.from_dict,
     }
     return readers[word](content)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from ..curator import Rows
@@ -23,11 +24,12 @@ from ..fairness.inputs import read_weights, same_length
 from ..models.model import known_classes
 from ..privacy.statement import READ_FROM_DATA, Origin, PublicFact
 from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
-from .columns import coded_groups, given_columns, named_as_declared, names_in, names_of_columns, read_labels
+from .columns import coded_groups, given_columns, named_as_declared, names_in, names_of_columns, read_labels, read_targets
 from .copies import refuse_copies, refuse_named
 from .distinct import distinct, in_words
 from .grids import Grid, grid_of, numbers_of, refuse_duplicates
 from .standard import Standard
+from .targets import NumericTarget, TargetScale, beside, need_number, scale_of, with_codes, within
 
 THIN = 0.25
 """Below this share of numbers that are not zero a dense matrix is kept sparse."""
@@ -38,7 +40,8 @@ class Training:
     """The rows of a fit, and what is public about them.
 
     `columns`: the names of X's columns (with a schema, of those that are features), none where X had no names. `n_features`:
-    how many such columns there are. `rows_stated`: the schema's number of rows, if any.
+    how many such columns there are. `rows_stated`: the schema's number of rows, if any. `target`: the scale of a target that is
+    a number.
     """
 
     rows: Rows
@@ -48,6 +51,7 @@ class Training:
     columns: tuple[str, ...]
     n_features: int
     rows_stated: int | None = None
+    target: TargetScale | None = None
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -60,7 +64,8 @@ class Ways:
     """How rows are to be read: the arguments of an estimator that say so.
 
     `features_are_public`: sensitive columns alone are protected, so no feature may be one of them. `thin`: numbers are never
-    shifted inside, so mostly empty ones may be kept sparse, which is faster and gives the same bits.
+    shifted inside, so mostly empty ones may be kept sparse, which is faster and gives the same bits. `target`: how y is read
+    where it is a number; None: it is one of several classes.
     """
 
     schema: Schema | None = None
@@ -69,6 +74,7 @@ class Ways:
     max_sample_weight: float = 1.0
     features_are_public: bool = False
     thin: bool = False
+    target: NumericTarget | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,6 +99,7 @@ class _Read:
     facts: list[PublicFact]
     columns: tuple[str, ...]
     n_features: int
+    target: TargetScale | None = None
 
 
 def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways) -> Training:
@@ -104,18 +111,15 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
         refuse_duplicates(table, of)
     if isinstance(X, RowSource):
-        found = _from_rows(X, y, sensitive_features, schema)
+        found = _from_rows(X, y, sensitive_features, schema, ways.target)
         if ways.features_are_public:
             _refuse_sensitive_features(X)
     elif schema is not None:
-        found = _by_schema(X, y, sensitive_features, schema, ways.sensitive_as_feature)
+        found = _by_schema(X, y, sensitive_features, schema, ways.sensitive_as_feature, ways.target)
     else:
-        found = _as_it_comes(X, y, sensitive_features, ways.sensitive_as_feature)
-    if len(found.layout.classes or ()) < 2:
-        got = f"one class: {in_words(found.layout.classes or ())}" if found.layout.classes else "numbers"
-        remedy = "Pass labels of at least two classes; a schema may list classes that do not occur."
-        raise InputError(complaint(expected="labels of at least two classes", of="y", got=got, remedy=remedy))
-    known_classes(found.layout.classes or ())
+        found = _as_it_comes(X, y, sensitive_features, ways.sensitive_as_feature, ways.target)
+    if ways.target is None:
+        _need_classes(found.layout)
     coding, blocks = found.coding, found.blocks
     not_covered: tuple[str, ...] = ()
     if ways.standardise:
@@ -129,11 +133,19 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
                 "unsafe: numbers were scaled by the training rows' own means and standard deviations, as asked by "
                 "unsafe_data_dependent_bounds=True",
             )
+    if found.target is not None:
+        found.facts.append(found.target.fact())
+        if found.target.origin == READ_FROM_DATA:
+            words = "unsafe: the bounds of the target are its own range, as asked by unsafe_data_dependent_bounds=True"
+            not_covered = (*not_covered, words)
     if ways.thin and isinstance(coding, TableCoding) and coding.standard is None:
         blocks = [_thinned(block) for block in blocks]
     if sample_weight is not None:
         blocks = list(_with_weights(blocks, sample_weight))
-    rows = Rows(Coded(found.layout, tuple(blocks)), max_sample_weight=ways.max_sample_weight)
+    layout = found.layout
+    if ways.target is not None and ways.target.as_number:
+        layout, blocks = replace(layout, numbers=layout.numbers + 1), [beside(block) for block in blocks]
+    rows = Rows(Coded(layout, tuple(blocks)), max_sample_weight=ways.max_sample_weight)
     if ways.features_are_public:
         refuse_copies(found.blocks, found.layout, _names_of_features(found.coding))
         if rows.weighted:
@@ -142,17 +154,33 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     stated = schema.rows if schema is not None else None
     if stated is None and isinstance(found.coding, SchemaCoding):
         stated = found.coding.encoding.schema.rows
-    return Training(rows, coding, tuple(found.facts), not_covered, found.columns, found.n_features, stated)
+    return Training(rows, coding, tuple(found.facts), not_covered, found.columns, found.n_features, stated, found.target)
+
+
+def _need_classes(layout: RowLayout) -> None:
+    if len(layout.classes or ()) < 2:
+        got = f"one class: {in_words(layout.classes or ())}" if layout.classes else "numbers"
+        remedy = "Pass labels of at least two classes; a schema may list classes that do not occur."
+        if not layout.classes:
+            remedy = "Declare the target a Category, or fit a regressor: GroupObjectiveRegressor."
+        raise InputError(complaint(expected="labels of at least two classes", of="y", got=got, remedy=remedy))
+    known_classes(layout.classes or ())
 
 
 # The three ways
 
 
-def _as_it_comes(X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool) -> _Read:
+def _as_it_comes(X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool, number: NumericTarget | None) -> _Read:
     grid = grid_of(X)
-    labels = read_labels(y)
+    labels = read_labels(y) if number is None else read_targets(y)
     same_length({"X": grid.rows, "y": len(labels)})
-    classes, label_codes = distinct(Plain(labels), "y")
+    classes: tuple[Hashable, ...] | None = None
+    scale = None if number is None else number.scale(labels)
+    label_codes: npt.NDArray[Any]
+    if scale is None:
+        classes, label_codes = distinct(Plain(labels), "y")
+    else:
+        label_codes = scale.coded(labels)
     named = names_of_columns(sensitive, grid)
     columns = {name: grid.column(name) for name in named} if named is not None else given_columns(sensitive, grid.rows)
     groups, group_codes = coded_groups(columns, grid.rows)
@@ -175,10 +203,12 @@ def _as_it_comes(X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool) -> 
         for one in features
         if one.values is not None
     ]
-    return _Read(coding, layout, blocks, facts, grid.names if grid.named else (), len(grid.names))
+    return _Read(coding, layout, blocks, facts, grid.names if grid.named else (), len(grid.names), scale)
 
 
-def _by_schema(X: Any, y: Any, sensitive: Any, schema: Schema, sensitive_as_feature: bool) -> _Read:
+def _by_schema(
+    X: Any, y: Any, sensitive: Any, schema: Schema, sensitive_as_feature: bool, number: NumericTarget | None
+) -> _Read:
     names = names_in(sensitive)
     beside: Mapping[str, Any] | None = None
     if names is not None:
@@ -189,11 +219,14 @@ def _by_schema(X: Any, y: Any, sensitive: Any, schema: Schema, sensitive_as_feat
     with_sensitive = bool(schema.sensitive) and (sensitive is not None or _has_columns(X, schema.sensitive))
     if not with_sensitive and schema.sensitive:
         schema = schema.without(*schema.sensitive)
-    labels = None if y is None else read_labels(y)
+    labels = None if y is None else read_labels(y) if number is None else read_targets(y)
     if y is not None and schema.target is None:
         remedy = 'Say which column y is, and its classes: Schema(columns, target="hired"), say.'
         raise InputError(complaint(expected="a schema with a target", of="schema", got=schema, remedy=remedy))
     encoding = Encoding(schema, sensitive_as_feature)
+    if number is not None:
+        number.refuse_both()
+        need_number(encoding.target is not None, "the schema's target")
     coded = encode(
         X,
         schema,
@@ -205,10 +238,11 @@ def _by_schema(X: Any, y: Any, sensitive: Any, schema: Schema, sensitive_as_feat
     )
     facts, blocks = _facts_of_schema(encoding), list(coded.blocks())
     names = encoding.features if _has_columns(X, encoding.features) else ()
-    return _Read(SchemaCoding(encoding), coded.layout, blocks, facts, names, len(encoding.features))
+    scale = None if number is None else scale_of(encoding)
+    return _Read(SchemaCoding(encoding), coded.layout, blocks, facts, names, len(encoding.features), scale)
 
 
-def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None) -> _Read:
+def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None, number: NumericTarget | None) -> _Read:
     layout = source.layout
     names = names_in(sensitive)
     other = schema is not None and schema != getattr(getattr(source, "encoding", None), "schema", schema)
@@ -228,15 +262,23 @@ def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None)
             block if block.sensitive is None else replace(block, sensitive=np.ascontiguousarray(block.sensitive[at]))
             for block in blocks
         ]
-    encoding = getattr(source, "encoding", None)
+    if number is not None:
+        need_number(layout.classes is None and all(block.labels is not None for block in blocks), "X")
+    encoding, scale = getattr(source, "encoding", None), None
     if isinstance(encoding, Encoding):
         features = encoding.features
-        return _Read(SchemaCoding(encoding), layout, blocks, _facts_of_schema(encoding), features, len(features))
+        if number is not None:
+            number.refuse_both()
+            need_number(encoding.target is not None, "the target of X")
+            blocks, scale = within(blocks), scale_of(encoding)
+        return _Read(SchemaCoding(encoding), layout, blocks, _facts_of_schema(encoding), features, len(features), scale)
+    if number is not None:
+        blocks, scale = with_codes(blocks, number)
     read_from_data = getattr(source, "read_from_data", ())
     of_classes: Origin = READ_FROM_DATA if "classes" in read_from_data else "argument"
     of_groups: Origin = READ_FROM_DATA if "groups" in read_from_data else "argument"
     facts = _roles(layout, of_classes, of_groups)
-    return _Read(RowsCoding(layout.numbers, tuple(layout.code_sizes)), layout, blocks, facts, (), layout.width)
+    return _Read(RowsCoding(layout.numbers, tuple(layout.code_sizes)), layout, blocks, facts, (), layout.width, scale)
 
 
 def _refuse_sensitive_features(source: RowSource) -> None:

@@ -17,36 +17,31 @@ from ..curator import Curator
 from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowBlock, RowSource
 from ..fairness import FalsePositiveRateParity, Notion
-from ..fairness.inputs import read_weights, same_length
-from ..learning.choosing import AttachedRule, Choice, Labellings, Listed, thresholds
+from ..learning.choosing import Choice, Labellings, thresholds
 from ..learning.game import Equilibrium, Game, play
 from ..learning.game_bounds import Guarantee
 from ..learning.game_plan import plan
 from ..learning.ground import Ground
-from ..learning.oracles import Descent, GroupedRule, LinearRule, Oracle, Rule
+from ..learning.oracles import Descent, Oracle
 from ..learning.regression import Regression
-from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
+from ..models import DerandomisedModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
 from . import inputs, promises
-from .coded import CodedClassifier, Floats, labels_of
-from .coding import Coding, SchemaCoding
-from .columns import names_in, read_labels
+from .coded import Floats
+from .columns import names_in
 from .constraint_report import ConstraintReport
-from .decided import codes_of, group_ids, in_blocks, names_of, without
+from .decided import group_ids
 from .descending import cells_of
 from .inputs import Training
+from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_of
 from .progress import progress
 from .publish import READS_GROUPS, statement_of
 
-MADE_ELSEWHERE = (
-    "the candidates: it is assumed that they were made without these rows, or without what is protected of them; what they "
-    "hold of them is not covered"
-)
 ORACLES = ("regression", "exponential", "labellings", "descent")
 
 
-class OracleGameClassifier(CodedClassifier):
+class OracleGameClassifier(MixingClassifier):
     """A uniform mixture of classifiers, the learner's plays in a private game against an auditor (docs/oracle_game.md).
 
     Parameters
@@ -93,12 +88,9 @@ class OracleGameClassifier(CodedClassifier):
     __metadata_request__predict: ClassVar = {"sensitive_features": True, "random_state": True}
     __metadata_request__predict_proba: ClassVar = {"sensitive_features": True}
 
-    model_: MixtureModel | DerandomisedModel | None
     guarantee_: Guarantee | None
     outcome_: Equilibrium
     constraint_report_: ConstraintReport
-    candidates_: tuple[Any, ...]
-    plays_: Floats
 
     def __init__(
         self,
@@ -176,7 +168,7 @@ class OracleGameClassifier(CodedClassifier):
         curator = self._curator(promise, training, game, public_rows)
         with progress("Playing") as tick:
             outcome = play(curator, game, tick)
-        statement = statement_of(curator, training, [*([READS_GROUPS] if aware else []), *([MADE_ELSEWHERE] if listed else [])])
+        statement = statement_of(curator, training, [*([READS_GROUPS] if aware else []), *told_of(listed)])
         self._publish(training, outcome, listed, cells)
         self.named_ = names_in(sensitive_features) is not None
         self.privacy_ = statement
@@ -197,7 +189,7 @@ class OracleGameClassifier(CodedClassifier):
         blocks: Iterable[RowBlock] = self._blocks(X)
         if self.model_.reads_groups:
             blocks = self._with_groups(list(blocks), X, sensitive_features)
-        return np.concatenate([self.model_.decision_proba(block) for block in blocks])
+        return self._law_of_model(blocks)
 
     def _with_groups(self, blocks: list[RowBlock], X: Any, given: Any) -> list[RowBlock]:
         """Blocks with the product cell of each row, read from what was given at prediction."""
@@ -217,13 +209,7 @@ class OracleGameClassifier(CodedClassifier):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
         """The expected share (by weight) of rows whose class is predicted right."""
         law = self.predict_proba(X, sensitive_features=sensitive_features)
-        labels = labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
-        same_length({"X": len(law), "y": len(labels)})
-        weights = read_weights(sample_weight, len(labels), of="X")
-        at = {value: code for code, value in enumerate(self.classes_.tolist())}
-        codes = np.array([at.get(label, -1) for label in labels.tolist()])
-        right = np.where(codes >= 0, law[np.arange(len(law)), np.maximum(codes, 0)], 0.0)
-        return float(np.average(right, weights=weights))
+        return self._expected(law, X, y, sample_weight)
 
     def derandomise(self, threshold: float | None = None) -> OracleGameClassifier:
         """A classifier that decides without chance: for the class that most rules decide for, or, with two classes and a
@@ -231,34 +217,13 @@ class OracleGameClassifier(CodedClassifier):
 
         Its gap and error are its own. They were not part of the plan, so its report leaves them undefined: measure them.
         """
-        check_is_fitted(self, "outcome_")
-        if self.model_ is None:
-            remedy = "Take predict_proba(X).argmax(axis=1), or choose among thresholds."
-            got = "candidates made elsewhere"
-            raise InputError(complaint(expected="a mixture of linear models", of="derandomise", got=got, remedy=remedy))
-        if not isinstance(self.model_, MixtureModel):
+        model = self._derandomised(threshold)
+        if model is None:
             return self
         out, found = copy.copy(self), self.outcome_
         unknown = replace(found, values=np.full_like(found.values, np.nan), guarantee=None)
-        out._set_game(unknown, self.model_.derandomise(threshold), ())
+        out._set_game(unknown, model, ())
         return out
-
-    def _law_of_candidates(self, X: Any) -> Floats:
-        law: Floats = np.zeros((0, 0))
-        X = self._features_of_candidates(X, self.coding_, () if self.cells_ is None else self.cells_.names)
-        for candidate, share in zip(self.candidates_, self.plays_, strict=True):
-            if share == 0.0:
-                continue
-            codes = codes_of(candidate.predict(X), self.classes_.tolist())
-            law = np.zeros((len(codes), len(self.classes_))) if not law.size else law
-            law[np.arange(len(codes)), codes] += share
-        return law
-
-    def _features_of_candidates(self, X: Any, coding: Coding, sensitive: Sequence[str]) -> Any:
-        """X as candidates may read it: a schema's features, else what is not sensitive, or is a feature all the same."""
-        if isinstance(coding, SchemaCoding) and (names := names_of(X)):
-            return without(X, [name for name in names if name not in coding.encoding.features])
-        return X if self.sensitive_as_feature else without(X, sensitive)
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
 
@@ -272,11 +237,7 @@ class OracleGameClassifier(CodedClassifier):
         if self.oracle != "exponential" or isinstance(self.candidates, str):
             _checks.one_of(("thresholds",), candidates=self.candidates if isinstance(self.candidates, str) else "thresholds")
             return ()
-        listed = tuple(self.candidates) if isinstance(self.candidates, Sequence) else ()
-        if not listed or not all(callable(getattr(candidate, "predict", None)) for candidate in listed):
-            remedy = "Pass a list of fitted classifiers, or leave it at 'thresholds'."
-            got = type(self.candidates).__name__
-            raise InputError(complaint(expected="objects with predict(X)", of="candidates", got=got, remedy=remedy))
+        listed = candidates_of(self.candidates, of="candidates", words=("'thresholds'",))
         if self.group_aware:
             remedy = "A list of classifiers is played as it is, without rules that read the group: leave group_aware=False."
             raise InputError(
@@ -293,9 +254,7 @@ class OracleGameClassifier(CodedClassifier):
             return Choice(Labellings(ground.layout))
         if not listed:
             return Choice(thresholds(ground.layout))
-        features = self._features_of_candidates(X, training.coding, ground.layout.sensitive_names)
-        decided = [codes_of(candidate.predict(features), training.classes) for candidate in listed]
-        return Choice(Listed([in_blocks(codes, training.rows) for codes in decided]))
+        return Choice(self._decided_by(listed, training, X))
 
     def _curator(self, promise: Promise, training: Training, game: Game, public_rows: int | None) -> Curator:
         private = promise.is_private and not promise.rows_are_public
@@ -310,16 +269,13 @@ class OracleGameClassifier(CodedClassifier):
 
     def _publish(self, training: Training, outcome: Equilibrium, listed: tuple[Any, ...], cells: Cells | None) -> None:
         shares = np.array(outcome.plays, np.float64) / sum(outcome.plays)
-        mixture = None if listed else MixtureModel([_model(rule, training) for rule in outcome.rules], shares)
+        mixture = None if listed else MixtureModel([model_of(rule, training) for rule in outcome.rules], shares)
         self._publish_shape(training, cells)
         self._set_game(outcome, mixture, listed)
 
     def _set_game(self, outcome: Equilibrium, model: MixtureModel | DerandomisedModel | None, listed: tuple[Any, ...]) -> None:
         """Write what was found: after a fit, and when read from disk."""
-        plays = np.zeros(len(listed))
-        for rule, count in zip(outcome.rules, outcome.plays, strict=True):
-            if isinstance(rule, AttachedRule):
-                plays[rule.place] += count / sum(outcome.plays)
+        plays = shares_of(outcome.rules, outcome.plays, len(listed))
         self.model_, self.candidates_, self.plays_ = model, listed, plays
         self.outcome_, self.guarantee_ = outcome, outcome.guarantee
         self.n_iter_ = outcome.rounds
@@ -340,10 +296,3 @@ def _one_parity_of_false_positives(notions: Sequence[Notion]) -> bool:
     classes' rates at once."""
     asked = [notion for notion in notions if not notion.is_vacuous]
     return len(asked) == 1 and isinstance(asked[0], FalsePositiveRateParity) and asked[0].compare == "pairs"
-
-
-def _model(rule: Rule, training: Training) -> LinearModel | GroupedLinearModel:
-    assert isinstance(rule, LinearRule | GroupedRule)
-    weights = rule.weights
-    linear = LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout)
-    return linear if isinstance(rule, LinearRule) else GroupedLinearModel(linear, rule.offsets, rule.of)

@@ -11,9 +11,8 @@ import numpy as np
 
 from .. import _checks
 from ..errors import InputError, PrivacyError, WeakDelta, complaint
-from ..fairness import BoundedGroupLoss, FalseNegativeRate, Notion, RateConstraint
-from ..fairness.notions import GapNotion, parse
-from ..fairness.rates import Event
+from ..fairness import Notion
+from ..fairness.notions import parse, tells_groups_apart
 from ..fairness.resolution import as_list
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
@@ -91,7 +90,7 @@ def require_groups(notions: Iterable[Notion], training: Training) -> None:
     if training.rows.layout.sensitive:
         return
     for notion in notions:
-        if _tells_groups_apart(notion):
+        if tells_groups_apart(notion):
             raise InputError(
                 complaint(
                     expected=f"groups, which {type(notion).__name__} compares",
@@ -150,15 +149,3 @@ def warn_of_delta(promise: Promise, rows: int | None) -> None:
             remedy=f"A mechanism that publishes one row in full would keep this promise: pass delta={0.1 / rows:.0e}, say.",
         )
         warnings.warn(text, WeakDelta, stacklevel=4)
-
-
-def _tells_groups_apart(notion: Notion) -> bool:
-    if isinstance(notion, FalseNegativeRate):
-        return notion.group is not None
-    if isinstance(notion, RateConstraint):
-        return any(_has_groups(rate.event) for _, rate in notion.terms)
-    return isinstance(notion, (GapNotion, BoundedGroupLoss))
-
-
-def _has_groups(event: Event) -> bool:
-    return event.groups is not None or any(map(_has_groups, event.also))

@@ -19,15 +19,15 @@ READS_GROUPS = (
 def statement_of(curator: Curator, training: Training, also_not_covered: Iterable[str] = ()) -> PrivacyStatement:
     """What the run cost, under which promise, and every step that is outside of it."""
     statement = curator.statement(not_covered=[*training.not_covered, *also_not_covered])
-    if training.coding.standard is None or statement.promise.protects == "sensitive_features":
+    read: list[StatedBound] = []
+    if training.coding.standard is not None and statement.promise.protects != "sensitive_features":
+        words = "in units of the training rows' own standard deviations, around their means"
+        read.append(StatedBound("scale of the numbers", "L2", 1.0, words, READ_FROM_DATA))
+    if training.target is not None and training.target.origin == READ_FROM_DATA:
+        words = "in units of half the training targets' own range, around its middle"
+        read.append(StatedBound("scale of the target", "L2", 1.0, words, READ_FROM_DATA))
+    if not read:
         return statement
-    scale = StatedBound(
-        "scale of the numbers",
-        "L2",
-        1.0,
-        "in units of the training rows' own standard deviations, around their means",
-        READ_FROM_DATA,
-    )
-    bounds = (*statement.bounds, scale)
+    bounds = (*statement.bounds, *read)
     stamps = required_stamps(statement.epsilon, statement.noise, statement.user_code, bounds, statement.facts)
     return dataclasses.replace(statement, bounds=bounds, stamps=stamps)

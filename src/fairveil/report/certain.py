@@ -1,7 +1,7 @@
-"""What an estimator's `guarantee_` says, in words and numbers, and under which conditions: for a page.
+"""What an estimator's `guarantee_` or `certain_` says, in words and numbers, and under which conditions: for a page.
 
-Every number is a bound on exact values of the training rows. Nothing here is private data: guarantees are made of released
-values and of the noise's law alone.
+Every number is a bound on exact values of the training rows, or, where a condition says so, on exact counts over released ones.
+Nothing here is private data: guarantees are made of released values and of the noise's law alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ..figures.words import percent
 from .contents import CertainLine, Certainty
 
 if TYPE_CHECKING:
+    from ..learning.exponential import Certain
     from ..learning.game_bounds import Guarantee
     from ..learning.mixing_bounds import MixingGuarantee
 
@@ -25,18 +26,28 @@ OF_ITS_CLASS = (
     "The best mixture is that of the oracle's own class of rules, and it is assumed that some mixture of them keeps every "
     "bound, as a constant rule does where only gaps are bounded."
 )
+OF_THE_LIST = (
+    "The best decision is that of the same list of decisions, which was fixed without the data. Where none of them keeps the "
+    "bounds, what was chosen is compared with the one that comes nearest to them."
+)
+OVER_RELEASED = (
+    "Rates are taken over the released numbers of rows, without those of so few rows that noise hides them: a rate over exact "
+    "numbers differs by their noise."
+)
 UNKNOWN_REGRET = "not known: this oracle's own regret is not"
 NO_BOUND = "no bound could be given"
 
 
 def certain(guarantee: object) -> Certainty:
-    """The `guarantee_` of an `OddsPostProcessor` or an `OracleGameClassifier`, for `Report(guarantee=...)`.
+    """The `guarantee_` of an `OddsPostProcessor` or an `OracleGameClassifier`, or the `certain_` of a
+    `GroupObjectiveClassifier` that chose from a list, for `Report(guarantee=...)`.
 
     >>> from fairveil.learning.mixing_bounds import MixingGuarantee
     >>> bounds = MixingGuarantee(0.95, ("a - b",), (0.05,), (0.05,), (0.01,), (0.07,), 0.2, 0.21, 0.02)
     >>> print(certain(bounds).sentence)
     With probability 95% over the noise of the fit, every constraint's training value is at most 0.07.
     """
+    from ..learning.exponential import Certain
     from ..learning.game_bounds import Guarantee
     from ..learning.mixing_bounds import MixingGuarantee
 
@@ -44,7 +55,12 @@ def certain(guarantee: object) -> Certainty:
         return _of_mixing(guarantee)
     if isinstance(guarantee, Guarantee):
         return _of_game(guarantee)
-    remedy = "Pass clf.guarantee_ of an OddsPostProcessor or an OracleGameClassifier; others have none."
+    if isinstance(guarantee, Certain):
+        return _of_choice(guarantee)
+    remedy = (
+        "Pass clf.guarantee_ of an OddsPostProcessor or an OracleGameClassifier, or clf.certain_ of a GroupObjectiveClassifier "
+        "with method='exponential'; others have none."
+    )
     raise InputError(complaint(expected="a guarantee", of="guarantee", got=type(guarantee).__name__, remedy=remedy))
 
 
@@ -79,6 +95,22 @@ def _of_game(found: Guarantee) -> Certainty:
         ),
         conditions=(TRAINING_ROWS, BY_LAW, OF_ITS_CLASS),
         numbers=found.to_dict(),
+    )
+
+
+def _of_choice(found: Certain) -> Certainty:
+    what = f"the objective of the chosen decision is not bounded: {NO_BOUND}"
+    if math.isfinite(found.f):
+        what = f"the objective of the chosen decision is above that of the best one in the list by at most {_shown(found.f)}"
+    return Certainty(
+        sentence=f"{_with(found.confidence)}, {what}.",
+        confidence=found.confidence,
+        lines=(
+            CertainLine("Objective above that of the best decision that keeps the bounds", _known(found.f), missing=NO_BOUND),
+            CertainLine("Furthest above a bound", _known(found.g), missing=NO_BOUND),
+        ),
+        conditions=(TRAINING_ROWS, OF_THE_LIST, OVER_RELEASED),
+        numbers={"objective": _known(found.f), "bound": _known(found.g), "confidence": found.confidence},
     )
 
 

@@ -1,4 +1,4 @@
-"""Ring 5: many fits looked at together, and what looking at them all has cost."""
+"""Ring 5: many fits looked at together, what looking at them all has cost, and how many rows theory asks for beforehand."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ if TYPE_CHECKING:
     from .families import Family as Family
     from .result import Frontier as Frontier
     from .runs import Run as Run
+    from .sample_size import SampleSizePlan as SampleSizePlan
+    from .sample_size import plan_sample_size as plan_sample_size
     from .sweep import frontier as frontier
 
 PLACES = {
     "Family": ".families",
     "Frontier": ".result",
     "Run": ".runs",
+    "SampleSizePlan": ".sample_size",
     "frontier": ".sweep",
+    "plan_sample_size": ".sample_size",
 }
 
-__all__ = ["Family", "Frontier", "Run", "frontier"]
+__all__ = ["Family", "Frontier", "Run", "SampleSizePlan", "frontier", "plan_sample_size"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(__name__, PLACES)

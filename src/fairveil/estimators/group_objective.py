@@ -1,0 +1,356 @@
+"""`GroupObjectiveClassifier`: decisions that make a convex function of group losses small, subject to another (Alabi)."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from ..curator import Curator
+from ..errors import ConstraintNotMet, InputError, complaint
+from ..facts import Cells, RowLayout, RowSource
+from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
+from ..learning.choosing import Choice, Class, Each, Labellings, LinearClass, directions, thresholds
+from ..learning.descent import Progress
+from ..learning.exponential import Certain, Sampling, plan_sampling
+from ..learning.ground import Ground
+from ..learning.group_descent import LossDescent, plan_descent
+from ..learning.group_loop import Loop, run
+from ..learning.group_plan import ROUNDS, plan_loop
+from ..learning.group_problem import Found, Problem
+from ..learning.oracles import Descent, Oracle
+from ..learning.regression import Regression
+from ..models import DerandomisedModel, MixtureModel
+from ..privacy.events import Event
+from ..privacy.promise import Promise
+from . import inputs, promises
+from .constraint_report import ConstraintReport
+from .inputs import Training
+from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_of
+from .progress import progress
+from .publish import statement_of
+
+METHODS = ("linear-oracle", "exponential", "frank-wolfe")
+ORACLES = ("regression", "descent")
+LOSSES = ("zero_one", "log")
+NAMED = ("thresholds", "directions", "labellings")
+
+
+class GroupObjectiveClassifier(MixingClassifier):
+    """Decisions that make a function of group losses small, subject to another being at most 0 (docs/group_objective.md).
+
+    Parameters
+    ----------
+    objective : what is made small: "error", "gmean", "hmean", "largest_group_loss", "false_negative_rate", a gap such as
+        "equalized_odds", or any of `fairveil.fairness.objectives`, your own function among them.
+    constraint : None, one or several: "equalized_odds:0.05", a notion such as `EqualizedOdds(0.05)`, or "gmean:0.3": 1 less the
+        G-mean is at most 0.3, the same as `objectives.GMean().at_least(0.7)`.
+    method : "linear-oracle": a mixture, found by private linear oracles; "frank-wolfe": the same by Algorithm 4; "exponential":
+        one decision out of a finite list, which holds even at delta=0 and for functions that are not convex.
+    decisions : what is decided among. None: linear rules ("exponential": thresholds). "thresholds": one column against one
+        number; "directions": 100 x 100 linear rules in a ball, fixed without the data (two classes); "labellings": those
+        that cuts of public scores induce (sensitive features protected, two classes); weights (m, 1 + width) of linear rules,
+        the intercept first; a list of fitted classifiers that were made without these rows, which are trusted.
+    epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds,
+    random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    oracle : where decisions are linear rules, how the oracle finds one. "regression": of costs, from sums that are released
+        once; "descent": private gradient descent. None: regression where features are public, nothing is private, or there
+        are more than two classes, else descent.
+    penalty : G in h = f + G max(0, g). None: 20 for mixtures, 5 for Frank-Wolfe; for "exponential" that of Corollary 4.2 for
+        `alpha`, or a smaller one (`learning.exponential`).
+    alpha : how far f and g may be above the best ("exponential").
+    rounds : None: 100; 20 where public facts foretell little noise; without noise, until no decision is better. Of a list that
+        is no longer than that (100) each decision is looked at once instead.
+    clip : the largest norm of a row in released sums (records protected); None: 1 for each number and category column.
+    confidence : of `certain_`.
+    loss : "zero_one", errors of decisions; "log", the log loss of probabilities: one linear model, by private descent on losses
+        weighed by group, for objectives that grow with every group's loss ("error" is then the mean loss, and
+        `BoundedGroupLoss(0.4, loss="log")` a constraint).
+
+    Fitted: `model_` (a mixture; with a list of classifiers None, and `candidates_`, `plays_`), `objective_` (of the mixture, as
+    released), `constraint_report_`, `certain_` ("exponential": bounds on f and g above the best in the list), `outcome_`
+    (released values alone), `privacy_`, `classes_`, `groups_`, `n_features_in_`, `feature_names_in_`, `n_iter_`, `coding_`,
+    `cells_`.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 2)) + 0.5 * A[:, None]
+    >>> y = (X.sum(axis=1) + rng.normal(size=2000) > 1).astype(int)
+    >>> clf = GroupObjectiveClassifier("gmean", "equalized_odds:0.1", protects="sensitive_features", random_state=0, rounds=20)
+    >>> clf.fit(X, y, sensitive_features=A).predict(X[:3], random_state=0).shape
+    (3,)
+    >>> clf.privacy_.epsilon <= 1.0, clf.n_iter_
+    (True, 20)
+
+    Guarantees (tests/estimators/test_estimators_group_objective.py):
+    1. What is fitted depends on the rows through the curator's answers alone, except for what `privacy_.facts` and
+       `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most the promise.
+    3. A fit that fails or is broken off changes no attribute.
+    """
+
+    outcome_: Found
+    certain_: Certain | None
+    objective_: float
+    constraint_report_: ConstraintReport
+
+    def __init__(
+        self,
+        objective: Any = "error",
+        constraint: Any = None,
+        method: str = "linear-oracle",
+        decisions: Any = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        protects: str = "records",
+        neighbours: str | None = None,
+        schema: Any = None,
+        public_rows: int | None = None,
+        max_sample_weight: float = 1.0,
+        unsafe_data_dependent_bounds: bool = False,
+        random_state: Any = None,
+        ledger: Any = None,
+        oracle: str | None = None,
+        penalty: float | None = None,
+        alpha: float | None = None,
+        rounds: int | None = None,
+        clip: float | None = None,
+        confidence: float = 0.9,
+        loss: str = "zero_one",
+        sensitive_as_feature: bool = False,
+    ) -> None:
+        self.objective = objective
+        self.constraint = constraint
+        self.method = method
+        self.decisions = decisions
+        self.epsilon = epsilon
+        self.delta = delta
+        self.protects = protects
+        self.neighbours = neighbours
+        self.schema = schema
+        self.public_rows = public_rows
+        self.max_sample_weight = max_sample_weight
+        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
+        self.random_state = random_state
+        self.ledger = ledger
+        self.oracle = oracle
+        self.penalty = penalty
+        self.alpha = alpha
+        self.rounds = rounds
+        self.clip = clip
+        self.confidence = confidence
+        self.loss = loss
+        self.sensitive_as_feature = sensitive_as_feature
+
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> GroupObjectiveClassifier:
+        """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        promises.refuse_ledger(self.ledger)
+        objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
+        confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
+        _checks.one_of(METHODS, method=self.method)
+        _checks.one_of(LOSSES, loss=self.loss)
+        if self.oracle is not None:
+            _checks.one_of(ORACLES, oracle=self.oracle)
+        self._refuse_idle()
+        listed = self._listed()
+        scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
+        ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
+        training = inputs.read(X, y, sensitive_features, sample_weight, ways)
+        promises.require_cap(training, promise)
+        rows = training.rows
+        cells = _cells(objective, constraint, training)
+        public_rows = promises.public_rows_of(self.public_rows, training, promise)
+        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
+        problem = Problem.of(
+            promise,
+            rows.layout,
+            cells,
+            objective,
+            constraint,
+            public_rows=public_rows,
+            max_sample_weight=rows.max_sample_weight if rows.weighted else None,
+            loss=self.loss,
+        )
+        search = self._planned(problem, self._class(training, listed, X), confidence)
+        curator = self._curator(promise, training, search.plan, public_rows)
+        with progress("Choosing") as tick:
+            outcome, certain = _found(search, curator, tick)
+        statement = statement_of(curator, training, told_of(listed))
+        mixture = None if listed else MixtureModel([model_of(rule, training) for rule in outcome.rules], outcome.weights)
+        self._publish_shape(training, cells)
+        self._set_found(outcome, mixture, listed, certain)
+        self.privacy_ = statement
+        if not self.constraint_report_.met:
+            self._warn()
+        return self
+
+    def derandomise(self, threshold: float | None = None) -> GroupObjectiveClassifier:
+        """A classifier that decides without chance: for the class that most rules decide for, or, with two classes and a
+        `threshold`, for the second where more than that share of them does.
+
+        Its losses are its own. They were not part of the plan, so its report leaves them undefined: measure them.
+        """
+        model = self._derandomised(threshold)
+        if model is None:
+            return self
+        out, found = copy.copy(self), self.outcome_
+        nothing = {name: np.full_like(getattr(found, name), np.nan) for name in ("values", "losses")}
+        unknown = replace(found, **nothing, objective=float("nan"), excess=None)
+        out._set_found(unknown, model, (), None)
+        return out
+
+    # -- fitting -----------------------------------------------------------------------------------------------------------
+
+    def _refuse_idle(self) -> None:
+        """An argument that would be read by nothing would seem to matter."""
+        sampled, listed = self.method == "exponential", self.decisions is not None
+        linear = "where linear rules are looked for: leave method='exponential' and decisions out"
+        idle = {
+            "oracle": (sampled or listed or self.loss != "zero_one", linear),
+            "clip": (sampled or listed, linear),
+            "rounds": (sampled, "by mixtures: method='linear-oracle' or 'frank-wolfe'"),
+            "alpha": (not sampled or self.penalty is not None, "by method='exponential', where penalty is None"),
+        }
+        for name, (unread, where) in idle.items():
+            if unread and getattr(self, name) is not None:
+                remedy = f"It is read {where}."
+                raise InputError(complaint(expected="None", of=name, got=getattr(self, name), remedy=remedy))
+
+    def _listed(self) -> tuple[Any, ...]:
+        """The classifiers given as decisions; none for rules by name or by weights."""
+        if self.decisions is None or isinstance(self.decisions, np.ndarray):
+            return ()
+        if isinstance(self.decisions, str):
+            _checks.one_of(NAMED, decisions=self.decisions)
+            return ()
+        return candidates_of(self.decisions, of="decisions", words=(*map(repr, NAMED), "a NumPy array of weights"))
+
+    def _needs_scale(self, promise: Promise, X: Any) -> bool:
+        """Whether cuts and steps of fixed size meet public numbers in any units: these are then scaled by themselves."""
+        named = self.decisions in ("thresholds", "directions") if isinstance(self.decisions, str) else self.decisions is None
+        meets = named and (self.method == "exponential" or self.decisions is not None or not self._regresses(promise))
+        return meets and promise.protects == "sensitive_features" and self.schema is None and not isinstance(X, RowSource)
+
+    def _class(self, training: Training, listed: Sequence[Any], X: Any) -> Class | None:
+        """The finite list of decisions, if there is one."""
+        layout = training.rows.layout
+        if listed:
+            return self._decided_by(listed, training, X)
+        if isinstance(self.decisions, np.ndarray):
+            return _weights(self.decisions, training)
+        if self.decisions is None:
+            return None
+        named: dict[str, Callable[[RowLayout], Class]] = {
+            "thresholds": thresholds,
+            "directions": directions,
+            "labellings": Labellings,
+        }
+        return named[self.decisions](layout)
+
+    def _planned(self, problem: Problem, of: Class | None, confidence: float) -> Sampling | Loop | LossDescent:
+        """The search, planned and priced."""
+        if self.loss != "zero_one":
+            self._require_descent()
+            clip = None if self.clip is None else _checks.positive(clip=self.clip)
+            return plan_descent(problem, rounds=self.rounds, penalty=self.penalty, clip=clip)
+        if self.method == "exponential":
+            among = of or thresholds(problem.ground.layout)
+            return plan_sampling(problem, among, penalty=self.penalty, alpha=self.alpha, confidence=confidence)
+        problem.require_convex()
+        how = "frank-wolfe" if self.method == "frank-wolfe" else None
+        oracle, rounds = self._oracle(of, problem.ground), self.rounds
+        if isinstance(oracle, Each):
+            rounds = oracle.of.size
+        return plan_loop(problem, oracle, step_by=how, rounds=rounds, penalty=self.penalty)
+
+    def _require_descent(self) -> None:
+        """Losses of probabilities are descended, and nothing else."""
+        if self.method != "linear-oracle" or self.decisions is not None:
+            remedy = "Leave method and decisions as they are, or loss='zero_one'."
+            got = f"method={self.method!r}" + ("" if self.decisions is None else " and decisions")
+            raise InputError(complaint(expected="linear models by descent", of=f"loss={self.loss!r}", got=got, remedy=remedy))
+
+    def _oracle(self, of: Class | None, ground: Ground) -> Oracle[Any]:
+        """Among a list that is short enough, every decision is looked at, unless Frank-Wolfe was asked for."""
+        clip = None if self.clip is None else _checks.positive(clip=self.clip)
+        if of is not None:
+            short = self.method == "linear-oracle" and of.size <= (self.rounds or ROUNDS)
+            return Each(of) if short and not ground.is_exact else Choice(of)
+        return Regression(clip) if self._regresses(ground.promise, ground.classes) else Descent(clip=clip)
+
+    def _regresses(self, promise: Promise, classes: int = 2) -> bool:
+        """Whether the oracle regresses costs. A private descent aims at the error first, which with many classes is far from
+        most objectives."""
+        return self.oracle == "regression" or (self.oracle is None and (promise.features_are_public or classes > 2))
+
+    def _curator(self, promise: Promise, training: Training, plan: Event | None, public_rows: int | None) -> Curator:
+        private = promise.is_private and not promise.rows_are_public
+        return Curator(
+            training.rows,
+            promise,
+            plan=plan,
+            noise=promises.noise_of(self.random_state),
+            public_rows=public_rows if private else None,
+            facts=[fact for fact in training.facts if self.public_rows is None or fact.name != "number of rows"],
+        )
+
+    def _set_found(
+        self,
+        outcome: Found,
+        model: MixtureModel | DerandomisedModel | None,
+        listed: tuple[Any, ...],
+        certain: Certain | None,
+    ) -> None:
+        """Write what was found: after a fit, and when read from disk."""
+        self.model_, self.candidates_ = model, listed
+        self.plays_ = shares_of(outcome.rules, outcome.weights.tolist(), len(listed))
+        self.outcome_, self.certain_, self.objective_ = outcome, certain, outcome.objective
+        self.n_iter_ = outcome.rounds
+        self.constraint_report_ = ConstraintReport.of(outcome)
+
+    def _warn(self) -> None:
+        worst = self.constraint_report_.worst
+        assert worst is not None
+        text = (
+            f"a constraint is certainly not met: {worst.target}; the decisions reached {worst.value:.4f} (noise "
+            f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon or penalty; see constraint_report_."
+        )
+        warnings.warn(text, ConstraintNotMet, stacklevel=3)
+
+
+def _found(search: Sampling | Loop | LossDescent, curator: Curator, tick: Progress | None) -> tuple[Found, Certain | None]:
+    if isinstance(search, Sampling):
+        return search.run(curator, tick)
+    return (search.run(curator, tick) if isinstance(search, LossDescent) else run(curator, search, tick)), None
+
+
+def _cells(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:
+    """The groups: those of single columns where everything that names a kind of groups asks for these alone."""
+    if not training.rows.layout.sensitive:
+        return None
+    asked = [objective, *constraint.notions, *(bound.objective for bound in constraint.bounds)]
+    modes = {mode for one in asked if isinstance(mode := getattr(one, "groups", None), str)}
+    return training.rows.cells("marginal" if modes == {"marginal"} else "product")
+
+
+def _weights(given: Any, training: Training) -> LinearClass:
+    """Linear rules from an array, checked."""
+    layout, outputs = training.rows.layout, 1 if len(training.classes) == 2 else len(training.classes)
+    array = np.asarray(given, np.float64) if given.dtype.kind in "fiu" else np.empty(0)
+    if array.ndim == 2 and outputs == 1:
+        array = array[:, np.newaxis, :]
+    if array.ndim != 3 or not len(array) or array.shape[1:] != (outputs, 1 + layout.width) or not np.isfinite(array).all():
+        expected = f"finite weights (m, {'' if outputs == 1 else f'{outputs}, '}{1 + layout.width}), the intercept first"
+        remedy = "Numbers come after it, then the categories of each coded column, as in coef_."
+        raise InputError(complaint(expected=expected, of="decisions", got=np.shape(given), remedy=remedy))
+    return LinearClass(array)

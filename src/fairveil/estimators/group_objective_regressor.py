@@ -1,0 +1,260 @@
+"""`GroupObjectiveRegressor`: least squares for an objective of the groups' losses (Alabi, sec. 1.3.1)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+from .. import _checks
+from ..curator import Curator
+from ..errors import ConstraintNotMet, InputError, complaint
+from ..facts import Cells, RowSource
+from ..fairness import BoundedGroupLoss
+from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
+from ..learning.group_regression import GroupRegression, plan_regression
+from ..learning.hull import METHODS, ROUNDS
+from ..learning.regression_choice import CoefficientChoice, checked, plan_choice
+from ..learning.regression_task import RegressionOutcome, RegressionTask
+from ..models import RegressionModel
+from ..privacy.promise import Promise
+from . import inputs, promises
+from .coded_regressor import CodedRegressor, in_coded_units
+from .coding import SchemaCoding
+from .constraint_report import ConstraintLine, ConstraintReport
+from .inputs import Training
+from .progress import progress
+from .publish import statement_of
+from .targets import NumericTarget
+
+EXPONENTIAL = "exponential"
+Planned = GroupRegression | CoefficientChoice
+
+
+class GroupObjectiveRegressor(CodedRegressor):
+    """A linear regression whose coefficients make a convex function of the groups' mean squared errors small.
+
+    min_c f(l(c)) subject to g(l(c)) <= 0, l_k(c) the squared errors of group k, for one coefficient vector c; see
+    docs/group_objective.md. Works without groups and without a constraint: then it is private least squares.
+
+    Parameters
+    ----------
+    objective : "error" (the mean squared error), "largest_group_loss", or an objective of `fairness.objectives`:
+        `WeightedError(groups={"f": 2.0})`, `LargestGroupLoss()`, `Custom(...)`, a function of losses in squared ranges of y.
+    constraint : None, one or several: `BoundedGroupLoss(max_loss, loss="squared")`, "largest_group_loss:0.5", "gini:0.1" or
+        a bound of an objective. Losses are in squared units of y.
+    method : "linear-oracle" (cutting planes; exact for what was released), "frank-wolfe", or "exponential": a private choice
+        among `decisions`.
+    decisions : of the exponential method: public coefficient vectors (candidates, 1 + features), the intercept first, then
+        one for each of `coef_names_`, in the units of X and y. None: a grid, for at most two features.
+    epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
+    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    target_bounds : (low, high), public: y is cut to them. None: the schema's; or y's own range where y is public, or as
+        unsafe_data_dependent_bounds=True asks; else (-1, 1), with a warning.
+    radius : the largest norm of coefficients, the intercept's included, in the units of the search: y and dense numbers in
+        their standard deviations, as they were released. None: none, but 10 where losses may get negative weights. Of the
+        grid, where y and a schema's numbers are in [-1, 1]: 1.5.
+    clip : the longest row (1, x, y) that counts in full, in these units; None: 1.5 sqrt(2 + columns). Longer rows count less,
+        in reported losses too: the smaller, the less noise, and the further losses are from plain means.
+    rounds : of linear oracle calls at most; they cost nothing.
+    penalty : G of f + G max(0, g); None: that of Corollary 4.2, or 5 with the exponential method, which pays for it.
+
+    Fitted: `model_`, `coef_`, `intercept_` (units of X and y), `coef_names_`, `target_`, `objective_` (as released, in squared
+    units of y), `constraint_report_`, `outcome_` (released values alone), `privacy_`, `groups_`, `n_features_in_`,
+    `feature_names_in_`, `n_iter_` (oracle calls), `coding_`, `cells_`.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(2, size=4000)
+    >>> X = rng.uniform(-1, 1, size=(4000, 1))
+    >>> y = np.where(A == 0, 2 * X[:, 0], X[:, 0]) + 0.1 * rng.normal(size=4000)
+    >>> reg = GroupObjectiveRegressor("largest_group_loss", epsilon=2.0, target_bounds=(-3, 3), random_state=0)
+    >>> reg.fit(X, y, sensitive_features=A).coef_.round(1)
+    array([1.5])
+    >>> reg.privacy_.epsilon <= 2.0, reg.groups_
+    (True, (0, 1))
+
+    Guarantees (tests/estimators/test_estimators_group_regressor.py):
+    1. What is fitted depends on the rows through the curator's answers alone, except for what `privacy_.facts` and
+       `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most the promise.
+    3. A fit that fails or is broken off changes no attribute.
+    """
+
+    constraint_report_: ConstraintReport
+    outcome_: RegressionOutcome
+    objective_: float
+    n_iter_: int
+
+    def __init__(
+        self,
+        objective: Any = "error",
+        constraint: Any = None,
+        method: str = "linear-oracle",
+        decisions: Any = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        protects: str = "records",
+        neighbours: str | None = None,
+        schema: Any = None,
+        public_rows: int | None = None,
+        max_sample_weight: float = 1.0,
+        unsafe_data_dependent_bounds: bool = False,
+        random_state: Any = None,
+        ledger: Any = None,
+        target_bounds: tuple[float, float] | None = None,
+        radius: float | None = None,
+        clip: float | None = None,
+        rounds: int = ROUNDS,
+        penalty: float | None = None,
+        sensitive_as_feature: bool = False,
+    ) -> None:
+        self.objective = objective
+        self.constraint = constraint
+        self.method = method
+        self.decisions = decisions
+        self.epsilon = epsilon
+        self.delta = delta
+        self.protects = protects
+        self.neighbours = neighbours
+        self.schema = schema
+        self.public_rows = public_rows
+        self.max_sample_weight = max_sample_weight
+        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
+        self.random_state = random_state
+        self.ledger = ledger
+        self.target_bounds = target_bounds
+        self.radius = radius
+        self.clip = clip
+        self.rounds = rounds
+        self.penalty = penalty
+        self.sensitive_as_feature = sensitive_as_feature
+
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> GroupObjectiveRegressor:
+        """Fit to a table X and numbers y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        promises.refuse_ledger(self.ledger)
+        objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
+        _checks.one_of((*METHODS, EXPONENTIAL), method=self.method)
+        if self.decisions is not None and self.method != EXPONENTIAL:
+            remedy = "A list is chosen from by method='exponential'; the other methods find coefficients themselves."
+            raise InputError(
+                complaint(expected=f"None with method={self.method!r}", of="decisions", got="a list", remedy=remedy)
+            )
+        training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise, X))
+        promises.require_cap(training, promise)
+        rows = training.rows
+        public_rows = promises.public_rows_of(self.public_rows, training, promise)
+        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
+        cells = _cells_of(objective, constraint, training)
+        planned = self._plan(promise, training, objective, constraint, cells, public_rows)
+        curator = self._curator(promise, training, planned, public_rows)
+        with progress("Fitting") as tick:
+            outcome = planned.run(curator, tick) if isinstance(planned, GroupRegression) else planned.run(curator)
+        statement = statement_of(curator, training)
+        assert training.target is not None
+        c = outcome.coefficients
+        self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)
+        self._publish_columns(training, rows.cells() if rows.layout.sensitive else None)
+        self.privacy_ = statement
+        self._set_outcome(outcome)
+        if not self.constraint_report_.met:
+            self._warn()
+        return self
+
+    # -- fitting -----------------------------------------------------------------------------------------------------------
+
+    def _ways(self, promise: Promise, X: Any) -> inputs.Ways:
+        unsafe, open_range = bool(self.unsafe_data_dependent_bounds), promise.features_are_public
+        as_number = self.method != EXPONENTIAL
+        plain = self.schema is None and not isinstance(X, RowSource)  # a grid is of coefficients of numbers in public units
+        scaled = unsafe or (plain and not as_number and promise.protects == "sensitive_features")
+        ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
+        target = NumericTarget.of(self.target_bounds, open_range=open_range, unsafe=unsafe, as_number=as_number)
+        thin = ways.thin and not as_number  # numbers are scaled inside: how empty private rows are decides nothing
+        return replace(ways, target=target, thin=thin)
+
+    def _plan(
+        self,
+        promise: Promise,
+        training: Training,
+        objective: Objective,
+        constraint: Constraint,
+        cells: Cells | None,
+        public_rows: int | None,
+    ) -> Planned:
+        assert training.target is not None
+        rows = training.rows
+        task = RegressionTask(
+            promise,
+            replace(rows.layout, classes=None),
+            cells,
+            objective,
+            constraint,
+            unit=(2.0 * training.target.half) ** 2,
+            public_rows=public_rows,
+            max_sample_weight=rows.max_sample_weight if rows.weighted else None,
+            penalty=None if self.penalty is None else _checks.positive(penalty=self.penalty),
+        )
+        if self.method == EXPONENTIAL:
+            listed = None if self.decisions is None else checked(self.decisions, training.coding.layout.width)
+            coded = None if listed is None else in_coded_units(listed, training.coding, training.target)
+            return plan_choice(task, coded, radius=self.radius)
+        options = {"clip": self.clip, "radius": self.radius, "method": self.method, "rounds": self.rounds}
+        return plan_regression(task, scales=_scales(training, promise), **options)
+
+    def _curator(self, promise: Promise, training: Training, planned: Planned, public_rows: int | None) -> Curator:
+        private = promise.is_private and not promise.rows_are_public
+        return Curator(
+            training.rows,
+            promise,
+            plan=planned.plan,
+            noise=promises.noise_of(self.random_state),
+            public_rows=public_rows if private else None,
+            facts=[fact for fact in training.facts if self.public_rows is None or fact.name != "number of rows"],
+        )
+
+    def _set_outcome(self, outcome: RegressionOutcome) -> None:
+        """Publish what was found: after a fit, and when read from disk."""
+        self.outcome_, self.n_iter_, self.objective_ = outcome, outcome.calls, outcome.value
+        columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.pressed)
+        broken = set(outcome.broken)
+        lines = tuple(
+            ConstraintLine(name, float(bound), float(value), float(noise), float(pressed), j in broken)
+            for j, (name, bound, value, noise, pressed) in enumerate(zip(*columns, strict=True))
+        )
+        self.constraint_report_ = ConstraintReport(lines, outcome.calls, outcome.reason, "predictions")
+
+    def _warn(self) -> None:
+        worst = self.constraint_report_.worst
+        assert worst is not None
+        text = (
+            f"a constraint is certainly not met: {worst.target}; the coefficients reached {worst.value:.4g} (noise "
+            f"{worst.noise:.4g}). Perhaps no coefficients in reach do: ask for a larger bound, penalty, radius or epsilon; see "
+            "constraint_report_."
+        )
+        warnings.warn(text, ConstraintNotMet, stacklevel=3)
+
+
+def _cells_of(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:
+    """The groups, where they are told apart; marginal ones where every notion is content with them, and nothing else asks."""
+    if not (objective.needs_groups or constraint.needs_groups):
+        return None
+    if not training.rows.layout.sensitive:
+        remedy = "Pass fit(X, y, sensitive_features=...): columns, or names of columns of X; or objective='error' alone."
+        expected = f"groups, which {objective if objective.needs_groups else constraint} tells apart"
+        raise InputError(complaint(expected=expected, of="sensitive_features", got=None, remedy=remedy))
+    losses = [one for one in constraint.notions if isinstance(one, BoundedGroupLoss) and not one.is_vacuous]
+    marginal = not objective.needs_groups and not constraint.bounds and all(one.groups == "marginal" for one in losses)
+    return training.rows.cells("marginal" if marginal else "product")
+
+
+def _scales(training: Training, promise: Promise) -> bool:
+    """Whether numbers are scaled by their moments: dense ones are. Those of a schema are held to its bounds; of others that are
+    protected, rows far beyond [-1, 1] are shortened, and the scale is what it is: only how much noise there is hangs on it."""
+    if isinstance(training.coding, SchemaCoding) and training.coding.standard is None:
+        return promises.numbers_are_scalable(training, promise)
+    return not any(block.is_sparse for block in training.rows.blocks())

@@ -1,0 +1,142 @@
+"""The face that randomised classifiers share: mixtures of linear rules, or of classifiers made elsewhere. Abstract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from ..errors import InputError, complaint
+from ..facts import RowBlock, RowSource
+from ..fairness.inputs import read_weights, same_length
+from ..learning.choosing import AttachedRule, Listed
+from ..learning.oracles import GroupedRule, LinearRule, Rule
+from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
+from ..models.model import draw_codes
+from . import bases
+from .coded import CodedClassifier, Floats, labels_of
+from .coding import Coding, SchemaCoding
+from .columns import read_labels
+from .decided import codes_of, in_blocks, names_of, without
+from .inputs import Training
+
+MADE_ELSEWHERE = (
+    "the candidates: it is assumed that they were made without these rows, or without what is protected of them; what they "
+    "hold of them is not covered"
+)
+
+CANDIDATES = "a candidate's decisions"
+
+
+class MixingClassifier(CodedClassifier):
+    """A mixture: `model_`, or shares `plays_` of given `candidates_`. Abstract."""
+
+    __metadata_request__predict: ClassVar = {"random_state": True}
+
+    model_: MixtureModel | DerandomisedModel | None
+    candidates_: tuple[Any, ...]
+    plays_: Floats
+    sensitive_as_feature: bool
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The law of `predict`, exactly: the share of the mixture's rules that decide for each class, (rows, classes)."""
+        check_is_fitted(self, "outcome_")
+        return self._law_of_candidates(X) if self.model_ is None else self._law_of_model(self._blocks(X))
+
+    def predict(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
+        """The class of each row, drawn from the mixture: a rule anew for every row. The same seed draws the same."""
+        codes = draw_codes(self.predict_proba(X), random_state)
+        return np.asarray(self.classes_[codes])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The expected share (by weight) of rows whose class is predicted right."""
+        return self._expected(self.predict_proba(X), X, y, sample_weight)
+
+    def _expected(self, law: Floats, X: Any, y: Any, sample_weight: Any) -> float:
+        labels = labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
+        same_length({"X": len(law), "y": len(labels)})
+        weights = read_weights(sample_weight, len(labels), of="X")
+        at = {value: code for code, value in enumerate(self.classes_.tolist())}
+        codes = np.array([at.get(label, -1) for label in labels.tolist()])
+        right = np.where(codes >= 0, law[np.arange(len(law)), np.maximum(codes, 0)], 0.0)
+        return float(np.average(right, weights=weights))
+
+    def _law_of_model(self, blocks: Iterable[RowBlock]) -> Floats:
+        assert self.model_ is not None
+        return np.concatenate([self.model_.decision_proba(block) for block in blocks])
+
+    def _law_of_candidates(self, X: Any) -> Floats:
+        law: Floats = np.zeros((0, 0))
+        X = self._features_of_candidates(X, self.coding_, () if self.cells_ is None else self.cells_.names)
+        for candidate, share in zip(self.candidates_, self.plays_, strict=True):
+            if share == 0.0:
+                continue
+            codes = codes_of(candidate.predict(X), self.classes_.tolist(), CANDIDATES)
+            law = np.zeros((len(codes), len(self.classes_))) if not law.size else law
+            law[np.arange(len(codes)), codes] += share
+        return law
+
+    def _features_of_candidates(self, X: Any, coding: Coding, sensitive: Sequence[str]) -> Any:
+        """X as candidates may read it: a schema's features, else what is not sensitive, or is a feature all the same."""
+        if isinstance(coding, SchemaCoding) and (names := names_of(X)):
+            return without(X, [name for name in names if name not in coding.encoding.features])
+        return X if self.sensitive_as_feature else without(X, sensitive)
+
+    def _derandomised(self, threshold: float | None) -> DerandomisedModel | None:
+        """The mixture's likeliest decisions; None where it decides so already."""
+        check_is_fitted(self, "outcome_")
+        if self.model_ is None:
+            remedy = "Take predict_proba(X).argmax(axis=1), or choose among linear rules."
+            got = "candidates made elsewhere"
+            raise InputError(complaint(expected="a mixture of linear models", of="derandomise", got=got, remedy=remedy))
+        return self.model_.derandomise(threshold) if isinstance(self.model_, MixtureModel) else None
+
+    def _decided_by(self, listed: Sequence[Any], training: Training, X: Any) -> Listed:
+        """How the candidates decide for the rows of the fit."""
+        features = self._features_of_candidates(X, training.coding, training.rows.layout.sensitive_names)
+        decided = [codes_of(candidate.predict(features), training.classes, CANDIDATES) for candidate in listed]
+        for codes in decided:
+            same_length({"X": training.rows.exact_count, CANDIDATES: len(codes)})
+        return Listed([in_blocks(codes, training.rows) for codes in decided])
+
+
+def candidates_of(given: Any, *, of: str, words: Sequence[str]) -> tuple[Any, ...]:
+    """Fitted classifiers in a list."""
+    listed = tuple(given) if isinstance(given, Sequence) else ()
+    if not listed or not all(callable(getattr(candidate, "predict", None)) for candidate in listed):
+        remedy = f"Pass a list of fitted classifiers, or {' or '.join(words)}."
+        raise InputError(complaint(expected="objects with predict(X)", of=of, got=type(given).__name__, remedy=remedy))
+    return listed
+
+
+def told_of(listed: Sequence[Any]) -> list[str]:
+    """What the statement must say of candidates made elsewhere: what is assumed, and what their own fits cost."""
+    if not listed:
+        return []
+    told = [MADE_ELSEWHERE]
+    for candidate in listed:
+        if bases.carries_a_promise(candidate):
+            promise = bases.thawed(candidate).privacy_.promise
+            price = f"epsilon {promise.epsilon:g} and delta {promise.delta:g} for {promise.protects}"
+            told.append(f"a candidate's own fit, at {price}: where it was made from these rows, that price adds to this one")
+    return list(dict.fromkeys(told))
+
+
+def shares_of(rules: Sequence[Rule], weights: Sequence[float], listed: int) -> Floats:
+    """How much of the mixture each given candidate is."""
+    shares, total = np.zeros(listed), float(sum(weights))
+    for rule, weight in zip(rules, weights, strict=True):
+        if isinstance(rule, AttachedRule):
+            shares[rule.place] += weight / total
+    return shares
+
+
+def model_of(rule: Rule, training: Training) -> LinearModel | GroupedLinearModel:
+    """A rule as a model."""
+    assert isinstance(rule, LinearRule | GroupedRule)
+    weights = rule.weights
+    linear = LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout)
+    return linear if isinstance(rule, LinearRule) else GroupedLinearModel(linear, rule.offsets, rule.of)

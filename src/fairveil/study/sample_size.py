@@ -1,0 +1,259 @@
+"""How many rows to collect before a private constrained group objective can be promised to within alpha.
+
+>>> plan = plan_sample_size(0.1, groups=4, candidates=100)
+>>> [line["rows"] for line in plan.table() if line["theorem"] == "Theorem 5.2"]
+[3154]
+
+The theorems say what *suffices* whatever the data are; with data as they come far fewer rows mostly do (benchmarks/
+sample_complexity.py measures how many). Between the upper and the lower bounds nothing is known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..facts import Cells
+from ..privacy.promise import NEIGHBOURS
+from . import sample_bounds as bounds
+from .sample_bounds import Convex, Decisions, Listed, Setting, Shattering
+
+UPPER = "upper bound, constants ours"
+LOWER = "lower bound, order only: constant 1"
+WHOLE = "f and g are convex"
+ONES = (1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class SampleSizeLine:
+    """What one theorem asks for. `rows`, `calls`: None where it is not about them. `paper`: the order that the paper states."""
+
+    theorem: str
+    about: str
+    bound: str
+    rows: int | None
+    calls: int | None
+    formula: str
+    paper: str
+    assumes: str
+
+
+@dataclass(frozen=True)
+class SampleSizePlan:
+    """What `plan_sample_size` found, with what it was asked."""
+
+    alpha: float
+    epsilon: float
+    delta: float
+    failure: float
+    groups: int
+    rows_in: int
+    neighbours: str
+    lipschitz: tuple[float, float]
+    smoothness: tuple[float, float]
+    penalty: float
+    lines: tuple[SampleSizeLine, ...]
+
+    def table(self) -> list[dict[str, Any]]:
+        """One mapping of plain values for each theorem."""
+        return [asdict(line) for line in self.lines]
+
+    def to_json(self) -> str:
+        """All of it as a JSON document."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def __str__(self) -> str:
+        head = (
+            f"Within alpha {self.alpha:g} of the best f, g at most alpha, but for a chance of {self.failure:g}: "
+            f"epsilon {self.epsilon:g}, delta {self.delta:g}, {self.neighbours}; "
+            f"K = {self.groups}, each row in {self.rows_in}; "
+            f"Lipschitz constants {self.lipschitz[0]:g} and {self.lipschitz[1]:g}, G = {self.penalty:.4g}."
+        )
+        cells = [("theorem", "about", "rows", "oracle calls", "bound")]
+        for line in self.lines:
+            counts = ("-" if count is None else f"{count:,}" for count in (line.rows, line.calls))
+            cells.append((line.theorem, line.about, *counts, line.bound))  # type: ignore[arg-type]
+        widths = [max(len(each[j]) for each in cells) for j in range(5)]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(each, widths, strict=True)).rstrip() for each in cells]
+        return "\n".join((head, "", *lines))
+
+
+def plan_sample_size(
+    alpha: float,
+    *,
+    groups: int | Cells,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    candidates: int | None = None,
+    dimension: int | None = None,
+    vc: int | None = None,
+    failure: float = 0.1,
+    rows_in: int | None = None,
+    neighbours: str = "replace-one",
+    lipschitz: Sequence[float] = ONES,
+    smoothness: Sequence[float] = ONES,
+) -> SampleSizePlan:
+    """How many rows each theorem on min f subject to g <= 0 asks for (upper bounds), and the lower bounds beside.
+
+    Parameters
+    ----------
+    alpha : float
+        How far f may be above the best feasible decision's, and g above 0.
+    groups : int or Cells
+        K, how many group losses there are; for frequencies of decisions cells x labels x classes.
+    epsilon, delta : float
+        What is promised. The exponential mechanism spends no delta.
+    candidates, dimension, vc : int, optional
+        The decisions, in one way or several: how many there are in a finite list, the dimension P of a convex set (losses
+        convex in the decision, f and g non-decreasing), the VC dimension of a class (sensitive features alone protected).
+    failure : float
+        The chance with which the result may be further off.
+    rows_in : int, optional
+        In how many of the groups each row is: 1, or one a sensitive column of `Cells`, unless given. The paper counts K.
+    neighbours : str
+        "replace-one" or "add-remove" (n as a public scale).
+    lipschitz, smoothness : pair of float
+        Constants (L2) of f and g as functions of the K losses, and of their gradients, which Corollary B.5 alone uses. Rates
+        are divided by shares: the gap between groups with shares p and q has sqrt(1/p^2 + 1/q^2).
+
+    Returns
+    -------
+    SampleSizePlan
+        Print it, or take `table()`. Derivations: `fairveil.study.sample_bounds`.
+    """
+    one = _setting(alpha, groups, epsilon, delta, failure, rows_in, neighbours, lipschitz, smoothness)
+    sets = _decisions(candidates, dimension, vc, neighbours)
+    lines = [
+        *(_sampling(one, decisions) for decisions in sets),
+        _calls(one),
+        *(_oracle(one, decisions) for decisions in sets),
+        *(_loop(one, decisions) for decisions in sets),
+        _smooth(one),
+        *_floors(one),
+    ]
+    return SampleSizePlan(**asdict(one), penalty=one.penalty, lines=tuple(lines))
+
+
+def _sampling(one: Setting, decisions: Decisions) -> SampleSizeLine:
+    formula = f"n = 2 B a Q / (epsilon alpha), {QUANTILES[type(decisions)]}"
+    paper = "K P / (epsilon alpha^2)" if isinstance(decisions, Convex) else "K VC / (epsilon alpha^2)"
+    about, rows = f"exponential mechanism, {decisions}", bounds.sampling_rows(one, decisions)
+    return SampleSizeLine("Theorem 5.2", about, UPPER, rows, None, formula, paper, _assumes(decisions, "f and g are Lipschitz"))
+
+
+def _calls(one: Setting) -> SampleSizeLine:
+    formula = "T = 4 B^2 d^2 / alpha^2 - 1: Frank-Wolfe on the Moreau envelope"
+    paper = "K^4 / alpha^2 (its proof: K^4 / alpha^4)"
+    about, assumes = "exact linear oracle, no privacy", f"{WHOLE}; mixtures of decisions are decisions"
+    return SampleSizeLine("Theorem 5.5", about, UPPER, None, bounds.oracle_calls(one), formula, paper, assumes)
+
+
+def _oracle(one: Setting, decisions: Decisions) -> SampleSizeLine:
+    formula = f"n = 2 a Q / (epsilon tau) for w l within tau |w|, tau = alpha; {QUANTILES[type(decisions)]}"
+    paper = f"sqrt(K) ({'P' if isinstance(decisions, Convex) else 'VC'} + ln(1/failure)) / (epsilon tau)"
+    about, rows = f"one private oracle call, {decisions}", bounds.oracle_rows(one, decisions)
+    return SampleSizeLine("Theorem 5.10", about, UPPER, rows, 1, formula, paper, _assumes(decisions, "w was released before"))
+
+
+def _loop(one: Setting, decisions: Decisions) -> SampleSizeLine:
+    rows, rounds = bounds.loop_rows(one, decisions)
+    formula = "least n over mu, T and shares of the budget: envelope + steps + oracle + noise of T releases <= alpha"
+    size = "P" if isinstance(decisions, Convex) else "VC"
+    paper = f"K^4 {size} / (epsilon alpha^3) (its proof: alpha^4; its mechanism is not private)"
+    assumes = _assumes(decisions, f"{WHOLE}; mixtures of decisions are decisions; losses are released with noise each round")
+    return SampleSizeLine("Corollary 5.11", f"loop as corrected, {decisions}", UPPER, rows, rounds, formula, paper, assumes)
+
+
+def _smooth(one: Setting) -> SampleSizeLine:
+    formula = "T = 2 d^2 b / (alpha (1 - part)) - 1, b = b_f + G (b_g + L_g^2 G / (2 alpha part)), the best part of alpha"
+    assumes = f"{WHOLE} with Lipschitz gradients; mixtures of decisions are decisions"
+    calls = bounds.smooth_calls(one)
+    about, paper = "Frank-Wolfe, no privacy", "K (b_f + G b_g) log T / T <= alpha (the kink of max(0, g) is left out)"
+    return SampleSizeLine("Corollary B.5", about, UPPER, None, calls, formula, paper, assumes)
+
+
+def _floors(one: Setting) -> tuple[SampleSizeLine, SampleSizeLine]:
+    assumes = "decisions and rows fill the unit ball of K dimensions: of fewer decisions it says nothing"
+    pure, approximate = bounds.pure_floor(one), bounds.approximate_floor(one)
+    formulas = "K / (epsilon alpha)", "sqrt(K) / (epsilon alpha)"
+    about = "any pure mechanism", "any mechanism, delta = o(1/n)"
+    return (
+        SampleSizeLine("Theorem 6.1", about[0], LOWER, pure, None, formulas[0], formulas[0], assumes),
+        SampleSizeLine("Theorem 6.2", about[1], LOWER, approximate, None, formulas[1], formulas[1], assumes),
+    )
+
+
+QUANTILES = {
+    Listed: "Q = ln(candidates / failure)",
+    Shattering: "Q = v ln(e n / v) + ln(1 / failure)",
+    Convex: "Q = the upper quantile of Gamma(dimension) at failure",
+}
+
+
+def _assumes(decisions: Decisions, more: str) -> str:
+    if isinstance(decisions, Convex):
+        return f"{more}; losses are convex in the decision, f and g (and w) non-decreasing; the law is sampled exactly"
+    if isinstance(decisions, Shattering):
+        return f"{more}; the sensitive features alone are protected, and decisions do not read them"
+    return f"{more}; the list does not depend on the rows"
+
+
+def _setting(
+    alpha: Any,
+    groups: Any,
+    epsilon: Any,
+    delta: Any,
+    failure: Any,
+    rows_in: Any,
+    neighbours: Any,
+    lipschitz: Any,
+    smoothness: Any,
+) -> Setting:
+    if isinstance(groups, Cells):
+        groups, rows_in = groups.count, groups.per_row if rows_in is None else rows_in
+    groups = _checks.whole(at_least=1, groups=groups)
+    rows_in = _checks.whole(at_least=1, rows_in=1 if rows_in is None else rows_in)
+    if rows_in > groups:
+        remedy = "Pass rows_in=groups if every row counts in every group."
+        raise InputError(complaint(expected=f"at most {groups} groups", of="rows_in", got=rows_in, remedy=remedy))
+    return Setting(
+        _checks.positive(alpha=alpha),
+        _checks.positive(epsilon=epsilon),
+        _checks.fraction(delta=delta, low_open=True, high_open=True),
+        _checks.fraction(failure=failure, low_open=True, high_open=True),
+        groups,
+        rows_in,
+        _checks.one_of(NEIGHBOURS, neighbours=neighbours),
+        _pair("lipschitz", lipschitz),
+        _pair("smoothness", smoothness),
+    )
+
+
+def _decisions(candidates: Any, dimension: Any, vc: Any, neighbours: str) -> list[Decisions]:
+    sets: list[Decisions] = []
+    if candidates is not None:
+        sets.append(Listed(_checks.whole(at_least=1, candidates=candidates)))
+    if dimension is not None:
+        sets.append(Convex(_checks.whole(at_least=1, dimension=dimension)))
+    if vc is not None:
+        sets.append(Shattering(_checks.whole(at_least=1, vc=vc)))
+        if neighbours != "replace-one":
+            remedy = "With sensitive features alone protected no row comes or goes: pass neighbours='replace-one'."
+            raise InputError(complaint(expected="neighbours='replace-one'", of="vc", got=neighbours, remedy=remedy))
+    if not sets:
+        remedy = "Pass candidates=100 for a finite list, dimension=5 for a convex set, or vc=3 for a class."
+        raise InputError(complaint(expected="what is chosen from", of="candidates", got=None, remedy=remedy))
+    return sets
+
+
+def _pair(name: str, given: Any) -> tuple[float, float]:
+    try:
+        first, second = given
+    except (TypeError, ValueError):
+        remedy = f"Pass {name}=(1.0, 1.0), say."
+        raise InputError(complaint(expected="two numbers, f's and g's", of=name, got=given, remedy=remedy)) from None
+    return _checks.non_negative(**{name: first}), _checks.non_negative(**{name: second})
