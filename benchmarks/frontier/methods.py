@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,6 +77,13 @@ def game(train: Coded, asked: dict[str, Any]) -> Fitted:
     return _fitted(model, lambda rows: np.asarray(model.predict_proba(rows)[:, 1]))
 
 
+def group_objective(train: Coded, asked: dict[str, Any], **how: Any) -> Fitted:
+    """The private linear-oracle loop of group objectives, blind to the group at prediction: a mixture of linear thresholds."""
+    shared = {name: value for name, value in asked.items() if name != "constraints"}
+    model = _fit(fv.GroupObjectiveClassifier("error", asked["constraints"], **how, **shared), train)
+    return _fitted(model, lambda rows: np.asarray(model.predict_proba(rows)[:, 1]))
+
+
 @lru_cache(maxsize=1)
 def _logistic(train: Coded) -> Any:
     """Logistic regression of the dense rows, scaled by their own means and deviations: what post-processing starts from."""
@@ -114,6 +121,10 @@ METHODS: dict[str, Callable[[Coded, dict[str, Any]], Fitted]] = {
     "post-processing": post_processing,
     "game": game,
     "fermi": fermi,
+    "group-objective": group_objective,
+    "group-objective-regression": partial(group_objective, oracle="regression"),
+    "group-objective-descent": partial(group_objective, oracle="descent"),
+    "group-objective-frank-wolfe": partial(group_objective, method="frank-wolfe"),
 }
 BY_STRENGTH = ("fermi",)
 """Methods that are asked for a strength of the penalty, not for a gap: the larger, the fairer."""

@@ -21,6 +21,10 @@ METHODS = {
     "post-processing": "Fairveil, post-processing",
     "game": "Fairveil, oracle game",
     "fermi": "Fairveil, DP-FERMI",
+    "group-objective": "Fairveil, linear oracles",
+    "group-objective-regression": "Fairveil, linear oracles by regression",
+    "group-objective-descent": "Fairveil, linear oracles by descent",
+    "group-objective-frank-wolfe": "Fairveil, Frank-Wolfe",
 }
 
 
