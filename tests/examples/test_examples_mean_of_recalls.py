@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "mean_of_recalls.py"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mean_of_recalls.py"
 
 
 @pytest.fixture(scope="module")
