@@ -26,6 +26,7 @@ MOST_TIMES = 1 << 60
 MOST_PARTS = 1 << 16  # of one joint release
 MOST_CUTS = 1 << 33  # of a partition: as many as the rows that there may be
 MOST_SENSITIVITY = 1 << 20  # of integers: their privacy loss is priced value by value
+LATER: Mapping[str, Mapping[str, object]] = {"per-cell": {"crossings": (), "column": 0}}  # fields that files need not hold
 
 
 @dataclass(frozen=True)
@@ -177,15 +178,23 @@ class PerCell(Event):
     """One joint Gaussian release over disjoint cells with a noise multiplier for each cell (tailored budgets; PRIVACY 4.2).
 
     `multipliers[j][k]` is the standard deviation of part j in cell k over the largest norm c_j of one row's contribution to
-    that part; `spreads[j]` is how far one row can move part j *within* its cell, in units of c_j (2 for signed vectors, 1 for
-    losses in [0, c]; 0 where a neighbour can only change cell, as when sensitive features alone are protected).
-    Under add-remove a person costs what her cell costs; under replace-one she may also move from one cell to another and
-    costs both. The price is the worst over people.
+    that part (in that cell, where norms differ by cell); `spreads[j]` is how far one row can move part j *within* its cell, in
+    units of c_j (2 for signed vectors, 1 for losses in [0, c]; 0 where a neighbour can only change cell, as when sensitive
+    features alone are protected).
+    `crossings[j]` says what happens when a person moves from one cell to another, whose multipliers are m and m': the squared
+    move of part j is 1/m^2 + 1/m'^2 + 2 crossing/(m m'). 0: cells have coordinates of their own, or contributions that are
+    positive semi-definite; 1: one sum for all cells, to which contributions may point in opposite directions; -1: one sum, and
+    the same contribution at the other cell's size (sensitive features alone). () is 0 for all.
+    `column`: of which sensitive column the cells are. A person is in one cell of every column; each has releases of its own.
+    Under add-remove a person costs what her cell costs; under replace-one she may also move from one cell to another. The
+    price is the worst over people: of several releases over the cells of one column it is one person's, who was in all of them.
     """
 
     kind: ClassVar[str] = "per-cell"
     multipliers: tuple[tuple[float, ...], ...]
     spreads: tuple[float, ...]
+    crossings: tuple[int, ...] = ()
+    column: int = 0
 
     def __post_init__(self) -> None:
         parts = tuple(tuple(_multiplier(m) for m in part) for part in self.multipliers)
@@ -201,6 +210,21 @@ class PerCell(Event):
             )
         object.__setattr__(self, "multipliers", parts)
         object.__setattr__(self, "spreads", spreads)
+        object.__setattr__(self, "crossings", _crossings(self.crossings, len(parts)))
+        object.__setattr__(self, "column", _checks.whole(column=self.column))
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return len(self.multipliers[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; what is as it is for most releases is left out."""
+        out = super().to_dict()
+        for name, usual in LATER[self.kind].items():
+            if getattr(self, name) == usual:
+                del out[name]
+        return out
 
 
 @dataclass(frozen=True)
@@ -484,7 +508,7 @@ def from_dict(values: object) -> Event:
     cls = KINDS[values["kind"]]
     names = {field.name for field in fields(cls)}
     given = {name: value for name, value in values.items() if name != "kind"}
-    if set(given) != names:
+    if set(given) | set(LATER.get(cls.kind, ())) != names:
         raise InputError(
             complaint(
                 expected=f"the fields {sorted(names)}",
@@ -510,6 +534,21 @@ def _multiplier(value: object, remedy: str = "") -> float:
     return number
 
 
+def _crossings(given: object, parts: int) -> tuple[int, ...]:
+    """One of -1, 0 and 1 a part; () when all are 0."""
+    found = tuple(given) if isinstance(given, tuple | list) else (math.nan,)
+    if (found and len(found) != parts) or any(type(one) is not int or one not in (-1, 0, 1) for one in found):
+        raise InputError(
+            complaint(
+                expected=f"{parts} of -1, 0 and 1, one a part, or () for 0",
+                of="PerCell.crossings",
+                got=_brief(given),
+                remedy="0 where cells have coordinates of their own; 1 where all cells are added to one vector.",
+            )
+        )
+    return found if any(found) else ()
+
+
 def _plain(value: object) -> Any:
     if isinstance(value, Event):
         return value.to_dict()
@@ -523,7 +562,7 @@ def _plain(value: object) -> Any:
 def _revive(name: str, value: object) -> Any:
     if name == "event":
         return from_dict(value)
-    if name in ("events", "multipliers", "spreads") and value is not None:
+    if name in ("events", "multipliers", "spreads", "crossings") and value is not None:
         if not isinstance(value, list):
             raise InputError(complaint(expected="a list", of=name, got=_brief(value), remedy="Write events with to_dict()."))
         if name == "events":

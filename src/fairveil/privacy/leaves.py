@@ -36,6 +36,7 @@ from .events import (
     compose,
     joint_parts,
 )
+from .people import People
 from .profiles import Atoms
 from .promise import NEIGHBOURS, Neighbours
 
@@ -46,7 +47,8 @@ Parted = dict[int, dict[int, Counter[Event]]]  # by the number of parts, then by
 @dataclass(frozen=True)
 class Inventory:
     """`gaussian`: the sum of (sensitivity / deviation)^2 of all unsampled Gaussians (PRIVACY T1: mu^2, exact under
-    adaptive composition). `others`: every other mechanism. `total_variation`: of the samplers (PRIVACY T7)."""
+    adaptive composition), those over cells composed person by person. `others`: every other mechanism. `total_variation`: of
+    the samplers (PRIVACY T7)."""
 
     gaussian: float
     others: tuple[tuple[Event, int], ...]
@@ -92,12 +94,15 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
                 remedy="Keep the batch secret: PoissonSampled. A visible one is for replace-one, where presence is public.",
             )
         )
-    counts = _counted(event)
-    squares: list[float] = []
+    counts = counted(event)
+    per_cell = [(leaf, times) for leaf, times in counts.items() if isinstance(leaf, PerCell)]
+    squares = [people.worst(neighbours) for people in by_columns(per_cell)]
     errors: list[float] = []
     others: Counter[Event] = Counter()
     private = True
     for leaf, times in counts.items():
+        if isinstance(leaf, PerCell):
+            continue
         square = gaussian_square(leaf, neighbours)
         if square is not None:
             squares.append(times * square)
@@ -111,7 +116,7 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
     return Inventory(math.fsum(squares), tuple(ordered), min(1.0, math.fsum(errors)), private)
 
 
-def _counted(event: Event) -> Counter[Event]:
+def counted(event: Event) -> Counter[Event]:
     """Every mechanism with how often one person can have been in it.
 
     Of a partition she is in one part: each of its mechanisms counts as often as on the part that used it most, which is at
@@ -162,7 +167,7 @@ def _shows_presence(event: Event) -> str | None:
 
 def _is_free(event: Event) -> bool:
     if isinstance(event, VisiblySampled | PrivateSelection | PoissonSampled):
-        return not _counted(event.event)
+        return not counted(event.event)
     return False
 
 
@@ -175,7 +180,7 @@ def _never_private(event: Event) -> bool:
 
 
 def gaussian_square(event: Event, neighbours: Neighbours) -> float | None:
-    """mu^2 of a release that is Gaussian and nothing else and not sampled, else None."""
+    """mu^2 of one release that is Gaussian and nothing else and not sampled, else None."""
     if isinstance(event, Gaussian):
         return event.noise_multiplier**-2
     if isinstance(event, PerCell):
@@ -192,18 +197,18 @@ def per_cell_squares(event: PerCell, neighbours: Neighbours) -> tuple[float, flo
     """(mu^2 of one row against none, mu^2 under the relation), the worst over people (PRIVACY 4.2).
 
     Add-remove: max_k sum_j 1/m_jk^2. Replace-one: within a cell max_k sum_j (spread_j/m_jk)^2, or from one cell to another
-    max_{k != k'} of the sum of what both cost.
+    max_{k != k'} sum_j 1/m_jk^2 + 1/m_jk'^2 + 2 crossing_j/(m_jk m_jk').
     """
-    alone = sorted(
-        (math.fsum(part[k] ** -2 for part in event.multipliers) for k in range(len(event.multipliers[0]))), reverse=True
-    )
-    if neighbours == "add-remove":
-        return alone[0], alone[0]
-    inside = max(
-        math.fsum((spread / part[k]) ** 2 for part, spread in zip(event.multipliers, event.spreads, strict=True))
-        for k in range(len(event.multipliers[0]))
-    )
-    return alone[0], max(inside, alone[0] + alone[1] if len(alone) > 1 else 0.0)
+    people = People([(event, 1)])
+    return people.worst("add-remove"), people.worst(neighbours)
+
+
+def by_columns(releases: Iterable[tuple[PerCell, int]]) -> list[People]:
+    """Who can be in these releases, apart for each column: a person may be in any cell of each."""
+    columns: dict[tuple[int, int], list[tuple[PerCell, int]]] = {}
+    for event, times in releases:
+        columns.setdefault((event.column, event.cells), []).append((event, times))
+    return [People(columns[key]) for key in sorted(columns)]
 
 
 @dataclass(frozen=True)
@@ -242,22 +247,22 @@ class Batch:
 def one_batch(event: PoissonSampled, neighbours: Neighbours) -> Batch:
     """What one row can do to the joint release on its batch: c and, under replace-one, d of PRIVACY T3."""
     parts = [part for part in joint_parts(event.event) if not isinstance(part, NoOp)]
-    alone = _joint([(part, 1.0) for part in parts], per_cell=0, neighbours=neighbours)
+    alone = _joint([(part, 1.0) for part in parts], "add-remove")
     if neighbours == "add-remove":
         return Batch(event.rate, alone, None)
     spreads = event.spreads or (LONE_SPREAD,) * len(parts)
-    replaced = _joint(list(zip(parts, spreads, strict=True)), per_cell=1, neighbours=neighbours)
+    replaced = _joint(list(zip(parts, spreads, strict=True)), "replace-one")
     # Two contributions of norm c are at most 2c apart, whatever the cells say.
     return Batch(event.rate, alone, Joint(min(replaced.mu, 2 * alone.mu), replaced.s, replaced.atoms, replaced.rho))
 
 
-def _joint(parts: list[tuple[Event, float]], *, per_cell: int, neighbours: Neighbours) -> Joint:
-    squares, laplace, rho, atoms = [], [], [], profiles.ONLY_ZERO
+def _joint(parts: list[tuple[Event, float]], neighbours: Neighbours) -> Joint:
+    laplace, rho, atoms = [], [], profiles.ONLY_ZERO
+    per_cell = Counter(part for part, _ in parts if isinstance(part, PerCell))
+    squares = [people.worst(neighbours) for people in by_columns(per_cell.items())]
     for part, spread in parts:
         if isinstance(part, Gaussian):
             squares.append((spread / part.noise_multiplier) ** 2)
-        elif isinstance(part, PerCell):
-            squares.append(per_cell_squares(part, neighbours)[per_cell])
         elif isinstance(part, Laplace):
             laplace.append(spread / part.noise_multiplier)
         elif isinstance(part, DiscreteGaussian):
@@ -273,5 +278,5 @@ def _joint(parts: list[tuple[Event, float]], *, per_cell: int, neighbours: Neigh
 def lone(event: Event) -> Joint | None:
     """One unsampled noise event as a joint release of one part; None for any other event."""
     if isinstance(event, Gaussian | Laplace | DiscreteGaussian | DiscreteLaplace):
-        return _joint([(event, 1.0)], per_cell=0, neighbours="add-remove")
+        return _joint([(event, 1.0)], "add-remove")
     return None
