@@ -3,7 +3,8 @@
 Guarantees (tests/curator/test_curator_curator.py):
 1. What there is no room for is refused, and a refusal changes nothing.
 2. What was admitted stays charged, whether its answer came or not.
-3. The log of a planned run is a beginning of the plan: after an answer that failed, a plan goes no further.
+3. The log of a planned run is a beginning of the plan, or finer (tests/privacy/test_privacy_bounding.py): after an answer that
+   failed, a plan goes no further.
 4. What an earlier sitting released is charged before anything else, and its numbers are not given again.
 """
 
@@ -16,7 +17,8 @@ from contextlib import contextmanager
 
 from ..errors import BudgetError, InputError, PrivacyError, complaint
 from ..privacy.accounting import price
-from ..privacy.events import Event, NoOp, spelled_out
+from ..privacy.bounding import covers
+from ..privacy.events import Event, Gaussian, NoOp, OnPart, PoissonSampled, VisiblySampled, spelled_out
 from ..privacy.filters import Filter
 from ..privacy.promise import Promise
 
@@ -103,10 +105,10 @@ class Budget:
             due = self._due[i] if i < len(self._due) else None
             if due is not None and equals.get(i) is due:
                 continue
-            if due is None or due != part:
+            if due is None or not covers(due, part, self.promise.neighbours):
                 raise PrivacyError(
                     complaint(
-                        expected="no more answers: the plan is done" if due is None else f"the plan's next event, {due}",
+                        expected="no more answers: the plan is done" if due is None else _due_in_words(due),
                         of=of,
                         got=part,
                         remedy="A plan is fixed before data are touched; leave plan=None to choose as you go.",
@@ -115,6 +117,11 @@ class Budget:
             equals[i] = due
         for _ in parts:
             self._due.popleft()
+
+
+def _due_in_words(due: Event) -> str:
+    bounded = isinstance(due, Gaussian | PoissonSampled | VisiblySampled | OnPart)
+    return f"the plan's next event, {due}" + (", or one by cell with no less noise for anybody" if bounded else "")
 
 
 def _checked(cap: object, promise: Promise) -> Filter:

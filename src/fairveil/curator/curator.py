@@ -339,7 +339,7 @@ class Curator:
     def finish(self) -> Event:
         """End the run and give the whole log as one event; with a plan, an error unless all of it was done."""
         if self._budget.plan is not None and self.promise.is_private:
-            self.log.reconcile([self._budget.plan])
+            self.log.reconcile([self._budget.plan], self.promise.neighbours)
         self.close()
         return compose(self.log.events)
 

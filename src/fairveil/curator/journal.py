@@ -101,7 +101,7 @@ class Journal:
             os.ftruncate(file, 0)
             _write(file, {**header, "secure": secure})
             _sync_folder(self.path.parent)
-            written.header, written.planned = header, plan
+            written.begin(header, plan)
         else:
             if written.open_line:
                 _write_all(file, b"\n")

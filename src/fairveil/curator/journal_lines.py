@@ -45,22 +45,31 @@ class Written:
     open_line: bool = False
     upto: int = 0
     sitting: int = 0
+    to_come: Iterator[Event] = field(default_factory=lambda: iter(()))
+
+    def begin(self, header: dict[str, Any], plan: Event | None) -> None:
+        """Of a new run."""
+        self.header, self.planned = header, plan
+        self.to_come = iter(()) if plan is None else spelled_out(plan)
 
     def line_of(self, entry: Entry) -> dict[str, Any]:
-        """An answer as a line. A planned one says up to which event of the plan answers were given, and repeats none."""
+        """An answer as a line. A planned one says up to which event of the plan answers were given, and repeats none; it says
+        what was done where that is finer."""
         words = {"number": entry.number, "purpose": entry.purpose, "batch": entry.batch, "questions": list(entry.questions)}
         if self.planned is None:
             return {"event": entry.event.to_dict(), **words}
-        self.upto += sum(1 for _ in spelled_out(entry.event))
-        return {"upto": self.upto, **words}
+        done = list(spelled_out(entry.event))
+        same = list(islice(self.to_come, len(done))) == done
+        self.upto += len(done)
+        return {"upto": self.upto, **({} if same else {"event": entry.event.to_dict()}), **words}
 
-    def take(self, line: bytes, is_last: bool, to_come: Iterator[Event]) -> None:
+    def take(self, line: bytes, is_last: bool) -> None:
         """Read one line after the header."""
         values = parsed(line)
         if values is None and not is_last:
             raise damaged()
         if values is None:
-            self._take_cut(line.decode(errors="replace"), to_come)
+            self._take_cut(line.decode(errors="replace"))
         elif "sitting" in values:
             self.sitting, self.secure = int(values["sitting"]), self.secure and values["secure"] is True
         elif "bound" in values:
@@ -68,11 +77,11 @@ class Written:
         elif "mark" in values:
             self.marks.add(values["mark"])
         else:
-            event = from_dict(values["event"]) if self.planned is None else self._next(values["upto"], to_come)
+            event = self._done(values) if "event" in values else self._next(values["upto"])
             words = (tuple(values["questions"]), values["batch"], values["purpose"])
             self.entries.append(Entry(values["number"], event, *words))
 
-    def _take_cut(self, text: str, to_come: Iterator[Event]) -> None:
+    def _take_cut(self, text: str) -> None:
         """A line that a crash cut short: charged when it says for what, and nothing goes on when it does not."""
         if len(text) > 2 and any(text.startswith(f'{{"{name}"'[: len(text)]) for name in AHEAD):
             return
@@ -81,18 +90,27 @@ class Written:
             value, end = json.JSONDecoder().raw_decode(text, len(name)) if text.startswith(name) else (None, 0)
             if value is None or text[end : end + 1] != ",":
                 raise ValueError
-            event = from_dict(value) if self.planned is None else self._next(value, to_come)
+            event = from_dict(value) if self.planned is None else self._next(value)
         except (ValueError, FairveilError):
             self.unknown = True
             return
         number = max(self.entries[-1].number + 1 if self.entries else 0, self.sitting * SITTING)
         self.entries.append(Entry(number, event, (CUT,), "unknown"))
 
-    def _next(self, upto: object, to_come: Iterator[Event]) -> Event:
+    def _done(self, values: dict[str, Any]) -> Event:
+        """What the line itself says; with a plan, in place of as many of its events."""
+        event = from_dict(values["event"])
+        if self.planned is not None:
+            intended = self._next(values["upto"])
+            if sum(1 for _ in spelled_out(intended)) != sum(1 for _ in spelled_out(event)):
+                raise damaged()
+        return event
+
+    def _next(self, upto: object) -> Event:
         """The plan's events from where the last entry ended."""
         if type(upto) is not int or upto <= self.upto:
             raise damaged()
-        events = list(islice(to_come, upto - self.upto))
+        events = list(islice(self.to_come, upto - self.upto))
         if len(events) != upto - self.upto:
             raise damaged()
         self.upto = upto
@@ -112,9 +130,8 @@ def read(path: Path) -> Written:
         out = _begun(json.loads(first))
         lines = [line for line in rest.split(b"\n") if line]
         out.open_line = not data.endswith(b"\n")
-        to_come = iter(()) if out.planned is None else spelled_out(out.planned)
         for at, line in enumerate(lines):
-            out.take(line, _ends_a_sitting(lines, at), to_come)
+            out.take(line, _ends_a_sitting(lines, at))
         return out
     except PrivacyError:
         raise
@@ -139,7 +156,9 @@ def _begun(header: dict[str, Any]) -> Written:
         raise damaged()
     secure = header.pop("secure") is True
     Promise.from_dict(header["promise"])
-    return Written(header, None if header["plan"] is None else from_json_dict(header["plan"]), secure=secure)
+    out = Written(secure=secure)
+    out.begin(header, None if header["plan"] is None else from_json_dict(header["plan"]))
+    return out
 
 
 def header_of(promise: Promise, plan: Event | None, cap: Filter | None, rows: int | None) -> dict[str, Any]:

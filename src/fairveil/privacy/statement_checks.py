@@ -13,13 +13,14 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from ..errors import FairveilError, InputError, complaint
+from .bounding import covers
 from .events import Composed, Event, NoOp, Repeated
 from .statement import READ_FROM_DATA, Cap, Noise, PublicFact, Stamp, StatedBound, UserCode
 
 if TYPE_CHECKING:
     from .accounting import Price
     from .filters import Filter
-    from .promise import Promise
+    from .promise import Neighbours, Promise
     from .statement import PrivacyStatement
 
 SLACK = 1e-9
@@ -178,7 +179,7 @@ def _log_and_plan(statement: PrivacyStatement) -> Iterator[Finding]:
         yield Finding(True, "there is neither a plan nor a filter: nothing was fixed before data were touched")
     elif statement.cap is not None and not capped:
         yield Finding(True, "a filter is named, but there is a plan or nothing to cap")
-    if statement.plan is not None and not is_prefix(statement.events, statement.plan):
+    if statement.plan is not None and not is_prefix(statement.events, statement.plan, statement.promise.neighbours):
         yield Finding(True, "the log is not a beginning of the plan: something else was done than was planned")
 
 
@@ -205,8 +206,8 @@ def _versions(statement: PrivacyStatement) -> Iterator[Finding]:
             yield Finding(False, f"written with {name} {named[name]}, checked with {now[name]}")
 
 
-def is_prefix(log: tuple[Event, ...], plan: tuple[Event, ...]) -> bool:
-    """Whether the log, spelled out answer by answer, is how the plan, spelled out, begins.
+def is_prefix(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None = None) -> bool:
+    """Whether the log, spelled out answer by answer, is how the plan, spelled out, begins, or finer under this relation.
 
     Runs of one event are compared by their counts, so that long plans are not spelled out. More than `MOST_RUNS` runs (a
     stranger's file can claim any number of rounds) count as not agreeing.
@@ -221,7 +222,7 @@ def is_prefix(log: tuple[Event, ...], plan: tuple[Event, ...]) -> bool:
         while count > 0:
             if left == 0:
                 event, left = next(planned, (None, 0))
-            if event != done:
+            if event is None or not (event == done or (neighbours is not None and covers(event, done, neighbours))):
                 return False
             step = min(count, left)
             count, left = count - step, left - step
