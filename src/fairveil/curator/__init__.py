@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .sampling import Full as Full
     from .sampling import Part as Part
     from .sampling import Poisson as Poisson
+    from .tailored import ByCell as ByCell
+    from .tailored import Weighed as Weighed
 
 PLACES = {
     "FULL": ".sampling",
@@ -48,6 +50,7 @@ PLACES = {
     "AttachedHistogram": ".attached",
     "AttachedLosses": ".attached",
     "Block": ".block",
+    "ByCell": ".tailored",
     "CellCounts": ".row_questions",
     "Curator": ".curator",
     "Entry": ".log",
@@ -73,6 +76,7 @@ PLACES = {
     "Rows": ".rows",
     "Score": ".choice_by_function",
     "ScoreHistogram": ".model_questions",
+    "Weighed": ".tailored",
     "describe": ".pricing",
     "describe_choice": ".pricing",
 }
@@ -84,6 +88,7 @@ __all__ = [
     "AttachedHistogram",
     "AttachedLosses",
     "Block",
+    "ByCell",
     "CellCounts",
     "Curator",
     "Entry",
@@ -109,6 +114,7 @@ __all__ = [
     "Rows",
     "Score",
     "ScoreHistogram",
+    "Weighed",
     "describe",
     "describe_choice",
 ]

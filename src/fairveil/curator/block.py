@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,7 @@ class Block:
     chosen: npt.NDArray[np.integer] | None = None  # which of that block's rows these are; None: all
     _cells: dict[Cells | None, npt.NDArray[np.integer]] = field(default_factory=dict)
     _row_major: list[npt.NDArray[np.float32]] = field(default_factory=list, init=False)  # of these numbers: never copied along
+    in_order: dict[Cells, Any] = field(default_factory=dict, init=False)  # see `cell_order`: never copied along
 
     @property
     def is_sparse(self) -> bool:
@@ -73,6 +75,12 @@ class Block:
             self._row_major.append(row_major(self, slice(0, self.rows)))
         rows: npt.NDArray[np.float32] = self._row_major[0][index]
         return rows
+
+    def weighed(self, weights: npt.NDArray[np.float64]) -> Block:
+        """The same rows with other weights."""
+        other = copy.copy(self)
+        other.weights, other.in_order = weights, {}
+        return other
 
     def take(self, index: npt.NDArray[np.integer]) -> Block:
         """The rows at `index`, as a block of their own."""

@@ -45,6 +45,7 @@ from .row_function import RowFunction, Troubles
 from .row_questions import FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import MOST_ROWS, Rows
 from .sampling import FULL, Batch, Part, Poisson
+from .tailored import Around, Weighed, inner_of
 from .totals import Passes, check_labels
 
 Floats = npt.NDArray[np.float64]
@@ -91,6 +92,7 @@ class Curator:
         self._scalings: tuple[tuple[Floats, Floats], ...] = ()
         self._bounds: dict[tuple[str, str], StatedBound] = {}
         self._ready: dict[tuple[object, ...], Prepared] = {}
+        self._latest: dict[tuple[object, ...], tuple[object, ...]] = {}
         self._known: dict[tuple[object, ...], list[Scale]] = {}
         self._decided = decisions.Decided()
         self._troubles = Troubles()
@@ -314,6 +316,7 @@ class Curator:
             values.setflags(write=False)
         self._scalings = (*self._scalings, (scale, shift))
         self._ready.clear()
+        self._latest.clear()
         self._known.clear()
         self._decided.clear()
 
@@ -456,6 +459,8 @@ class Curator:
         """Event, bounds and noise of a joint answer, its asks checked. The steps of a run differ in weights alone: once."""
         key = (batch, *(ask.key for ask in asks))
         ready = self._ready.get(key)
+        if ready is None and any(isinstance(ask.question, Weighed) for ask in asks):
+            self._forget(batch, asks, key)
         if ready is None and isinstance(batch, Part) and batch.number > 0:  # parts differ in their events alone
             ready = self._prepared(asks, Part(0, batch.parts))
             event = ready.event
@@ -479,12 +484,22 @@ class Curator:
             self._ready[key] = ready
         return ready
 
+    def _forget(self, batch: Batch, asks: list[Ask], key: tuple[object, ...]) -> None:
+        """What was prepared for the round before, whose factors were others: else a run's rounds would all be kept."""
+        forms = (ask.question.form if isinstance(ask.question, Weighed) else ask.question.key for ask in asks)
+        form = (batch, *forms)
+        self._ready.pop(self._latest.get(form, ()), None)
+        self._latest[form] = key
+
     def _overheard(self, ask: Ask) -> Ask:
         """Of a network: user code, whose troubles are kept here."""
-        if not isinstance(ask.question, NetworkGradient | NetworkHistogram):
+        question = ask.question
+        if not isinstance(inner_of(question), NetworkGradient | NetworkHistogram):
             return ask
         self._trust(singles=True)
-        return ask.about(ask.question.again(_troubles=self._troubles))
+        if isinstance(question, Around):
+            return ask.about(question.again(inner=question.inner.again(_troubles=self._troubles)))
+        return ask.about(question.again(_troubles=self._troubles))
 
     def _known_job(self, ask: Ask, batch: Batch) -> Known | None:
         """Scales and size of noise, where they are constants; None where they depend on public rows or on user code."""
@@ -561,6 +576,8 @@ class Curator:
 
 def _unclipped(question: Question) -> Question:
     """Without privacy nothing is clipped; a loss in [0, 1] has nothing to clip."""
+    if isinstance(question, Around):
+        return replace(question, inner=_unclipped(question.inner))
     if isinstance(question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses | NetworkGradient):
         return replace(question, clip=None)
     return question

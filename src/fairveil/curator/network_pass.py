@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ import numpy.typing as npt
 
 from ..errors import InputError, complaint
 from .block import Block, Drawn
+from .cell_order import places
 from .networks import LARGEST, MOST_ROWS, Network, NetworkGradient, NetworkHistogram
 from .question import Question, Scale, cell_count
 from .row_function import Troubles
 from .rows import Rows
+from .tailored import ByCell, Weighed, inner_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -41,10 +44,13 @@ class NetworkPass:
         return NetworkPass(tuple(scales[0] for _, scales in asks), len(rows.layout.classes or ()), Scratch())
 
     def job(self, questions: Sequence[Question], rows: Rows) -> Callable[[Block | Drawn, int, int], tuple[Ints, ...]]:
-        """What to do with rows a to b of a block, for questions with the keys of those given to `of`."""
+        """What to do with rows a to b of a block, for questions with the keys of those given to `of`, or one around the one."""
+        if isinstance(questions[0], ByCell):
+            return self._by_cell(questions[0], rows)
         from .torch_gradient import engine
 
-        asked: list[Any] = list(questions)
+        outer = questions[0]
+        asked: list[Any] = [inner_of(question) for question in questions]
         model: Network = asked[0].model
         troubles: Troubles = asked[0]._troubles
         ready = engine(model.skeleton)
@@ -55,6 +61,8 @@ class NetworkPass:
             for question, scale in zip(asked, self.scales, strict=True):
                 if isinstance(question, NetworkGradient):
                     wanted = _wanted(question, scale, whole, index, self.scratch)
+                    if isinstance(outer, Weighed):
+                        wanted = replace(wanted, weights=outer.row_weights(whole, index))
             logits, total = ready.run(model.parameters, whole.row_major(index), wanted, troubles)
             out: list[Ints] = []
             for question, scale in zip(asked, self.scales, strict=True):
@@ -64,6 +72,22 @@ class NetworkPass:
                     assert total is not None
                     out.append(total)
             return tuple(out)
+
+        return job
+
+    def _by_cell(self, question: ByCell, rows: Rows) -> Callable[[Block | Drawn, int, int], tuple[Ints, ...]]:
+        """Each row once, those of one cell together."""
+        plain = self.job([question.inner], rows)
+        shape = question.shape(rows.layout)
+
+        def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
+            whole, index = _taken(block, a, b)
+            order, cuts = places(whole, question.cells, np.arange(a, b) if isinstance(index, slice) else index)
+            out = np.zeros(shape, np.int64)
+            for cell, (first, last) in enumerate(itertools.pairwise(cuts.tolist())):
+                if first < last:
+                    (out[cell],) = plain(Drawn(whole, order[first:last]), 0, last - first)
+            return (out,)
 
         return job
 

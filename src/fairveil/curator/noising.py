@@ -19,6 +19,7 @@ from ..privacy.noise import NoiseSource
 from ..privacy.samplers import Gaussians, Stream
 from .pricing import Ask
 from .row_questions import GramMatrices
+from .tailored import inner_of
 from .threads import beside
 
 Floats = npt.NDArray[np.float64]
@@ -44,7 +45,7 @@ class Need:
     @property
     def plain(self) -> bool:
         """Gaussian, of one scale above 0."""
-        gaussian = self.ask.noise == "gaussian" and not isinstance(self.ask.question, GramMatrices)
+        gaussian = self.ask.noise == "gaussian" and not isinstance(inner_of(self.ask.question), GramMatrices)
         return gaussian and type(self.size) is float and self.size > 0.0
 
     def stream(self, sources: Sequence[NoiseSource], number: int) -> Stream:
@@ -112,7 +113,7 @@ def draw(ask: Ask, size: float | Floats, shape: tuple[int, ...], stream: Stream)
         return stream.discrete_laplace(float(size), math.prod(shape)).reshape(shape)
     if ask.noise == "discrete-gaussian":
         return stream.discrete_gaussian(float(size), math.prod(shape)).reshape(shape)
-    if isinstance(ask.question, GramMatrices):
+    if isinstance(inner_of(ask.question), GramMatrices):
         return symmetric(size, shape, stream)
     if isinstance(size, np.ndarray):
         return stream.rounded_gaussian(size.ravel()).reshape(shape)
@@ -121,12 +122,12 @@ def draw(ask: Ask, size: float | Floats, shape: tuple[int, ...], stream: Stream)
 
 def symmetric(size: float | Floats, shape: tuple[int, ...], stream: Stream) -> Ints:
     """Symmetric matrices of noise: standard deviation s on the diagonal and s / sqrt(2) beside it (PRIVACY 3.4)."""
-    cells, d, _ = shape
+    d = shape[-1]
     upper = np.triu_indices(d)
     factors = np.where(upper[0] == upper[1], 1.0, math.sqrt(0.5))
-    per_cell = np.broadcast_to(np.asarray(size, np.float64), shape)[:, 0, 0]
-    drawn = stream.rounded_gaussian((per_cell[:, np.newaxis] * factors).ravel()).reshape(cells, -1)
+    each = np.broadcast_to(np.asarray(size, np.float64), shape)[..., 0, 0]
+    drawn = stream.rounded_gaussian((each[..., np.newaxis] * factors).ravel()).reshape(*each.shape, -1)
     noise = np.zeros(shape, np.int64)
-    noise[:, upper[0], upper[1]] = drawn
-    noise[:, upper[1], upper[0]] = drawn
+    noise[..., upper[0], upper[1]] = drawn
+    noise[..., upper[1], upper[0]] = drawn
     return noise

@@ -43,6 +43,7 @@ from .networks import NetworkGradient
 from .public_scale import needs_rows
 from .question import OwnJob, Question, Scale
 from .sampling import FULL, Batch, Full, Part, Poisson
+from .tailored import Around, Weighed, inner_of
 
 Floats = npt.NDArray[np.float64]
 Deciding = PredictionHistogram | AttachedHistogram | ScoreHistogram
@@ -52,15 +53,22 @@ LARGEST_MULTIPLIER = 2.0**18  # beyond, an answer is noise and nothing else; the
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """A question and its price: a noise multiplier, one for all or one a cell (tailored budgets)."""
+    """A question and its price: a noise multiplier, one for all or one a cell (tailored budgets).
+
+    `column`: of which sensitive column the question's cells are. A person is in one cell of each column, so where noise differs
+    by cell releases over cells of one column add up cell by cell, and several columns' worst cells add up: see `PerCell`.
+    """
 
     question: Question
     multiplier: Any
     noise: str = "gaussian"
+    column: int = 0
 
     def __post_init__(self) -> None:
         if self.noise not in NOISES:
             _checks.one_of(NOISES, noise=self.noise)
+        if self.column != 0:
+            object.__setattr__(self, "column", _checks.whole(column=self.column))
         if type(self.multiplier) is float and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
             return
         if isinstance(self.multiplier, int | np.integer | np.floating | np.ndarray) and np.ndim(self.multiplier) == 0:
@@ -101,7 +109,8 @@ class Ask:
     def key(self) -> tuple[Hashable, ...]:
         """All that the ask's event and bound depend on."""
         vector = self.by_cell
-        return (*self.question.key, self.noise, self.multiplier if vector is None else tuple(vector.tolist()))
+        multiplier = self.multiplier if vector is None else tuple(vector.tolist())
+        return (*self.question.key, self.noise, multiplier, self.column)
 
     @property
     def by_cell(self) -> Floats | None:
@@ -195,7 +204,7 @@ def describe(
                     remedy="An exact answer is allowed only to questions that do not read what is protected.",
                 )
             )
-        part = _noise_event(ask, scale, promise, batch)
+        part = _noise_event(ask, scale, promise, batch, layout)
         ratio = 2.0 if scale is None else min(2.0, scale.bound.spread / scale.bound.norm * OUTWARDS)
         parts.extend([part] * ask.question.models)
         spreads.extend([ratio] * ask.question.models)
@@ -213,7 +222,11 @@ def describe(
 
 def constant_scale(question: Question, layout: RowLayout, promise: Promise, cap: float | None, order: int = 2) -> Scale:
     """Bound and grid under the promise, for a question whose bound is no maximum over public rows."""
-    if isinstance(question, NetworkGradient) and not promise.is_private:
+    if (
+        not promise.is_private
+        and isinstance(question, NetworkGradient | Around)
+        and isinstance(inner_of(question), NetworkGradient)
+    ):
         return question.free_scale(cap)
     find = question.scale_of_change if promise.protects == "sensitive_features" else question.scale
     return find(layout, cap, order)
@@ -261,7 +274,7 @@ def unit_size(scale: Scale, promise: Promise, batch: Batch) -> float:
     return scale.bound.norm if hidden else scale.bound.sensitivity(promise.neighbours)
 
 
-def _noise_event(ask: Ask, scale: Scale | None, promise: Promise, batch: Batch) -> Event:
+def _noise_event(ask: Ask, scale: Scale | None, promise: Promise, batch: Batch, layout: RowLayout) -> Event:
     vector = ask.by_cell
     if vector is not None:
         if ask.noise != "gaussian" or not ask.question.has_cells or ask.question.models != 1:
@@ -273,8 +286,10 @@ def _noise_event(ask: Ask, scale: Scale | None, promise: Promise, batch: Batch) 
                     remedy="Use product groups and a question with cells, or one multiplier for all.",
                 )
             )
-        return PerCell((tuple(vector.tolist()),), (_within(ask.question, scale, promise),))
+        return PerCell((tuple(vector.tolist()),), (_within(ask.question, scale, promise),), column=ask.column)
     multiplier = float(ask.multiplier)
+    if isinstance(ask.question, Weighed) and ask.noise == "gaussian":
+        return _weighed(ask.question, multiplier, ask.column, promise, batch, layout)
     if ask.noise == "discrete-gaussian":
         return DiscreteGaussian(multiplier)
     if ask.noise == "discrete-laplace":
@@ -289,6 +304,16 @@ def _noise_event(ask: Ask, scale: Scale | None, promise: Promise, batch: Batch) 
             )
         return DiscreteLaplace(multiplier, laplace_steps(ask, scale, promise))
     return Gaussian(multiplier)
+
+
+def _weighed(question: Weighed, multiplier: float, column: int, promise: Promise, batch: Batch, layout: RowLayout) -> PerCell:
+    """One noise for all, of which a person has the part that her cell's factor gives her."""
+    alone, added = promise.protects == "sensitive_features", promise.neighbours == "add-remove"
+    hidden = isinstance(batch, Poisson) and not alone
+    found = question.multipliers(layout, multiplier, alone=alone, hidden=hidden, added=added)
+    if alone:
+        return PerCell((found,), (0.0,), (-1,), column)
+    return PerCell((found,), (question.within,), (question.crossing,), column)
 
 
 def _within(question: Question, scale: Scale | None, promise: Promise) -> float:

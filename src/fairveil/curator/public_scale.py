@@ -22,6 +22,7 @@ from .model_questions import GradientSum, GroupLosses, PredictionHistogram
 from .question import GRID_BITS, Question, Scale, gridded
 from .row_questions import FeatureSums, GramMatrices, NumberMoments
 from .rows import Rows
+from .tailored import ByCell, Weighed, inner_of
 from .threads import in_pieces
 
 Floats = npt.NDArray[np.float64]
@@ -33,16 +34,26 @@ _NO_WEIGHTS = np.empty(0)
 
 def needs_rows(question: Question) -> bool:
     """Whether its bound with public rows is a maximum over them; the others' bounds are constants anyway."""
+    question = inner_of(question)
     soft = isinstance(question, PredictionHistogram) and question.decisions == "soft"
     return soft or isinstance(question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses)
 
 
-def of(question: Question, rows: Rows, order: int = 2, *, exact: bool = False, threads: int | None = None) -> list[Scale]:
+def of(
+    question: Question, rows: Rows, order: int = 2, *, exact: bool = False, threads: int | None = None, factor: float = 1.0
+) -> list[Scale]:
     """For each model: its grid, the largest contribution of one row, and how far other sensitive values alone move the total.
 
     `exact`: no noise will be added, so the grid is as fine as the integers allow. Predictions are the kernels' own; what is
-    computed from them here may be off by rounding, for which `ROUNDING` is added to every size and move.
+    computed from them here may be off by rounding, for which `ROUNDING` is added to every size and move. `factor`: of every
+    row's contribution.
     """
+    if isinstance(question, ByCell):
+        inner = of(question.inner, rows, order, exact=exact, threads=threads)
+        return [question.across(scale, alone=True) for scale in inner]
+    if isinstance(question, Weighed):
+        inner = of(question.inner, rows, order, exact=exact, threads=threads, factor=question.cap(None))
+        return [question.weighing(scale, rows.layout, alone=True) for scale in inner]
     norms, spreads = np.zeros(question.models), np.zeros(question.models)
     if isinstance(question, GradientSum):
         bounded = exact and question.loss != "squared"
@@ -63,7 +74,7 @@ def of(question: Question, rows: Rows, order: int = 2, *, exact: bool = False, t
         spreads[:] = 0.0
     bits = min(EXACT_BITS, 62 - rows.exact_count.bit_length()) if exact else GRID_BITS
     coordinates = _coordinates(question, rows)
-    pairs = zip((norms * OUTWARDS).tolist(), (spreads * OUTWARDS).tolist(), strict=True)
+    pairs = zip((norms * factor * OUTWARDS).tolist(), (spreads * factor * OUTWARDS).tolist(), strict=True)
     return [gridded(Bound(norm, spread, order), coordinates, bits) for norm, spread in pairs]
 
 

@@ -201,6 +201,8 @@ def _form(value: Any) -> Hashable:
         return value.array.shape, value.many, value.sharpness
     if isinstance(value, np.ndarray):
         return cast(Hashable, value.shape)
+    if isinstance(value, Question):  # one inside another
+        return value.key
     if hasattr(value, "form"):  # a network: all but its parameters
         return cast(Hashable, value.form)
     return cast(Hashable, value)

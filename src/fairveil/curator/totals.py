@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import InputError, complaint
 from .block import Block, Drawn
+from .cell_order import by_cell, ordered
 from .descents import LOSS_CODES, PANEL_MODELS, Descent, DescentJob, chunk, units
 from .model_questions import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
 from .network_pass import NetworkPass
@@ -24,6 +25,7 @@ from .networks import NetworkGradient, NetworkHistogram
 from .question import OwnJob, Question, Scale, cell_count
 from .row_questions import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import Rows
+from .tailored import Around, ByCell, Weighed, inner_of
 from .threads import WORTH_A_THREAD, in_pieces
 
 Ints = npt.NDArray[np.int64]
@@ -49,16 +51,19 @@ class Passes:
         self._passes = _passes(asks)
         self._descents: dict[tuple[int, ...], Descent | NetworkPass] = {}
         for at in self._passes:
-            if _descends(asks[at[0]][0]):
-                of = NetworkPass.of if _is_network(asks[at[0]][0]) else Descent.of
-                self._descents[at] = of([asks[i] for i in at], rows)
+            asked = [(inner_of(asks[i][0]), asks[i][1]) for i in at]
+            if _descends(asked[0][0]):
+                of = NetworkPass.of if _is_network(asked[0][0]) else Descent.of
+                self._descents[at] = of(asked, rows)
 
     def run(self, questions: Sequence[Question], blocks: Iterable[Block | Drawn], threads: int | None = None) -> list[Ints]:
         """The totals of questions with the keys of those given before."""
         jobs: list[tuple[tuple[int, ...], Job | DescentJob]] = []
         for at in self._passes:
             asked = [questions[i] for i in at]
-            if at not in self._descents:
+            if isinstance(asked[0], Around):
+                jobs.append((at, self._around(at, asked[0])))
+            elif at not in self._descents:
                 jobs.append((at, _job(asked[0], self._scales[at[0]], self._rows)))
             elif len(at) == 1 or _model_of(asked[0]) is _model_of(asked[1]):
                 jobs.append((at, self._descents[at].job(asked, self._rows)))
@@ -68,7 +73,7 @@ class Passes:
         outs: list[Ints | None] = [None] * len(questions)
         for block in blocks:
             for at, job in jobs:
-                read: Any = block.gathered if isinstance(block, Drawn) and at not in self._descents else block
+                read: Any = self._read(block, questions[at[0]], at)
                 alone = threads is None and block.rows < 2 * WORTH_A_THREAD
                 alone = alone or isinstance(self._descents.get(at), NetworkPass)  # torch has threads of its own
                 for parts in [job(read, 0, block.rows)] if alone else in_pieces(partial(job, read), block.rows, threads):
@@ -79,6 +84,28 @@ class Passes:
                         else:
                             whole += part
         return [np.zeros(shape, np.int64) if out is None else out for out, shape in zip(outs, self.shapes, strict=True)]
+
+    def _around(self, at: tuple[int, ...], question: Around) -> Job | DescentJob:
+        """The inner question's job; for sums told apart by cell, of runs of rows of one cell."""
+        descent = self._descents.get(at)
+        if isinstance(descent, NetworkPass):
+            return descent.job([question], self._rows)
+        inner = question.inner
+        job = _job(inner, self._scales[at[0]], self._rows) if descent is None else descent.job([inner], self._rows)
+        shape = question.shape(self._rows.layout)
+        return by_cell(job, question.cells, shape) if isinstance(question, ByCell) else job
+
+    def _read(self, block: Block | Drawn, question: Question, at: tuple[int, ...]) -> Any:
+        """The rows as the job takes them: where weights differ by cell, with these; told apart by cell, in the cells' order."""
+        descent = self._descents.get(at)
+        if isinstance(descent, NetworkPass):
+            return block
+        if isinstance(question, ByCell):
+            return ordered(block, question.cells)
+        if isinstance(question, Weighed):
+            rows = block.gathered if isinstance(block, Drawn) else block
+            return rows.weighed(question.row_weights(rows))
+        return block.gathered if isinstance(block, Drawn) and descent is None else block
 
 
 def check_labels(question: Question, rows: Rows) -> None:
