@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,17 +13,26 @@ import pytest
 from fairveil.errors import InputError
 from fairveil.privacy import leaves
 from fairveil.privacy.accounting import epsilon
+from fairveil.privacy.by_group import by_group, seen_from
 from fairveil.privacy.events import (
     Composed,
     Event,
     Gaussian,
+    Laplace,
+    NonPrivate,
+    OnPart,
     PerCell,
     PoissonSampled,
+    PrivateSelection,
+    Pure,
     Repeated,
+    SamplerError,
+    VisiblySampled,
     from_dict,
     from_json_dict,
     to_json_dict,
 )
+from fairveil.privacy.profiles import gaussian_delta
 from fairveil.privacy.promise import NEIGHBOURS
 from fairveil.privacy.routes import gaussian_epsilon
 
@@ -156,3 +167,151 @@ def test_crossings_are_one_of_three_a_part(wrong: object) -> None:
         PerCell(((2.0, 1.0),), (2.0,), wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="column"):
         PerCell(((2.0, 1.0),), (2.0,), (), -1)
+
+
+# What a group's people pay --------------------------------------------------------------------------------------------
+
+
+@both
+@every_release
+def test_a_groups_epsilon_is_that_of_its_worst_enumerated_pair(name: str, neighbours: str) -> None:
+    releases = RELEASES[name]
+    columns = list({event.column: None for event, _ in releases})
+    pairs = squares(releases, neighbours)
+    common = (Gaussian(12.0), Repeated(Gaussian(30.0), 4))
+    for at, column in enumerate(columns):
+        cells = next(event.cells for event, _ in releases if event.column == column)
+        found = by_group([*common, tree(releases)], DELTA, neighbours, cells, column)
+        for cell in range(cells):
+            worst = max(square for (home, *_), square in pairs.items() if home[at] == cell)
+            exact = gaussian_epsilon(math.sqrt(worst + 12.0**-2 + 4 * 30.0**-2), DELTA)
+            assert found[cell] == pytest.approx(exact, rel=1e-9)
+        everybody = epsilon([*common, tree(releases)], DELTA, neighbours)
+        assert max(found) == pytest.approx(everybody, rel=1e-9)
+
+
+def test_tailoring_shows_under_add_remove_and_is_diluted_under_replace_one() -> None:
+    """PRIVACY 9: a person who may come from the best served group pays for it too; of two groups both pay the same."""
+    event = Repeated(PerCell(((5.0, 20.0),), (0.0,)), 10)
+    high, low = by_group(event, DELTA, "add-remove", 2)
+    assert low < high / 3
+    moved = by_group(event, DELTA, "replace-one", 2)
+    assert moved[0] == moved[1] > high
+
+
+def test_others_columns_and_widths_stay() -> None:
+    wide = PerCell(((8.0, 9.0, 7.0, 6.0),), (1.0,))
+    plan = Composed((GRADIENTS, SMALL, wide, Gaussian(4.0)))
+    seen = seen_from(plan, 2, 0, "add-remove", cells=3)
+    assert isinstance(seen, Composed)
+    assert seen.events[1:] == (SMALL, wide, Gaussian(4.0))
+    assert seen.events[0].noise_multiplier == pytest.approx(7.0)
+    assert seen_from(plan, 1, 5, "replace-one") == plan
+    with pytest.raises(InputError, match="as many cells"):
+        seen_from(plan, 2, 0, "add-remove")
+    with pytest.raises(InputError, match="a cell below 2"):
+        seen_from(plan, 2, 1, "add-remove")
+    with pytest.raises(InputError, match=r"one of \[3, 4\]"):
+        by_group(plan, DELTA, "add-remove", 2)
+
+
+SAMPLED: dict[str, tuple[str, Event]] = {
+    "add-remove": ("add-remove", PoissonSampled(0.1, Composed((GRADIENTS, LOSSES, Gaussian(9.0))))),
+    "replace-one": ("replace-one", PoissonSampled(0.1, Composed((GRADIENTS, LOSSES, Gaussian(9.0))), (2.0, 2.0, 1.0))),
+    "visible": ("replace-one", VisiblySampled(0.1, Composed((GRADIENTS, LOSSES, Gaussian(9.0))))),
+    "on parts": ("replace-one", Composed(tuple(OnPart(Composed((GRADIENTS, LOSSES)), part, 3) for part in range(3)))),
+    "selection": ("add-remove", PrivateSelection(Composed((GRADIENTS, LOSSES)), 3.0, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_inside_batches_parts_and_selections_a_group_pays_no_more_than_the_worst_and_no_less_than_its_own(name: str) -> None:
+    """Below: a release of one pair of cells alone, which every group with that cell sees. Above: everybody's price."""
+    neighbours, event = SAMPLED[name]
+    found = by_group(Repeated(event, 5), DELTA, neighbours, 3)
+    worst = epsilon(Repeated(event, 5), DELTA, neighbours)
+    assert max(found) == pytest.approx(worst, rel=1e-3)
+    assert all(one <= worst * (1 + 1e-9) for one in found)
+
+    for cell in range(3):
+        stays, moves = only(event, (cell,), 1.0), [only(event, (cell, other), 0.0) for other in range(3) if other != cell]
+        pairs = [stays] if neighbours == "add-remove" else [stays, *moves]
+        own = max(epsilon(Repeated(pair, 5), DELTA, neighbours) for pair in pairs)
+        assert found[cell] >= own * (1 - 1e-3)
+        if neighbours == "add-remove":
+            assert found[cell] == pytest.approx(own, rel=1e-3)
+
+
+def only(event: Event, cells: tuple[int, ...], spread: float) -> Event:
+    """The event where there are these cells alone, and spreads are so many times as large."""
+    if isinstance(event, PerCell):
+        chosen = tuple(tuple(part[k] for k in cells) for part in event.multipliers)
+        return PerCell(chosen, tuple(spread * s for s in event.spreads), event.crossings, event.column)
+    if isinstance(event, Composed):
+        return Composed(tuple(only(inner, cells, spread) for inner in event.events))
+    return dataclasses.replace(event, event=only(event.event, cells, spread)) if hasattr(event, "event") else event
+
+
+def test_different_releases_on_different_parts_are_never_paid_too_little() -> None:
+    """Two releases that look alike to a person for one other cell differ for the next: she is in either part."""
+    one, two = PerCell(((9.0, 1.0, 9.0),), (0.0,)), PerCell(((9.0, 9.0, 1.0),), (0.0,))
+    event = Composed((OnPart(one, 0, 2), OnPart(two, 1, 2)))
+    found = by_group(event, DELTA, "replace-one", 3)
+    exact = [gaussian_epsilon(math.sqrt(1 + 9.0**-2), DELTA)] * 3
+    assert all(a >= b * (1 - 1e-12) for a, b in zip(found, exact, strict=True))
+
+
+# Shares that were made of earlier answers -----------------------------------------------------------------------------
+
+COIN = 0.1
+"""Of a randomised response: stage one, of which the shares are made."""
+
+
+def excess(chosen: Callable[[int], float], stated: Callable[[int], float], swap: bool) -> float:
+    """sum over o of max(0, P - e^E Q): a response o1 whose loss is +-COIN, then a Gaussian of mu = chosen(o1); exactly."""
+    likely = 1 / (1 + math.exp(-COIN))
+    total = 0.0
+    for o, chance, loss in ((1, likely, COIN), (0, 1 - likely, -COIN)):
+        o = 1 - o if swap else o
+        mu, left = chosen(o), stated(o) - loss
+        total += chance * (gaussian_delta(left, mu) if mu > 0 else max(0.0, -math.expm1(left)))
+    return total
+
+
+def test_after_the_fact_the_stated_epsilon_holds_whatever_the_outcome_chose() -> None:
+    """Every pair of budgets, chosen by the response, both ways; and the price of all events at delta does not hold."""
+    mus = [0.0, 0.01, 0.1, 0.3, 1.0, 3.0]
+    delta = 1e-3
+
+    def run(mu: float) -> list[Event]:
+        return [Pure(COIN), *([PerCell(((1 / mu, 1e3),), (2.0,))] if mu > 0 else [])]
+
+    sound = {mu: by_group(run(mu), delta, "add-remove", 2, fixed=False)[0] for mu in mus}
+    naive = {mu: epsilon(run(mu), delta) for mu in mus}
+    worst = {"sound": 0.0, "naive": 0.0}
+    for zero, one in itertools.product(mus, repeat=2):
+        for swap in (False, True):
+            for name, prices in (("sound", sound), ("naive", naive)):
+                found = excess((zero, one).__getitem__, (prices[zero], prices[one]).__getitem__, swap)
+                worst[name] = max(worst[name], found)
+    assert worst["sound"] <= delta
+    assert worst["naive"] > 1.3 * delta
+
+
+def test_after_the_fact_is_common_and_own_at_half_of_delta_each() -> None:
+    common = [Gaussian(9.0), Repeated(Laplace(30.0), 3)]
+    events = [
+        common[0],
+        Repeated(Composed((GRADIENTS, Laplace(30.0))), 3),
+        PoissonSampled(0.1, Composed((LOSSES, Gaussian(9.0)))),
+    ]
+    found = by_group(events, DELTA, "add-remove", 3, fixed=False)
+    for cell in range(3):
+        own = [Repeated(Gaussian(GRADIENTS.multipliers[0][cell]), 3)]
+        own += [PoissonSampled(0.1, Composed((Gaussian(9.0), Gaussian(LOSSES.multipliers[0][cell]))))]
+        exact = epsilon(common, DELTA / 2) + epsilon(own, DELTA / 2)
+        assert found[cell] == pytest.approx(exact, rel=1e-6)
+        assert found[cell] > by_group(events, DELTA, "add-remove", 3)[cell]
+    with pytest.raises(InputError, match="no sampler errors"):
+        by_group([*events, SamplerError(1e-12)], DELTA, "add-remove", 3, fixed=False)
+    assert by_group([*events, NonPrivate()], DELTA, "add-remove", 3, fixed=False) == (math.inf,) * 3
