@@ -167,6 +167,7 @@ def test_equal_events_are_folded_and_free_ones_dropped() -> None:
 
 ITEMS = {
     "Definition and parameters": "differential privacy",
+    "Groups": "everybody has the same guarantee",
     "Neighbours": "add-remove",
     "What is protected": "whole records",
     "Unit": "one row is one person",

@@ -26,7 +26,7 @@ from ..privacy.events import Event, Exponential, NoOp, OnPart, compose
 from ..privacy.filters import Filter
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
-from ..privacy.statement import PrivacyStatement, PublicFact, StatedBound
+from ..privacy.statement import NamedGroups, PrivacyStatement, PublicFact, StatedBound
 from . import choice, choice_by_function, decisions, noising, pricing, public_scale
 from .attached import Attached
 from .block import Block, Drawn, lines_of
@@ -347,9 +347,14 @@ class Curator:
         return compose(self.log.events)
 
     def statement(
-        self, *, not_covered: Iterable[str] = (), tuning: str | None = None, earlier_releases: str | None = None
+        self,
+        *,
+        not_covered: Iterable[str] = (),
+        tuning: str | None = None,
+        earlier_releases: str | None = None,
+        groups: Iterable[NamedGroups] = (),
     ) -> PrivacyStatement:
-        """What was released so far, at what price, under which promise."""
+        """What was released so far, at what price, under which promise; `groups`: whose own prices to tell, one a column."""
         secure = all(source.is_secure for source in self._sources) and (self.journal is None or self.journal.is_secure)
         return PrivacyStatement.of(
             self.promise,
@@ -364,6 +369,7 @@ class Curator:
             noise="secure" if secure else "seeded",
             user_code="trusted" if self._trusted else "none",
             arithmetic="float32" if self._singles else "exact",
+            groups=groups,
         )
 
     # -- inside ------------------------------------------------------------------------------------------------------------

@@ -49,11 +49,11 @@ class Log:
         return len(self._entries)
 
     def reconcile(self, plan: Iterable[Event], neighbours: Neighbours | None = None) -> None:
-        """The log must equal the plan, or be finer under the relation that is given; an error says at which answer they part."""
+        """The log must be the plan, or finer under the relation that is given; an error says at which answer they part."""
         planned = list(spelled_out(compose(plan)))
         done = list(spelled_out(compose(self.events)))
         pairs = enumerate(zip(planned, done, strict=False))
-        at = next((i for i, (a, b) in pairs if not _fits(a, b, neighbours)), min(len(planned), len(done)))
+        at = next((i for i, (a, b) in pairs if not covers(a, b, neighbours)), min(len(planned), len(done)))
         if at < max(len(planned), len(done)):
             raise PrivacyError(
                 complaint(
@@ -63,7 +63,3 @@ class Log:
                     remedy="A plan is fixed before data are touched: account for what was done instead.",
                 )
             )
-
-
-def _fits(planned: Event, done: Event, neighbours: Neighbours | None) -> bool:
-    return planned == done or (neighbours is not None and covers(planned, done, neighbours))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .promise import PROTECTS as PROTECTS
     from .promise import Promise as Promise
     from .samplers import Stream as Stream
+    from .statement import NamedGroups as NamedGroups
     from .statement import PrivacyStatement as PrivacyStatement
     from .statement import PublicFact as PublicFact
 
@@ -33,6 +34,7 @@ PLACES = {
     "Calibrated": ".calibration",
     "Filter": ".filters",
     "NEIGHBOURS": ".promise",
+    "NamedGroups": ".statement",
     "NoiseSource": ".noise",
     "PROTECTS": ".promise",
     "Price": ".accounting",
@@ -59,6 +61,7 @@ __all__ = [
     "PROTECTS",
     "Calibrated",
     "Filter",
+    "NamedGroups",
     "NoiseSource",
     "Price",
     "PrivacyStatement",

@@ -20,9 +20,10 @@ SLACK = 1e-12
 
 
 @lru_cache(maxsize=4096)
-def covers(planned: Event, done: Event, neighbours: Neighbours) -> bool:
+def covers(planned: Event, done: Event, neighbours: Neighbours | None) -> bool:
     """Whether an answer that was planned is a bound on the one that was given: the same, or no less noise for anybody.
 
+    Without a relation nothing is known of people, and only the same is.
     A planned `PerCell` bounds itself alone: a plan's are composed person by person, and what is worse for one and better for
     another would not be in its price. Of a secret batch the price is everybody's worst, so there it may stand for another.
 
@@ -31,8 +32,8 @@ def covers(planned: Event, done: Event, neighbours: Neighbours) -> bool:
     >>> covers(Gaussian(2.0), PerCell(((2.0, 1.0),), (2.0,)), "add-remove")
     False
     """
-    if planned == done:
-        return True
+    if planned == done or neighbours is None:
+        return planned == done
     if isinstance(planned, PoissonSampled) and isinstance(done, PoissonSampled) and planned.rate == done.rate:
         return _on_one_batch(planned, done, neighbours)
     if isinstance(planned, VisiblySampled) and isinstance(done, VisiblySampled) and planned.rate == done.rate:

@@ -6,7 +6,8 @@ Guarantees.
 2. Its epsilon is what is charged, under the promise's own relation: with a plan the accountant's price of the whole plan, also
    for a run that was broken off half way; without one, where answers were chosen after seeing others, the cap of the filter
    that admitted them, which is the promise's epsilon (PRIVACY T10: the tight total of such a log is no bound).
-3. `check()` recomputes that price and reports every contradiction; a stated epsilon below the recomputed one is one.
+3. `check()` recomputes that price, and those of named groups, and reports every contradiction; a stated epsilon below the
+   recomputed one is one.
 4. Writing and reading back gives an equal statement; a file with an unknown field, an unknown version, a number that is not
    finite or a changed byte in its content is refused.
 
@@ -115,12 +116,56 @@ class Audit:
 
 
 @dataclass(frozen=True)
+class NamedGroups:
+    """The groups of one sensitive column, in the order of its cells: whose own guarantees a statement is to tell.
+
+    `fixed`: whether the shares of the budget were fixed before data were touched; if not, they were made once, of answers that
+    were released before any release by these cells, and what is told holds after the fact (`privacy.by_group`).
+    """
+
+    names: tuple[str, ...]
+    column: int = 0
+    fixed: bool = True
+
+    def __post_init__(self) -> None:
+        given: object = self.names
+        names = tuple(given) if isinstance(given, tuple | list) else ()
+        for name in names:
+            _words(group=name)
+        if not names or len(set(names)) != len(names):
+            remedy = "Name every cell once: NamedGroups(('female', 'male'))."
+            raise StatementError(complaint(expected="different names, one a cell", of="names", got=self.names, remedy=remedy))
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "column", _checks.whole(column=self.column))
+        object.__setattr__(self, "fixed", _flag(self.fixed))
+
+
+@dataclass(frozen=True)
+class GroupGuarantee:
+    """What the people of one group, a cell of a sensitive column, have at the promise's delta. `fixed`: see `NamedGroups`."""
+
+    name: str
+    cell: int
+    column: int
+    epsilon: float
+    fixed: bool
+
+    def __post_init__(self) -> None:
+        _words(group=self.name)
+        object.__setattr__(self, "cell", _checks.whole(cell=self.cell))
+        object.__setattr__(self, "column", _checks.whole(column=self.column))
+        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
+        object.__setattr__(self, "fixed", _flag(self.fixed))
+
+
+@dataclass(frozen=True)
 class PrivacyStatement:
     """What a release cost, under which promise, and what is outside it. Make one with `PrivacyStatement.of`.
 
     `events`: what was done, from the log. `plan`: what was fixed before data were touched; else `cap`: the filter that was
     (neither, where nothing is promised or nothing was done). `neighbours`: the relation that `epsilon` was priced under.
-    `tuning`, `earlier_releases`: a sentence, or None when nothing was said.
+    `tuning`, `earlier_releases`: a sentence, or None when nothing was said. `groups`: what the people of each named group have,
+    where noise differs by group; `epsilon` is everybody's.
     """
 
     promise: Promise
@@ -143,6 +188,7 @@ class PrivacyStatement:
     stamps: tuple[Stamp, ...]
     versions: tuple[tuple[str, str], ...]
     created: str | None = None
+    groups: tuple[GroupGuarantee, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
@@ -177,18 +223,19 @@ class PrivacyStatement:
         arithmetic: Arithmetic = "exact",
         user_code: UserCode = "none",
         created: str | None = None,
+        groups: Iterable[NamedGroups] = (),
     ) -> PrivacyStatement:
         """The statement of these events under this promise, priced now. Runs of equal events are folded, free ones dropped.
 
         Without a plan, `cap` is the filter that admitted them, or None for the one that takes every event (Renyi; pure for
-        delta 0). A `BudgetError` when it would not have admitted them.
+        delta 0). A `BudgetError` when it would not have admitted them. `groups`: whose own guarantees to tell, one a column.
 
         >>> from fairveil.privacy.events import Gaussian
         >>> statement = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4)
         >>> print(f"{statement.epsilon:.3f} of {statement.promise.epsilon:g}")
         0.686 of 1
         """
-        from .statement_checks import cap_of, reprice, required_stamps, versions_now
+        from .statement_checks import cap_of, guarantees, reprice, required_stamps, versions_now
 
         done = _folded(events)
         planned = None if plan is None else _folded(plan)
@@ -219,6 +266,7 @@ class PrivacyStatement:
             stamps=stamps,
             versions=versions_now(with_torch=arithmetic != "exact"),
             created=created,
+            groups=guarantees(groups, done, planned, promise, price.epsilon),
         )
 
     @property
@@ -295,6 +343,13 @@ def _works_on(event: Event, kinds: tuple[type[Event], ...]) -> bool:
     if isinstance(event, Composed):
         return any(_works_on(part, kinds) for part in event.events)
     return isinstance(event, Repeated | VisiblySampled | PrivateSelection) and _works_on(event.event, kinds)
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        remedy = "fixed=False where shares were made of released answers."
+        raise StatementError(complaint(expected="True or False", of="fixed", got=value, remedy=remedy))
+    return value
 
 
 def _words(**named: object) -> None:

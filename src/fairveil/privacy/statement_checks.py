@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..errors import FairveilError, InputError, complaint
 from .bounding import covers
 from .events import Composed, Event, NoOp, Repeated
-from .statement import READ_FROM_DATA, Cap, Noise, PublicFact, Stamp, StatedBound, UserCode
+from .statement import READ_FROM_DATA, Cap, GroupGuarantee, NamedGroups, Noise, PublicFact, Stamp, StatedBound, UserCode
 
 if TYPE_CHECKING:
     from .accounting import Price
@@ -27,6 +27,18 @@ SLACK = 1e-9
 """A recomputed epsilon may exceed the stated one by this fraction and no more: the last bits of another processor."""
 
 MOST_RUNS = 1_000_000
+
+UNPRICED = (
+    FairveilError,
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    NotImplementedError,
+)
+"""What pricing the events of a stranger's file may come to."""
 
 NAMED_VERSIONS = ("fairveil", "python", "numpy", "scipy")
 
@@ -76,6 +88,57 @@ def cap_of(events: tuple[Event, ...], plan: tuple[Event, ...] | None, promise: P
     return Cap(chosen.kind, chosen.order, chosen.reserve)
 
 
+def guarantees(
+    named: Iterable[NamedGroups],
+    events: tuple[Event, ...],
+    plan: tuple[Event, ...] | None,
+    promise: Promise,
+    everybody: float,
+) -> tuple[GroupGuarantee, ...]:
+    """What the people of each named group have."""
+    out: list[GroupGuarantee] = []
+    for groups in named:
+        if any(one.column == groups.column for one in out):
+            remedy = "Name each column's groups once."
+            raise InputError(complaint(expected="one NamedGroups a column", of="groups", got=groups.column, remedy=remedy))
+        found = group_epsilons(len(groups.names), groups.column, groups.fixed, events, plan, promise, everybody)
+        out += [
+            GroupGuarantee(name, cell, groups.column, epsilon, groups.fixed)
+            for cell, (name, epsilon) in enumerate(zip(groups.names, found, strict=True))
+        ]
+    return tuple(out)
+
+
+def group_epsilons(
+    cells: int,
+    column: int,
+    fixed: bool,
+    events: tuple[Event, ...],
+    plan: tuple[Event, ...] | None,
+    promise: Promise,
+    everybody: float,
+) -> tuple[float, ...]:
+    """The epsilon of each cell of a column: of the plan; of the log's releases by these cells, where shares were made later.
+
+    Without a plan all have what the filter allows. Where shares were made later and the run was broken off, no group has a
+    guarantee of its own (inf): what was left to do is not known by group.
+    """
+    from .by_group import by_group, holds
+
+    if plan is None:
+        return (everybody,) * cells
+    if fixed:
+        return by_group(plan, promise.delta, promise.neighbours, cells, column)
+    if not is_whole(events, plan, promise.neighbours):
+        return (math.inf,) * cells
+    as_done = [
+        Repeated(done if holds(done, column, cells) else planned, count)
+        for planned, done, count in _side_by_side(events, plan)
+        if planned is not None and done is not None
+    ]
+    return by_group(as_done, promise.delta, promise.neighbours, cells, column, fixed=False)
+
+
 def required_stamps(
     epsilon: float, noise: Noise, user_code: UserCode, bounds: Iterable[StatedBound], facts: Iterable[PublicFact]
 ) -> tuple[Stamp, ...]:
@@ -112,6 +175,7 @@ def findings(statement: PrivacyStatement) -> list[Finding]:
     found = [
         *_relation(statement),
         *_cost(statement),
+        *_groups(statement),
         *_stamps(statement),
         *_log_and_plan(statement),
         *_audit(statement),
@@ -137,16 +201,7 @@ def _cost(statement: PrivacyStatement) -> Iterator[Finding]:
             # An overflow on the way to an infinite epsilon is no news here.
             warnings.simplefilter("ignore", RuntimeWarning)
             price = reprice(statement.events, statement.plan, statement.cap, promise)
-    except (
-        FairveilError,
-        ArithmeticError,
-        LookupError,
-        MemoryError,
-        RecursionError,
-        TypeError,
-        ValueError,
-        NotImplementedError,
-    ) as error:
+    except UNPRICED as error:
         yield Finding(True, f"the events cannot be priced: {error}")
         return
     if price.epsilon > stated * (1 + SLACK):
@@ -161,6 +216,38 @@ def _cost(statement: PrivacyStatement) -> Iterator[Finding]:
         yield Finding(True, f"epsilon {_number(stated)} is above the promised {_number(promise.epsilon)}")
     if price.route != statement.route:
         yield Finding(False, f"priced by {price.route!r} now, by {statement.route!r} when it was written")
+
+
+def _groups(statement: PrivacyStatement) -> Iterator[Finding]:
+    columns: dict[int, list[GroupGuarantee]] = {}
+    for group in statement.groups:
+        columns.setdefault(group.column, []).append(group)
+    for column, groups in columns.items():
+        if sorted(group.cell for group in groups) != list(range(len(groups))) or len({group.fixed for group in groups}) != 1:
+            yield Finding(True, f"the groups of column {column} are not one a cell, or were not all told alike")
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                found = group_epsilons(
+                    len(groups),
+                    column,
+                    groups[0].fixed,
+                    statement.events,
+                    statement.plan,
+                    statement.promise,
+                    statement.epsilon,
+                )
+        except UNPRICED as error:
+            yield Finding(True, f"the groups of column {column} cannot be priced: {error}")
+            continue
+        for group in groups:
+            pays = found[group.cell]
+            words = f"epsilon of group {group.name!r} is stated as {_number(group.epsilon)}"
+            if pays > group.epsilon * (1 + SLACK):
+                yield Finding(True, f"{words}, the events cost {_number(pays)}")
+            elif group.epsilon > pays * (1 + SLACK):
+                yield Finding(False, f"{words}, above the {_number(pays)} that the events cost")
 
 
 def _stamps(statement: PrivacyStatement) -> Iterator[Finding]:
@@ -212,21 +299,40 @@ def is_prefix(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neigh
     Runs of one event are compared by their counts, so that long plans are not spelled out. More than `MOST_RUNS` runs (a
     stranger's file can claim any number of rounds) count as not agreeing.
     """
-    if log == plan:
-        return True
-    planned = _runs(plan)
-    event, left = None, 0
-    for number, (done, count) in enumerate(_runs(log)):
-        if number == MOST_RUNS:
+    return log == plan or _agree(log, plan, neighbours, whole=False)
+
+
+def is_whole(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None = None) -> bool:
+    """Whether the log, spelled out, is the plan, spelled out, or finer under this relation, to the end of both."""
+    return log == plan or _agree(log, plan, neighbours, whole=True)
+
+
+def _agree(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None, *, whole: bool) -> bool:
+    for number, (planned, done, _) in enumerate(_side_by_side(log, plan)):
+        if done is None:
+            return not whole
+        if number == MOST_RUNS or planned is None or not covers(planned, done, neighbours):
             return False
-        while count > 0:
-            if left == 0:
-                event, left = next(planned, (None, 0))
-            if event is None or not (event == done or (neighbours is not None and covers(event, done, neighbours))):
-                return False
-            step = min(count, left)
-            count, left = count - step, left - step
     return True
+
+
+def _side_by_side(log: tuple[Event, ...], plan: tuple[Event, ...]) -> Iterator[tuple[Event | None, Event | None, int]]:
+    """(what was planned, what was done, how often in a row) until the log ends; then what of the plan is left, if anything."""
+    to_come = _runs(plan)
+    planned: Event | None = None
+    left = 0
+    for done, count in _runs(log):
+        rest = count
+        while rest > 0:
+            if left == 0:
+                planned, left = next(to_come, (None, rest))
+            step = min(rest, left)
+            yield planned, done, step
+            rest, left = rest - step, left - step
+    if left == 0:
+        planned, left = next(to_come, (None, 0))
+    if left:
+        yield planned, None, left
 
 
 def _runs(events: Iterable[Event], times: int = 1) -> Iterator[tuple[Event, int]]:

@@ -16,7 +16,7 @@ from ..errors import FairveilError, StatementError, complaint
 from . import events as event_tree
 from .events import Composed, Event
 from .promise import Promise
-from .statement import Audit, Cap, PrivacyStatement, PublicFact, StatedBound
+from .statement import Audit, Cap, GroupGuarantee, PrivacyStatement, PublicFact, StatedBound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +34,8 @@ FIELDS = frozenset(
         *("noise", "arithmetic", "user_code", "stamps", "versions"),
     )
 )
+LATER = frozenset(("groups",))
+"""Fields that a file need not have."""
 
 
 def to_dict(statement: PrivacyStatement) -> dict[str, Any]:
@@ -42,7 +44,7 @@ def to_dict(statement: PrivacyStatement) -> dict[str, Any]:
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "promise": statement.promise.to_dict(),
-        "epsilon": "inf" if math.isinf(statement.epsilon) else statement.epsilon,
+        "epsilon": _plain(statement.epsilon),
         "delta": statement.delta,
         "accounting": {"neighbours": statement.neighbours, "route": statement.route},
         "stamps": list(statement.stamps),
@@ -61,6 +63,8 @@ def to_dict(statement: PrivacyStatement) -> dict[str, Any]:
         "versions": dict(statement.versions),
         "created": statement.created,
     }
+    if statement.groups:
+        out["groups"] = [{**asdict(group), "epsilon": _plain(group.epsilon)} for group in statement.groups]
     out["checksum"] = checksum(out)
     return out
 
@@ -110,7 +114,7 @@ def write(path: Path, text: str) -> Path:
 
 
 def _statement(values: Any) -> PrivacyStatement:
-    fields = _fields(values, FIELDS, "privacy statement")
+    fields = _fields(values, FIELDS | LATER.intersection(_mapping(values, "privacy statement")), "privacy statement")
     if fields["format"] != FORMAT or fields["version"] != FORMAT_VERSION or fields["version"] is True:
         raise _malformed(f"{FORMAT!r}, version {FORMAT_VERSION}", "format", (fields["format"], fields["version"]))
     accounting = _fields(fields["accounting"], frozenset(("neighbours", "route")), "accounting")
@@ -143,7 +147,13 @@ def _statement(values: Any) -> PrivacyStatement:
         stamps=tuple(_list(fields["stamps"], "stamps")),
         versions=_versions(fields["versions"]),
         created=fields["created"],
+        groups=tuple(_group(group) for group in _list(fields.get("groups", []), "groups")),
     )
+
+
+def _group(value: object) -> GroupGuarantee:
+    fields = _fields(value, frozenset(("name", "cell", "column", "epsilon", "fixed")), "group")
+    return GroupGuarantee(**{**fields, "epsilon": _epsilon(fields["epsilon"])})
 
 
 def _events(values: object) -> tuple[Event, ...]:
@@ -151,6 +161,10 @@ def _events(values: object) -> tuple[Event, ...]:
     if not isinstance(whole, Composed):
         raise _malformed("one 'composed' event around all others", "events", whole.kind)
     return whole.events
+
+
+def _plain(epsilon: float) -> float | str:
+    return "inf" if math.isinf(epsilon) else epsilon
 
 
 def _epsilon(value: object) -> Any:

@@ -28,13 +28,18 @@ from .events import (
     VisiblySampled,
     ZeroConcentrated,
 )
-from .statement import READ_FROM_DATA, PrivacyStatement, Stamp
+from .statement import READ_FROM_DATA, GroupGuarantee, PrivacyStatement, Stamp
+from .statement_checks import is_whole
 
 if TYPE_CHECKING:
     from .promise import Promise
 
 MOST_MECHANISMS = 20
 """How many different mechanisms the words list; the JSON lists all."""
+MOST_GROUPS = 20
+"""The same of groups."""
+
+WEAKER = "A larger share of the budget, hence a larger epsilon, is a weaker guarantee for that group."
 
 STAMP_WORDS: dict[Stamp, str] = {
     "not-private": "NOT PRIVATE",
@@ -48,6 +53,7 @@ def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
     """(heading, words) for every item, always the same headings in the same order."""
     return (
         ("Definition and parameters", _definition(statement)),
+        ("Groups", _groups(statement)),
         ("Neighbours", _neighbours(statement.promise)),
         ("What is protected", _protected(statement.promise)),
         ("Unit", "one row is one person; a person with several rows is protected for one of them only."),
@@ -78,6 +84,49 @@ def _definition(statement: PrivacyStatement) -> str:
     spent = f"epsilon = {_up(statement.epsilon)} at delta = {statement.delta:g}"
     promised = "nothing was promised" if not statement.promise.is_private else f"promised was {statement.promise.epsilon:g}"
     return f"{stamps}({_up(statement.epsilon)}, {statement.delta:g})-differential privacy: {spent} was spent, {promised}."
+
+
+def _groups(statement: PrivacyStatement) -> str:
+    if not statement.groups:
+        by_cell = any(_has_cells(event) for event in (*statement.events, *(statement.plan or ())))
+        return (
+            "noise differs by cell, and no group was named: the guarantee above is everybody's."
+            if by_cell
+            else "everybody has the same guarantee."
+        )
+    told = [f"{group.name}: {_own(group)}" for group in statement.groups[:MOST_GROUPS]]
+    if len(statement.groups) > MOST_GROUPS:
+        told.append(f"and {len(statement.groups) - MOST_GROUPS} more, listed in the JSON")
+    whose = f"Each is at delta = {statement.delta:g}, of people who are in that group in one of two neighbouring tables"
+    return f"{'; '.join(told)}. {whose}. {' '.join(_when(statement))} {WEAKER}"
+
+
+def _own(group: GroupGuarantee) -> str:
+    words = "no guarantee of its own" if math.isinf(group.epsilon) else f"epsilon = {_up(group.epsilon)}"
+    return words if group.fixed else f"{words} after the fact"
+
+
+def _when(statement: PrivacyStatement) -> Iterator[str]:
+    """How shares were made, once for each way."""
+    if any(group.fixed for group in statement.groups):
+        yield "Shares of the budget were fixed before data were touched."
+    if not all(group.fixed for group in statement.groups):
+        yield (
+            "What holds after the fact holds for this outcome: shares of the budget were made of earlier released answers. "
+            "The guarantee above, which was promised to everybody beforehand, and the group's own hold at this delta each; "
+            "whoever goes by the smaller of the two has it at twice this delta."
+        )
+
+
+def _has_cells(event: Event) -> bool:
+    match event:
+        case PerCell():
+            return True
+        case Composed(events):
+            return any(_has_cells(inner) for inner in events)
+        case Repeated() | PoissonSampled() | VisiblySampled() | OnPart() | PrivateSelection():
+            return _has_cells(event.event)
+    return False
 
 
 def _neighbours(promise: Promise) -> str:
@@ -200,6 +249,11 @@ def _composition(statement: PrivacyStatement) -> str:
         how = "nothing had to be capped"
     elif statement.plan == statement.events:
         how = "the releases were fixed before data were touched, and all of them were made"
+    elif is_whole(statement.events, statement.plan, statement.promise.neighbours):
+        how = (
+            "bounds on all releases were fixed before data were touched, and all of them were made, some by cell and with no "
+            "less noise for anybody than was planned"
+        )
     else:
         how = "the releases were fixed before data were touched; the run was broken off and is charged whole"
     return f"{how}; epsilon was computed by: {statement.route}, under {statement.neighbours}."
