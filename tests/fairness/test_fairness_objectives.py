@@ -98,6 +98,8 @@ CASES = {
     "largest group loss": objectives.LargestGroupLoss(),
     "smooth largest group loss": objectives.LargestGroupLoss(sharpness=25.0),
     "largest group cost": objectives.LargestGroupLoss(COSTS),
+    "one group's loss": objectives.GroupLoss("f"),
+    "mean of the groups' losses": objectives.MeanGroupLoss(),
 }
 BINARY = ("weighted error", "rate", "misses", "false alarms")
 TERNARY = ("weighted table", "largest group cost")

@@ -35,6 +35,8 @@ EVERY = [
     ob.SmoothedOdds(20.0, "exponential"),
     ob.LargestGroupLoss(),
     ob.LargestGroupLoss({("no", "yes"): 1.0}, sharpness=30.0),
+    ob.GroupLoss("f"),
+    ob.MeanGroupLoss(),
 ]
 
 

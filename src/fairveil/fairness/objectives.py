@@ -145,7 +145,7 @@ class Objective(ABC):
     def need_classes(self, frame: Frame) -> None:
         """An error where losses are numbers."""
         if not frame.classes:
-            remedy = "Regressions and log losses know means by group: error, weighted error, largest group loss, Gini."
+            remedy = "Regressions and log losses know means by group: error, weighted error, largest and mean group loss, Gini."
             got = "losses that are numbers"
             raise InputError(
                 complaint(expected=f"decisions among classes, for {self.kind}", of="objective", got=got, remedy=remedy)
@@ -371,6 +371,35 @@ class LargestGroupLoss(Objective):
         return GroupFunction(frame.shape, lines, _largest(self.sharpness, "exponential"), names=names)
 
 
+@dataclass(frozen=True)
+class GroupLoss(Objective):
+    """One group's mean loss: bounds that differ from group to group are one each."""
+
+    kind: ClassVar[str] = "group_loss"
+    group: Any
+
+    def at(self, frame: Frame) -> GroupFunction:
+        if self.group not in frame.cells.keys:
+            remedy = "Name a group as the estimator's `groups_` does."
+            raise InputError(complaint(expected=f"one of {list(frame.cells.keys)}", of="group", got=self.group, remedy=remedy))
+        line = frame.losses()[frame.cells.keys.index(self.group)]
+        names = (f"mean loss of group {keys.shown(self.group)}",)
+        return GroupFunction(frame.shape, stacked([line], frame.shape), outer.Largest(), names=names)
+
+
+@dataclass(frozen=True)
+class MeanGroupLoss(Objective):
+    """The mean of the groups' mean losses (in classification their errors): every group counts as much, however few it has."""
+
+    kind: ClassVar[str] = "mean_group_loss"
+
+    def at(self, frame: Frame) -> GroupFunction:
+        line = np.mean(frame.losses(), axis=0)
+        return GroupFunction(
+            frame.shape, stacked([line], frame.shape), outer.MeanOfRates(), names=("mean of the groups' losses",)
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Gini(Objective):
     """The Gini index of the groups' means of `payoff`, a table (labels, predictions) of at least 0: by default, of how often
@@ -559,6 +588,7 @@ NAMES: Mapping[str, Callable[[], Objective]] = {
     "gmean": GMean,
     "hmean": HMean,
     "largest_group_loss": LargestGroupLoss,
+    "mean_group_loss": MeanGroupLoss,
     "false_negative_rate": FalseNegatives,
     "false_positive_rate": FalsePositives,
     "gini": Gini,
@@ -579,6 +609,8 @@ KINDS: Mapping[str, type[Objective]] = {
         Gap,
         SmoothedOdds,
         LargestGroupLoss,
+        GroupLoss,
+        MeanGroupLoss,
         Gini,
     )
 }
@@ -682,8 +714,10 @@ __all__ = [
     "GMean",
     "Gap",
     "Gini",
+    "GroupLoss",
     "HMean",
     "LargestGroupLoss",
+    "MeanGroupLoss",
     "Objective",
     "RateOf",
     "SmoothedOdds",

@@ -121,6 +121,11 @@ class Total(Outer):
         return float(np.linalg.norm(np.asarray(lines.sum(axis=0))))
 
 
+@dataclass(frozen=True)
+class MeanOfRates(Total):
+    """The sum of lines that are rates over their number: what divides them is released too, and has noise."""
+
+
 class _OneOf(Outer):
     """Gradients are convex combinations of unit vectors, or nearly: how much of one may be negative is `overshoot`."""
 
