@@ -10,7 +10,8 @@ weights. `Differs:` the paper asks a private gradient descent for every weighted
 is post-processing for any w, and is solved exactly (`ball`).
 
 What is released is made usable, by public and released numbers alone:
-- where only sensitive features are protected the total over groups is public: what is missing to it is shared equally;
+- where only sensitive features are protected the total over groups is public: what is missing to it is shared in proportion to
+  the variances of the groups' noise, which leaves of each v the v - v^2 / sum v that least squares can not take away;
 - each matrix is put onto the nearest positive semi-definite one: losses are then convex in c, and not negative. Losses that
   are reported are those of the matrix as it was released;
 - a group counts at least two deviations of its noise;
@@ -32,7 +33,7 @@ from ..facts import Cells
 from .ball import least_in_ball
 from .descent import Floats
 from .ground import LEAST_ROWS
-from .systems import NO_GROUPS, columns_of, onto_totals
+from .systems import NO_GROUPS, columns_of
 
 CUT = 1e-10  # of the largest spread: below it a direction is one that no row has, but for rounding
 LEAST_SHARE = 1e-12
@@ -44,8 +45,8 @@ CERTAIN = 3.0  # deviations of the noise
 class GroupQuadratics:
     """Group losses as functions of coefficients (1 + width,): released values alone. Make one with `of`.
 
-    `released`: M_k u / n0, (cells, d, d); `forms`: those that are minimised; `noise`: the standard deviation of a diagonal
-    entry of M_k; `shares`: the groups' of all rows; `least`: the least share of one; `has_rows`: whether the released
+    `released`: M_k u / n0, (cells, d, d); `forms`: those that are minimised; `noise` (cells,): the standard deviation of a
+    diagonal entry of M_k; `shares`: the groups' of all rows; `least`: the least share of one; `has_rows`: whether the released
     number of rows can be told from none.
     """
 
@@ -53,7 +54,7 @@ class GroupQuadratics:
     forms: Floats
     shares: Floats
     rows: float
-    noise: float
+    noise: Floats
     unit: float
     least: float
     radius: float = math.inf
@@ -63,7 +64,7 @@ class GroupQuadratics:
     def of(
         answer: Floats,
         *,
-        noise: float,
+        noise: float | Floats,
         cells: Cells | None,
         total: Floats | None = None,
         lost: Floats | None = None,
@@ -71,28 +72,28 @@ class GroupQuadratics:
         radius: float = math.inf,
         ridge: float | None = None,
     ) -> GroupQuadratics:
-        """From released matrices (cells, d, d). `noise`: the deviation of a diagonal entry; `total`: exact, where it is public;
-        `lost`: what shortening rows took from it; `unit`: u; `ridge`: s, None: by the noise."""
+        """From released matrices (cells, d, d). `noise`: the deviation of a diagonal entry, one for all or one a cell; `total`:
+        exact, where it is public; `lost`: what shortening rows took from it; `unit`: u; `ridge`: s, None: by the noise."""
         answer = np.array(answer, np.float64)
-        if total is not None:
-            answer = onto_totals(answer, total, cells or NO_GROUPS, axis=0)
-            most = max(part.stop - part.start for part in columns_of(cells or NO_GROUPS))
-            noise *= math.sqrt(1.0 - 1.0 / most)  # what putting them onto the total leaves of it
-        least = max(LEAST_ROWS, 2.0 * noise) if noise > 0 else LEAST_SHARE
+        noise = np.array(np.broadcast_to(noise, len(answer)), np.float64)
+        for column in columns_of(cells or NO_GROUPS) if total is not None else ():
+            answer[column], noise[column] = _onto_total(answer[column], noise[column], np.asarray(total))
+        least = np.where(noise > 0.0, np.maximum(LEAST_ROWS, 2.0 * noise), LEAST_SHARE)
         counts = np.maximum(answer[:, 0, 0], least)
         for column in columns_of(cells or NO_GROUPS) if lost is not None else ():
             answer[column] += (counts[column] / counts[column].sum())[:, np.newaxis, np.newaxis] * lost
-        has_rows = total is not None or float(answer[:, 0, 0].sum()) > CERTAIN * noise * math.sqrt(len(answer))
+        has_rows = total is not None or float(answer[:, 0, 0].sum()) > CERTAIN * float(np.linalg.norm(noise))
         counts = np.maximum(answer[:, 0, 0], least)
         n0 = float(max(counts.sum() / (1 if cells is None else cells.per_row), LEAST_SHARE))
-        size = RIDGE * noise * math.sqrt(2.0 * answer.shape[-1]) if ridge is None else ridge
-        forms = np.stack([_raised(_sum_of_squares(one, exact=noise == 0), size) for one in answer])
+        raises = RIDGE * noise * math.sqrt(2.0 * answer.shape[-1]) if ridge is None else np.full(len(answer), ridge)
+        sized = zip(answer, noise, raises, strict=True)
+        forms = np.stack([_raised(_sum_of_squares(one, exact=bool(s == 0)), float(size)) for one, s, size in sized])
         of = unit / n0
-        return GroupQuadratics(answer * of, forms * of, counts / n0, n0, noise, unit, least / n0, radius, has_rows)
+        return GroupQuadratics(answer * of, forms * of, counts / n0, n0, noise, unit, float(least.min()) / n0, radius, has_rows)
 
     def hides(self, rows: float, per_row: int = 1) -> bool:
         """Whether none of so many rows is told, though all would be if they counted in full: they were shortened."""
-        return not self.has_rows and rows * per_row > CERTAIN * self.noise * math.sqrt(len(self.released))
+        return not self.has_rows and rows * per_row > CERTAIN * float(np.linalg.norm(self.noise))
 
     def losses(self, c: Floats) -> Floats:
         """l(c), (..., cells), of coefficients (..., 1 + width)."""
@@ -102,12 +103,12 @@ class GroupQuadratics:
         """The same by the matrices as they were released: unbiased at coefficients that do not depend on them."""
         return _values(self.released, c)
 
-    def deviation(self, c: Floats) -> float:
-        """The standard deviation of one of `measured`, where c does not depend on the noise: that has one size in every
+    def deviation(self, c: Floats) -> Floats:
+        """The standard deviation of each of `measured`, where c does not depend on the noise: that has one size in every
         direction, so it is that times |v|^2."""
-        return self.noise * self.unit / self.rows * (1.0 + float(c @ c))
+        return np.asarray(self.noise * (self.unit / self.rows * (1.0 + float(c @ c))))
 
-    def spread(self, c: Floats) -> float:
+    def spread(self, c: Floats) -> Floats:
         """The same where c was found in the same matrices, and follows their noise: half of the most that it can be in any
         direction, the spectral norm (sqrt(2 d) deviations). Losses at such c are rather too low than too high."""
         return self.deviation(c) * max(1.0, math.sqrt(self.forms.shape[-1] / 2.0))
@@ -122,6 +123,14 @@ class GroupQuadratics:
         values, basis = np.linalg.eigh(matrix / np.outer(sizes, sizes))
         told = values > CUT * max(float(values[-1]), 1e-300)
         return np.asarray(basis[:, told] @ (basis[:, told].T @ (vector / sizes) / values[told]) / sizes)
+
+
+def _onto_total(answer: Floats, noise: Floats, total: Floats) -> tuple[Floats, Floats]:
+    """The nearest matrices by the noise's law that add up to a public total, and what noise is left in each."""
+    variance = noise**2
+    share = variance / variance.sum() if variance.any() else np.full(len(noise), 1.0 / len(noise))
+    missing = total.reshape(answer.shape[1:]) - answer.sum(axis=0)
+    return answer + share[:, np.newaxis, np.newaxis] * missing, noise * np.sqrt(np.maximum(1.0 - share, 0.0))
 
 
 def _values(forms: Floats, c: Floats) -> Floats:

@@ -330,7 +330,7 @@ class Found:
 
 def _above_floor(function: GroupFunction, lower: GroupFunction) -> Mask:
     """The lines that a lower floor leaves as they are: they divide by no share below it. All, of functions that need all."""
-    if isinstance(function.outer, outer.Total | outer.Stated):
+    if isinstance(function.outer, outer.Total | outer.Stated) and not isinstance(function.outer, outer.MeanOfRates):
         return np.ones(function.lines.shape[0], np.bool_)
     return np.asarray(np.diff((function.lines - lower.lines).tocsr().indptr) == 0)
 

@@ -20,6 +20,7 @@ Guarantees (tests/learning/test_learning_group_regression.py):
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +36,7 @@ from .descent import Floats, Progress
 from .grams import GroupQuadratics
 from .hull import METHODS, ROUNDS, Ended, Least
 from .regression_task import RegressionOutcome, RegressionTask
+from .tailoring import by_column
 
 LENGTH = 1.5  # of the usual length of a row: the longest that counts in full
 RADIUS = 10.0  # of coefficients whose losses may get negative weights
@@ -48,6 +50,24 @@ class Scaling:
     centre: Floats
     scale: Floats
     rows: float = 0.0
+
+    @staticmethod
+    def of(rows: float, sums: Floats, squares: Floats, noise: float) -> Scaling:
+        """From released sums over rows. A noisy variance is no less than the noise of a mean square."""
+        n = max(rows, 2.0 * noise, 1e-12)
+        mean, square = sums / n, squares / n
+        if noise == 0.0:
+            variance = square - mean**2
+            scale = np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
+        else:
+            mean = np.clip(mean, -1.0, 1.0)
+            scale = np.sqrt(np.clip(square - mean**2, min(noise / n, 1.0), 1.0))
+        return Scaling(mean, scale, rows)
+
+    def apply(self, curator: Curator) -> Scaling:
+        """Have the curator scale the rows' numbers."""
+        curator.rescale(1.0 / self.scale, -self.centre / self.scale)
+        return self
 
     def then(self, other: Scaling) -> Scaling:
         """Both, one after the other."""
@@ -105,43 +125,54 @@ class GroupRegression:
 
     def release(self, curator: Curator) -> tuple[GroupQuadratics, Scaling | None]:
         """Ask, and make losses of the answers."""
-        task = self.task
+        scaling = self.scaled(curator)
+        return self.matrices(curator, scaling), scaling
+
+    def scaled(self, curator: Curator) -> Scaling | None:
+        """Have numbers scaled by their released moments, where they are to be."""
         scaling = self._scaled(curator) if self.scales else None
-        if scaling is not None and task.sees_features:  # columns far smaller than others are seen once those are scaled
+        if scaling is not None and self.task.sees_features:  # columns far smaller than others are seen once those are scaled
             scaling = scaling.then(self._scaled(curator))
+        return scaling
+
+    def matrices(self, curator: Curator, scaling: Scaling | None, tailored: Floats | None = None) -> GroupQuadratics:
+        """Ask about rows as they are scaled by now. `tailored`: a multiplier of the noise for each cell, over what one row
+        contributes to it, in the place of the one for all over the sensitivity."""
+        task = self.task
         unit = 0.25 if scaling is None else 0.25 * float(scaling.scale[-1]) ** 2
         radius = math.inf if self.radius is None else self.radius
         facts: dict[str, Any] = {"cells": task.cells, "unit": unit, "radius": radius, "ridge": self.ridge}
         purpose = "Gram matrices of the groups"
         if task.is_exact or not task.sees_features:
-            question = self._question(None if task.is_exact else self._clip)
-            (answer,) = curator.answer([Ask(question, self.multiplier)], purpose=purpose)
-            return GroupQuadratics.of(self._target_last(answer), noise=self._noise(self._clip), **facts), scaling
+            clip = None if task.is_exact else self._clip
+            answer = self._joined(curator.answer(self._asks(clip, tailored), purpose=purpose))
+            return GroupQuadratics.of(answer, noise=self._noise(self._clip, tailored), **facts)
         ((total,),) = curator.answer([Ask(self._question(None, apart=False), 0.0)])
         mean_square = float(np.trace(total)) / max(float(total[0, 0]), 1e-9)
         clip = self.clip or LENGTH * math.sqrt(mean_square)
-        asks = [Ask(self._question(clip), self.multiplier), Ask(self._question(clip, apart=False), 0.0)]
-        answers = [self._target_last(one) for one in curator.answer(asks, purpose=purpose)]
-        whole = self._target_last(total)
-        facts |= {"total": answers[1][0], "lost": whole - answers[1][0]}
-        return GroupQuadratics.of(answers[0], noise=self._noise(clip), **facts), scaling
+        asks = [*self._asks(clip, tailored), Ask(self._question(clip, apart=False), 0.0)]
+        *answers, shortened = curator.answer(asks, purpose=purpose)
+        whole, counted = (self._target_last(one) for one in (total, shortened[0]))
+        facts |= {"total": counted, "lost": whole - counted}
+        return GroupQuadratics.of(self._joined(answers), noise=self._noise(clip, tailored), **facts)
+
+    def _asks(self, clip: float | None, tailored: Floats | None) -> list[Ask]:
+        """The groups' matrices: with a multiplier for each of them one question a sensitive column, whose groups are apart."""
+        cells = self.task.cells
+        if tailored is None or cells is None:
+            return [Ask(self._question(clip), self.multiplier)]
+        return by_column(cells, lambda one: GramMatrices(one, clip), tailored)
+
+    def _joined(self, answers: Sequence[Floats]) -> Floats:
+        return self._target_last(np.concatenate(answers))
 
     def _scaled(self, curator: Curator) -> Scaling:
-        """Have numbers scaled by their means and deviations. A noisy variance is no less than the noise of a mean square."""
+        """Have numbers scaled by their means and deviations."""
         asks = self._moments()
         answers = curator.answer(asks, purpose="moments of the numbers")
-        rows = float(answers[0][0])
         noise = 0.0 if self.task.sees_features else self.moments_multiplier * self._move(asks[-1].question)
-        n = max(rows, 2.0 * noise, 1e-12)
-        mean, square = np.asarray(answers[-1]) / n
-        if noise == 0.0:
-            variance = square - mean**2
-            scale = np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
-        else:
-            mean = np.clip(mean, -1.0, 1.0)
-            scale = np.sqrt(np.clip(square - mean**2, min(noise / n, 1.0), 1.0))
-        curator.rescale(1.0 / scale, -mean / scale)
-        return Scaling(mean, scale, rows)
+        sums, squares = np.asarray(answers[-1])
+        return Scaling.of(float(answers[0][0]), sums, squares, noise).apply(curator)
 
     def _moments(self) -> list[Ask]:
         layout, public = self.task.layout, self.task.sees_features
@@ -167,9 +198,14 @@ class GroupRegression:
     def _move(self, question: Question) -> float:
         return question.scale(self.task.layout, self.task.max_sample_weight).bound.sensitivity(self.task.promise.neighbours)
 
-    def _noise(self, clip: float) -> float:
+    def _noise(self, clip: float, tailored: Floats | None = None) -> float | Floats:
         """The standard deviation of a diagonal entry; where rows are public, a bound on it."""
-        return 0.0 if self.task.is_exact else self.multiplier * self._move(self._question(clip)) * OUTWARDS
+        if self.task.is_exact:
+            return 0.0
+        if tailored is None:
+            return self.multiplier * self._move(self._question(clip)) * OUTWARDS
+        question = self._question(clip, apart=False)
+        return np.asarray(tailored * (question.scale(self.task.layout, self.task.max_sample_weight).bound.norm * OUTWARDS))
 
     # -- what is made of it ------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,17 @@ from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..fairness import BoundedGroupLoss
 from ..fairness.group_function import GroupFunction, Joint, LossFunction, Worst, corollary_4_2
-from ..fairness.objectives import Bound, Constraint, Error, Frame, LargestGroupLoss, Objective, WeightedError
+from ..fairness.objectives import (
+    Bound,
+    Constraint,
+    Error,
+    Frame,
+    GroupLoss,
+    LargestGroupLoss,
+    MeanGroupLoss,
+    Objective,
+    WeightedError,
+)
 from ..fairness.outer import Inequality, Largest, Total, gini
 from ..privacy.promise import Promise
 from .descent import Floats
@@ -120,8 +130,8 @@ class RegressionTask:
         shares: Floats,
         *,
         least: float,
-        noise: float,
-        count_noise: float,
+        noise: float | Floats,
+        count_noise: float | Floats,
         rows: float,
         gap: float | None,
         calls: int,
@@ -159,7 +169,7 @@ class RegressionTask:
 
 def _unit_of(objective: Objective, unit: float) -> float:
     """What a value of the objective counts in: squared units of the target, or none of its own."""
-    return unit if isinstance(objective, Error | WeightedError | LargestGroupLoss) else 1.0
+    return unit if isinstance(objective, Error | WeightedError | LargestGroupLoss | GroupLoss | MeanGroupLoss) else 1.0
 
 
 def _in_ranges(constraint: Constraint, unit: float) -> Constraint:
@@ -169,14 +179,14 @@ def _in_ranges(constraint: Constraint, unit: float) -> Constraint:
     return Constraint(bounds, tuple(replace(one, max_loss=one.max_loss / unit) for one in losses))
 
 
-def _noise_of(function: GroupFunction, losses: Floats, noise: float, of_means: Floats) -> float:
+def _noise_of(function: GroupFunction, losses: Floats, noise: float | Floats, of_means: Floats) -> float:
     """The deviation of a function's value. Sums of losses divide by no share, and have no noise of it."""
-    sizes = noise if isinstance(function.outer, Total) else of_means
+    sizes = noise if type(function.outer) is Total else of_means
     return float(np.linalg.norm(function.gradient(losses) * sizes))
 
 
 def _lines(
-    title: str, function: GroupFunction, losses: Floats, noise: float, of_means: Floats, unit: float
+    title: str, function: GroupFunction, losses: Floats, noise: float | Floats, of_means: Floats, unit: float
 ) -> list[tuple[str, float, float, float]]:
     """What a constraint bounds: (name, bound, value, deviation of its noise) each.
 

@@ -1,0 +1,546 @@
+"""Private descent whose budget is shared among groups: the paper's second stage, corrected (PRIVACY 4.2, 4.3).
+
+    min over weights v:   h(l(v)) = f(l(v)) + G max(0, g(l(v))),      l_k(v) the mean loss of group k over its share
+
+1. Stage one, where shares follow standard errors: a private precursor on all rows (one Gram matrix for squared loss, a few
+   rounds for log loss), then each group's sum of its losses and its count, in one joint release.
+2. Rounds: each group's sum of gradients, shortened row by row to a clip, and, where losses are bounded, of losses, all in one
+   joint release with noise by share. The step is sum_k (w_k / n_k) G_k, w = the gradient of h at released losses.
+3. The groups' losses of the answer.
+
+Without bounds, shares or limits that were asked for, w is constant and one sum in which a row of group k counts w_k / n_k has
+all that a step needs: its noise is that of the group that weighs most, where sums apart bring every group's.
+
+`Differs:` sums are divided by released counts, never by true ones; noise is of the sensitivity of a sum, not of a mean over
+unknown sizes; the indicator of g >= 0 is a multiplicative-weights player on released losses, whose steps forget their noise.
+
+Guarantees (tests/learning/test_learning_tailored_descent.py):
+1. The log is the plan, or finer: no group pays more than was planned.
+2. Shares, steps and weights depend on the rows through the curator's answers alone.
+3. Without noise the answer is that of the non-private solver.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _checks
+from ..curator import (
+    FULL,
+    Ask,
+    ByCell,
+    CellCounts,
+    Curator,
+    GradientSum,
+    GramMatrices,
+    GroupLosses,
+    Linear,
+    Network,
+    NetworkGradient,
+    NetworkHistogram,
+    Poisson,
+    Question,
+    Weighed,
+    describe,
+)
+from ..errors import InputError, complaint
+from ..facts import Cells
+from ..fairness.group_function import GroupFunction
+from ..fairness.objectives import MeanGroupLoss
+from ..privacy import calibrate
+from ..privacy.events import Event, Repeated, compose
+from ..privacy.promise import Promise
+from .descent import Batch, Floats, Progress, Reason
+from .duals import ExponentiatedGradient, Leaning
+from .grams import GroupQuadratics
+from .ground import LEAST_ROWS
+from .plans import usual_clip
+from .primal import Walk
+from .regression_task import RegressionOutcome, RegressionTask
+from .systems import NO_GROUPS, columns_of
+from .tailoring import (
+    LEAST_NOISE,
+    STANDARD_ERROR,
+    Allocation,
+    Shares,
+    afforded,
+    by_column,
+    each_column,
+    factors_of,
+    share_out,
+    spent_by_rows,
+)
+
+if TYPE_CHECKING:
+    from ..models.torch_network import Skeleton
+
+PRECURSOR_PART, ERRORS_PART, SIZES_PART = 0.5, 0.25, 0.25  # of stage one
+COUNTS, REPORT = 0.05, 0.05  # of the squared budget
+LOSSES_PART = 0.2  # of a round, where losses are bounded
+WARMING = 25  # rounds of a precursor with log loss
+ROUNDS, EXACT_ROUNDS = 100, 600
+PENALTY = 5.0
+LATE = 0.5  # of the rounds, at the end: their mean is the answer
+MOMENTUM = 0.9
+SIGNED = 2.0  # how far one row moves a sum of vectors within its group
+MOST = {"log": 3.0, "squared": 1.0}  # of one row's loss
+UNIT = {"log": 1.0, "squared": 0.25}  # of losses of codes, in squared ranges of the target
+SLOPE = {"log": 1.0, "squared": 2.0}  # gradients of squared loss are asked for by the half
+REGIONS, STEP_SIZES, ITERATES = ("ball", "box"), ("steady", "decaying"), ("average", "last")
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Between rounds: released values only."""
+
+    walk: Walk
+    leaning: Leaning
+    losses: Floats
+    round: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """What released counts make of the task: f, lines of what is bounded, their bounds, the groups' shares and the rows."""
+
+    f: GroupFunction
+    lines: Floats
+    bounds: Floats
+    counts: Floats
+    rows: float
+
+    def weights(self, losses: Floats, duals: Floats) -> Floats:
+        """What one more unit of each group's loss costs."""
+        pulled = duals @ self.lines if len(self.bounds) else 0.0
+        return np.asarray(self.f.gradient(losses) + pulled)
+
+
+@dataclass(frozen=True, eq=False)
+class TailoredDescent:
+    """A descent that is planned and priced: public values alone. Made by `plan_tailored_descent`.
+
+    `z`: the noise over the sensitivity, had all of the budget been spent on one Gaussian. `skeleton`: of a network, descended
+    from where it stands, in secret batches of `sampling_rate`.
+    """
+
+    task: RegressionTask
+    allocation: Allocation
+    loss: str = "squared"
+    stage_one: float = 0.2
+    clip: float | None = None
+    radius: float | None = None
+    region: str = "ball"
+    step_size: str = "steady"
+    iterate: str = "average"
+    rounds: int = ROUNDS
+    learning_rate: float | None = None
+    sampling_rate: float = 1.0
+    skeleton: Skeleton | None = None
+    z: float = 0.0
+
+    @cached_property
+    def plan(self) -> Event | None:
+        """What is fixed before data are touched: the price of shares that are, else the worst person's."""
+        return self.event(bound=not self.is_fixed) if self.task.promise.is_private else None
+
+    # -- public facts ------------------------------------------------------------------------------------------------------
+
+    @property
+    def cells(self) -> Cells:
+        """The groups."""
+        return self.task.cells or NO_GROUPS
+
+    @property
+    def columns(self) -> list[Cells]:
+        """The groups of each sensitive column, or all of them."""
+        return each_column(self.cells)
+
+    @property
+    def measures_errors(self) -> bool:
+        """Whether stage one is needed: with one group there is nothing to share."""
+        return self.allocation.name == STANDARD_ERROR and self.cells.count > 1
+
+    @property
+    def bounded(self) -> bool:
+        """Whether groups' losses are bounded, and so released in every round."""
+        return not self.task.constraint.is_vacuous
+
+    @property
+    def adds_groups(self) -> bool:
+        """Whether a round releases one sum of all groups."""
+        plain = self.allocation.name == LEAST_NOISE and not self.allocation.has_limits and not self.bounded
+        return plain and self.cells.mode == "product"
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether shares depend on nothing that is released."""
+        pairs = self.allocation.spend == "total" or self.task.sees_features
+        alike = self.allocation.name == LEAST_NOISE and not (self._weighs and (self.adds_groups or pairs))
+        return self.allocation.is_fixed or alike or self.cells.count == 1
+
+    @property
+    def batch(self) -> Batch:
+        """What a round asks."""
+        return FULL if self.sampling_rate >= 1.0 else Poisson(self.sampling_rate)
+
+    @property
+    def is_exact(self) -> bool:
+        """Without privacy."""
+        return not self.task.promise.is_private
+
+    @cached_property
+    def _parts(self) -> dict[str, float]:
+        if self.measures_errors:
+            s = self.stage_one
+            parts = {"precursor": s * PRECURSOR_PART, "errors": s * ERRORS_PART, "counts": s * SIZES_PART}
+            if self.task.sees_features:
+                parts.pop("precursor")
+            return parts | {"report": REPORT}
+        return {"counts": COUNTS, "report": REPORT}
+
+    @property
+    def last_part(self) -> float:
+        """Of the squared budget: the rounds'."""
+        return 1.0 - sum(self._parts.values())
+
+    def _multiplier(self, part: str, times: int = 1) -> float:
+        return 0.0 if self.is_exact or part not in self._parts else self.z * math.sqrt(times / self._parts[part])
+
+    @property
+    def _round_multiplier(self) -> float:
+        """Of a round as a whole."""
+        return 0.0 if self.is_exact else self.z * self.sampling_rate * math.sqrt(self.rounds / self.last_part)
+
+    def _move(self, question: Question) -> float:
+        task = self.task
+        return question.scale(task.layout, task.max_sample_weight).bound.sensitivity(task.promise.neighbours)
+
+    # -- what is asked -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _clip(self) -> float:
+        return usual_clip(self.task.promise) / (1.0 if self.loss == "log" else 2.0) if self.clip is None else self.clip
+
+    @property
+    def start(self) -> Floats:
+        """Where the descent begins."""
+        if self.skeleton is not None:
+            return np.asarray(self.skeleton.start, np.float64)
+        return np.zeros((self._outputs, 1 + self.task.layout.width))
+
+    @property
+    def _outputs(self) -> int:
+        classes = len(self.task.layout.classes or ())
+        return 1 if classes <= 2 or self.loss == "squared" else classes
+
+    def gradient(self, v: Floats) -> GradientSum | NetworkGradient:
+        """The question of all rows' gradients."""
+        if self.skeleton is not None:
+            return NetworkGradient(Network(self.skeleton, v), self._clip)
+        return GradientSum(Linear(v), self._clip, loss=self.loss)
+
+    def _losses(self, v: Floats, cells: Cells | None) -> GroupLosses:
+        return GroupLosses(Linear(v), cells, self.loss, clip=MOST[self.loss])
+
+    def _warming(self, v: Floats) -> list[Ask]:
+        """The precursor's: of squared loss one matrix, of log loss a round."""
+        if self.loss == "squared":
+            longest = math.sqrt(2.0 + self.task.layout.numbers + len(self.task.layout.code_sizes))
+            return [Ask(GramMatrices(None, longest, with_target=True), self._multiplier("precursor"))]
+        return [Ask(GradientSum(Linear(v), self._clip), self._multiplier("precursor", WARMING))]
+
+    def _sized(self) -> list[Ask]:
+        z = self._multiplier("counts", len(self.columns))
+        return [Ask(CellCounts(one), z, column=j) for j, one in enumerate(self.columns)]
+
+    def _measured(self, v: Floats) -> list[Ask]:
+        """The precursor's losses by group, and their counts."""
+        z = self._multiplier("errors", len(self.columns))
+        return [*(Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)), *self._sized()]
+
+    def _reported(self, v: Floats) -> list[Ask]:
+        """The answer's losses, or a network's errors, by group."""
+        if self.skeleton is None:
+            z = self._multiplier("report", len(self.columns))
+            return [Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)]
+        z, model = self._multiplier("report", 2 * len(self.columns)), Network(self.skeleton, v)
+        histograms = [Ask(NetworkHistogram(model, one, by_label=True), z, column=j) for j, one in enumerate(self.columns)]
+        return [*histograms, *(Ask(CellCounts(one, by_label=True), z, column=j) for j, one in enumerate(self.columns))]
+
+    def _asked(self, v: Floats, shares: Shares | None, factors: Floats | None) -> list[Ask]:
+        """A round. Without shares: what it costs at most, every group's noise that of the worst person."""
+        m = self._round_multiplier * math.sqrt(len(self.columns))
+        gradient = self.gradient(v)
+        if self.adds_groups:
+            if self.task.cells is None or not self._weighs:
+                return [Ask(gradient, m * self._saving(np.ones(self.cells.count)))]
+            if factors is None:
+                return [Ask(ByCell(gradient, self.cells), m)]
+            return [Ask(Weighed(gradient, self.cells, factors), m * self._saving(factors))]
+        parts = (1.0 - LOSSES_PART, LOSSES_PART) if self.bounded else (1.0, 0.0)
+        if shares is None or self.is_exact:
+            asks = [Ask(ByCell(gradient, one), m / math.sqrt(parts[0]), column=j) for j, one in enumerate(self.columns)]
+            if self.bounded:
+                z = m / math.sqrt(parts[1])
+                asks += [Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)]
+            return asks
+        each = m / np.sqrt(shares.paid)
+        asks = by_column(self.cells, lambda one: ByCell(gradient, one), each / math.sqrt(parts[0]))
+        if self.bounded:
+            asks += by_column(self.cells, lambda one: self._losses(v, one), each / math.sqrt(parts[1]))
+        return asks
+
+    def _saving(self, factors: Floats) -> float:
+        """With a total to spend the worst person pays less of it."""
+        return 1.0 / math.sqrt(spent_by_rows(factors, self.task.promise, self.allocation.spend)[0])
+
+    def event(self, *, bound: bool = True) -> Event:
+        """What the run costs; of the rounds what the worst person may, whatever the shares will be, or by shares that are
+        fixed."""
+        v, none = self.start, np.zeros((self._outputs, 1 + self.task.layout.width))
+        before: list[Event] = []
+        if self.measures_errors:
+            warming = self._event(self._warming(none))
+            before.append(Repeated(warming, WARMING) if self.loss == "log" else warming)
+            before.append(self._event(self._measured(none)))
+        else:
+            before.append(self._event(self._sized()))
+        shares = None if bound else self._shares(None, None)
+        a_round = Repeated(self._event(self._asked(v, shares, None), self.batch), self.rounds)
+        return compose([*before, a_round, self._event(self._reported(v))])
+
+    def _event(self, asks: Sequence[Ask], batch: Batch = FULL) -> Event:
+        task = self.task
+        return describe(asks, task.layout, task.promise, batch, max_sample_weight=task.max_sample_weight)
+
+    # -- shares ------------------------------------------------------------------------------------------------------------
+
+    def _shares(self, sums: Floats | None, counts: Floats | None) -> Shares:
+        """Of what was released; `paid` is over what the worst person pays for the rounds."""
+        allocation, columns, count = self.allocation, columns_of(self.cells), self.cells.count
+        if self.adds_groups:
+            factors = self._factors(counts)
+            part, relative = spent_by_rows(factors, self.task.promise, allocation.spend)
+            why = "one sum for all groups: people pay by the square of what their rows weigh"
+            return Shares(LEAST_NOISE, relative / relative.sum(), part * relative, why, None, counts, self.is_fixed)
+        promise = self.task.promise
+        shares, errors, why = share_out(allocation, promise, columns, count, sums=sums, counts=counts, weighs=self._weighs)
+        if self.sampling_rate < 1.0 and promise.is_private:  # against no row: what a batch that is drawn amplifies
+            promise = Promise(promise.epsilon, promise.delta)
+        paid = np.ones(count)
+        for column in columns:
+            low, high = (
+                None if one is None else self._within_rounds(one[column]) for one in (allocation.least, allocation.most)
+            )
+            paid[column] = afforded(shares[column], 1.0, promise, SIGNED, spend=allocation.spend, least=low, most=high)
+        return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
+
+    def _within_rounds(self, limit: Floats) -> Floats:
+        """A limit on all that a person pays, as one on her part of the rounds."""
+        if self.is_exact:
+            return np.full(len(limit), 0.0 if not limit.any() else math.inf)
+        return np.maximum(limit * self.z**2 - (1.0 - self.last_part), 0.0) / self.last_part
+
+    @property
+    def _weighs(self) -> bool:
+        return isinstance(self.task.objective, MeanGroupLoss)
+
+    def _factors(self, counts: Floats | None) -> Floats:
+        """What a row of each group counts in a step, over the most that one does."""
+        return np.ones(self.cells.count) if counts is None or not self._weighs else factors_of(counts)
+
+    # -- what is done ------------------------------------------------------------------------------------------------------
+
+    def run(self, curator: Curator, progress: Progress | None = None) -> tuple[RegressionOutcome, Shares]:
+        """Descend; the curator is closed afterwards, come what may. The outcome's coefficients are the model's weights."""
+        try:
+            sums, counts = self._begun(curator)
+            shares, posed = self._shares(sums, counts), self._posed(counts)
+            state, reason = self._initial(posed), Reason.ROUNDS
+            while state.round < self.rounds:
+                state = self._step(curator, state, posed, shares)
+                if progress is not None:
+                    progress(state.round, self.rounds)
+            v = state.walk.average if self.iterate == "average" else state.walk.weights
+            outcome = self._concluded(curator, v, state, posed, reason)
+            curator.finish()
+        finally:
+            curator.close()
+        return outcome, replace(shares, counts=counts)
+
+    def _begun(self, curator: Curator) -> tuple[Floats | None, Floats]:
+        """Sums of the precursor's losses by group, and sizes."""
+        if not self.measures_errors:
+            return None, self._floored(np.concatenate(curator.answer(self._sized(), purpose="counts of the groups")))
+        v = self._precursor(curator)
+        answers = curator.answer(self._measured(v), purpose="losses and counts of the groups")
+        half = len(self.columns)
+        return np.concatenate(answers[:half]), self._floored(np.concatenate(answers[half:]))
+
+    def _precursor(self, curator: Curator) -> Floats:
+        none = np.zeros((self._outputs, 1 + self.task.layout.width))
+        if self.loss == "squared":
+            asks = self._warming(none)
+            ((matrix,),) = curator.answer(asks, purpose="Gram matrix of all rows")
+            noise = 0.0 if self.task.promise.features_are_public else float(asks[0].multiplier) * self._move(asks[0].question)
+            told = GroupQuadratics.of(matrix[np.newaxis], noise=noise, cells=None)
+            return told.best(np.ones(1))[np.newaxis] if told.has_rows else none
+        walk, rows = Walk.at(none), self.task.stated_rows
+        for _ in range(WARMING):
+            (total,) = curator.answer(self._warming(walk.weights), purpose="precursor")
+            n = float(rows or self.task.public_rows or self._rows_guessed)
+            walk = walk.step(
+                total / n, self._pace(self._multiplier("precursor", WARMING) * self._clip / n), MOMENTUM, count=True
+            )
+        return walk.average
+
+    @property
+    def _rows_guessed(self) -> float:
+        """Where the number of rows is private a precursor steps as if there were as many as its noise can hide."""
+        return max(1.0, 10.0 * self._multiplier("precursor", WARMING) * self._clip)
+
+    def _floored(self, counts: Floats) -> Floats:
+        """No group is smaller than two deviations of its count's noise."""
+        return np.maximum(counts, max(LEAST_ROWS, 2.0 * self._count_noise))
+
+    @property
+    def _count_noise(self) -> float:
+        return 0.0 if self.is_exact else self._multiplier("counts", len(self.columns)) * self._move(CellCounts(self.columns[0]))
+
+    def _posed(self, counts: Floats) -> Posed:
+        task = self.task
+        rows = float(task.stated_rows or max(float(counts.sum()) / self.cells.per_row, LEAST_ROWS))
+        f, bounds = task.functions(counts / rows, max(LEAST_ROWS, 2.0 * self._count_noise) / rows)
+        lines = [np.asarray(one.lines.todense() if hasattr(one.lines, "todense") else one.lines) for one in bounds]
+        listed = [np.full(len(line), one.bound) for line, one in zip(lines, bounds, strict=True)]
+        return Posed(
+            f, np.concatenate([np.zeros((0, len(counts))), *lines]), np.concatenate([np.zeros(0), *listed]), counts, rows
+        )
+
+    def _initial(self, posed: Posed) -> State:
+        return State(Walk.at(self.start), Leaning(np.zeros(len(posed.bounds))), np.zeros(self.cells.count))
+
+    def _step(self, curator: Curator, state: State, posed: Posed, shares: Shares) -> State:
+        """One round."""
+        duals = self._auditor.duals(state.leaning) if len(posed.bounds) else np.zeros(0)
+        weights = posed.weights(state.losses, duals)
+        factors = self._factors(posed.counts) if self.adds_groups else None
+        answers = curator.answer(
+            self._asked(state.walk.weights, shares, factors), self.batch, purpose="gradients of the groups"
+        )
+        scale = SLOPE[self.loss] * UNIT[self.loss] / posed.rows / self.sampling_rate
+        if self.adds_groups:
+            gradient, noise = answers[0] * float(weights.max()), self._round_multiplier * float(weights.max())
+        else:
+            gradient = np.tensordot(weights, np.concatenate(answers[: len(self.columns)]), axes=1)
+            noise = self._round_multiplier * float(np.linalg.norm(weights / np.sqrt(shares.paid)))
+        t, leaning, losses = state.round + 1, state.leaning, state.losses
+        if self.bounded:
+            sums = np.concatenate(answers[len(self.columns) :])
+            losses = np.maximum(sums, 0.0) * UNIT[self.loss] / posed.rows
+            leaning = self._auditor.step(leaning, posed.lines @ losses - posed.bounds)
+        walk = self._walked(state.walk, gradient * scale, noise * self._clip * scale, float(weights.max()), t)
+        return State(walk, leaning, losses, t)
+
+    @property
+    def _auditor(self) -> ExponentiatedGradient:
+        return ExponentiatedGradient(PENALTY if self.task.penalty is None else self.task.penalty)
+
+    def _walked(self, walk: Walk, gradient: Floats, noise: float, heavy: float, t: int) -> Walk:
+        """A step, and back into the region."""
+        late = t > (1.0 - LATE) * self.rounds
+        if self.skeleton is not None:
+            fading = 1.0 if self.iterate == "average" else min(1.0, (self.rounds - t + 1) / max(1.0, LATE * self.rounds))
+            rate = (0.1 if self.learning_rate is None else self.learning_rate) * fading
+            moved = walk.step(gradient, rate, MOMENTUM, count=False)
+        elif self.step_size == "decaying":
+            assert self.radius is not None
+            reach = 2.0 * self.radius * (math.sqrt(gradient.size) if self.region == "box" else 1.0)
+            size = math.hypot(
+                self._clip * SLOPE[self.loss] * UNIT[self.loss] * max(1.0, heavy), math.sqrt(gradient.size) * noise
+            )
+            moved = walk.step(gradient, reach / (size * math.sqrt(t)), 0.0, count=False)
+        else:
+            moved = walk.step(
+                gradient, self._pace(noise, heavy) if self.learning_rate is None else self.learning_rate, MOMENTUM, count=False
+            )
+        weights = self._projected(moved.weights)
+        return Walk(weights, moved.velocity, walk.total + weights if late else walk.total, walk.counted + late)
+
+    def _pace(self, noise: float, heavy: float = 1.0) -> float:
+        """Below one over the curvature, and so slow that the noise of a round walks less than a third of a score's unit."""
+        layout = self.task.layout
+        square = 1.0 + layout.numbers + len(layout.code_sizes)
+        curvature = 0.25 if self.loss == "log" else SLOPE[self.loss] * UNIT[self.loss] * square / 2.0
+        usual = min(1.0, 0.25 / curvature) / max(1.0, heavy) if self.loss == "log" else 1.0 / curvature / max(1.0, heavy)
+        return usual if noise == 0.0 else min(usual, 0.3 * (1.0 - MOMENTUM) / (noise * math.sqrt(square)))
+
+    def _projected(self, v: Floats) -> Floats:
+        if self.radius is None:
+            return v
+        if self.region == "box":
+            return np.clip(v, -self.radius, self.radius)
+        return v * min(1.0, self.radius / max(float(np.linalg.norm(v)), 1e-300))
+
+    def _concluded(self, curator: Curator, v: Floats, state: State, posed: Posed, reason: Reason) -> RegressionOutcome:
+        asks = self._reported(v)
+        answers, task, half = curator.answer(asks, purpose="losses of the groups"), self.task, len(self.columns)
+        noise = 0.0 if self.is_exact else float(asks[0].multiplier) * self._move(asks[0].question)
+        if self.skeleton is None:
+            sums, per_row = np.concatenate(answers[:half]), UNIT[self.loss] / posed.rows
+        else:
+            sums, per_row, noise = self._errors(answers[:half], answers[half:]), 1.0 / posed.rows, 2.0 * noise
+        return task.outcome(
+            np.asarray(v).reshape(-1) if self._outputs == 1 and self.skeleton is None else np.asarray(v),
+            sums * per_row,
+            posed.counts / posed.rows,
+            least=max(LEAST_ROWS, 2.0 * self._count_noise) / posed.rows,
+            noise=noise * per_row,
+            count_noise=self._count_noise / posed.rows,
+            rows=posed.rows,
+            gap=None,
+            calls=state.round,
+            reason=reason.value,
+        )
+
+    def _errors(self, histograms: Sequence[Floats], counts: Sequence[Floats]) -> Floats:
+        """How many decisions of each group are wrong."""
+        decided, sizes = np.concatenate(histograms), np.concatenate(counts)
+        if decided.shape[-1] == 1:
+            return np.asarray(decided[:, 0, 0] + sizes[:, 1] - decided[:, 1, 0])
+        return np.asarray(sizes.sum(axis=1) - np.einsum("kll->k", decided))
+
+
+def plan_tailored_descent(task: RegressionTask, allocation: Allocation, **options: Any) -> TailoredDescent:
+    """The descent whose noise is the least that keeps the promise. `options`: fields of `TailoredDescent`."""
+    from ..privacy.routes import gaussian_mu
+
+    _checks.one_of(REGIONS, region=options.get("region", "ball"))
+    _checks.one_of(STEP_SIZES, step_size=options.get("step_size", "steady"))
+    _checks.one_of(ITERATES, iterate=options.get("iterate", "average"))
+    for name in ("clip", "radius", "learning_rate"):
+        if options.get(name) is not None:
+            _checks.positive(**{name: options[name]})
+    if options.get("step_size") == "decaying" and (options.get("radius") is None or options.get("skeleton") is not None):
+        remedy = "The steps of appendix E are for a bounded region of coefficients: pass radius=5.0, or step_size='steady'."
+        raise InputError(complaint(expected="a radius, of a linear model", of="step_size", got="decaying", remedy=remedy))
+    exact = not task.promise.is_private
+    options.setdefault("rounds", EXACT_ROUNDS if exact and options.get("skeleton") is None else ROUNDS)
+    if exact:
+        return TailoredDescent(task, allocation, **options)
+    if gaussian_mu(task.promise.epsilon, task.promise.delta) <= 0:
+        remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, say."
+        raise InputError(complaint(expected="a delta above 0", of="delta", got=task.promise.delta, remedy=remedy))
+
+    def event(z: float) -> Event:
+        return TailoredDescent(task, allocation, **options, z=z).event()
+
+    planned = TailoredDescent(task, allocation, **options, z=calibrate(task.promise, event, start=10.0).multiplier)
+    planned._shares(None, None)  # limits that cannot be kept are refused now
+    return planned

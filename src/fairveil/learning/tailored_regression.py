@@ -1,0 +1,366 @@
+"""Least squares whose privacy budget is shared among groups, by Gram matrices: one release for all rounds (PRIVACY 3.4, 4.1).
+
+1. Stage one, where shares follow standard errors: the Gram matrix of all rows, whose coefficients are the precursor's and whose
+   moments scale the numbers; then, in one joint release, each group's sum of the precursor's squared residuals, cut at
+   `RESIDUAL_CLIP`, and its count.
+2. Stage two: each group's Gram matrix, with noise by its share. Losses of any coefficients are post-processing of these.
+
+Without a bound on groups' losses, and without shares or limits that were asked for, nobody needs the groups' matrices apart:
+the one matrix sum_k w_k M_k, w_k = 1 / (released size of group k), is all that the mean of the groups' losses depends on. Its
+noise is that of the smallest group alone, where matrices apart bring every group's: of K small groups sqrt(K) times as much. A
+person of a larger group moves it less and pays less. `Differs:` the paper has no such release; "least-noise" takes it.
+
+Guarantees (tests/learning/test_learning_tailored_regression.py):
+1. The log is the plan, or finer: no group pays more than was planned.
+2. Shares, and coefficients, depend on the rows through the curator's answers alone.
+3. Without noise the coefficients are those of weighted least squares.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..curator import Ask, CellCounts, Curator, GramMatrices, GroupLosses, Linear, Question, Weighed, describe
+from ..errors import InputError, complaint
+from ..facts import Cells
+from ..fairness.objectives import Error, MeanGroupLoss
+from ..privacy import calibrate
+from ..privacy.events import Event, Gaussian, NoOp, compose
+from .descent import Floats, Progress
+from .grams import GroupQuadratics
+from .ground import LEAST_ROWS
+from .group_regression import MOMENTS_SHARE, GroupRegression, Scaling
+from .regression_task import RegressionOutcome, RegressionTask
+from .systems import NO_GROUPS, columns_of
+from .tailoring import (
+    LEAST_NOISE,
+    SIZE,
+    STANDARD_ERROR,
+    Allocation,
+    Shares,
+    afforded,
+    by_column,
+    each_column,
+    factors_of,
+    share_out,
+    spent_by_rows,
+)
+
+RESIDUAL_CLIP = 1.0  # of one squared residual of codes in [-1, 1]: half the target's range
+GRAM_PART, RESIDUALS_PART, COUNTS_PART = 0.5, 0.25, 0.25  # of stage one
+COUNTS, LOSSES = 0.05, 0.05  # of the squared budget, where stage one is not needed
+GRAM_WITHIN = math.sqrt(2.0) * (1.0 + 1e-6)  # how far a row moves a Gram matrix within its group, over its squared length
+
+
+@dataclass(frozen=True, eq=False)
+class TailoredRegression:
+    """A regression that is planned and priced: public values alone. Made by `plan_tailored_regression`.
+
+    `z`: the noise over the sensitivity, had all of the budget been spent on one Gaussian; the parts of 1/z^2 are `_parts`.
+    """
+
+    task: RegressionTask
+    allocation: Allocation
+    stage_one: float = 0.2
+    scales: bool = False
+    clip: float | None = None
+    radius: float | None = None
+    rounds: int = 200
+    z: float = 0.0
+
+    @cached_property
+    def plan(self) -> Event | None:
+        """What is fixed before data are touched: the price of shares that are, else the worst person's."""
+        return self.event(bound=not self.is_fixed) if self.task.promise.is_private else None
+
+    # -- what it costs -----------------------------------------------------------------------------------------------------
+
+    @property
+    def cells(self) -> Cells:
+        """The groups."""
+        return self.task.cells or NO_GROUPS
+
+    @property
+    def measures_errors(self) -> bool:
+        """Whether stage one is needed: with one group there is nothing to share."""
+        return self.allocation.name == STANDARD_ERROR and self.cells.count > 1
+
+    @property
+    def adds_groups(self) -> bool:
+        """Whether one matrix for all groups together is released."""
+        alike = self.allocation.name == LEAST_NOISE and not self.allocation.has_limits
+        return alike and not self.task.sees_features and self.cells.mode == "product" and self.task.constraint.is_vacuous
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether shares depend on nothing that is released."""
+        alike = self.allocation.name == LEAST_NOISE and not self.counts_first
+        return self.allocation.is_fixed or alike or self.cells.count == 1
+
+    @property
+    def counts_first(self) -> bool:
+        """Whether the groups' sizes weigh or share anything before the matrices are asked for."""
+        weighs = self.adds_groups and isinstance(self.task.objective, MeanGroupLoss)
+        return self.cells.count > 1 and (weighs or self.allocation.name == SIZE or self._weighs_by_size)
+
+    @property
+    def _weighs_by_size(self) -> bool:
+        apart = self.allocation.name == LEAST_NOISE and not self.adds_groups and isinstance(self.task.objective, MeanGroupLoss)
+        return apart and (self.allocation.spend == "total" or self.task.sees_features)
+
+    @property
+    def _parts(self) -> dict[str, float]:
+        """Of the squared budget; what is left is for the matrices."""
+        task = self.task
+        out: dict[str, float] = {}
+        if self.measures_errors:
+            out["gram"] = 0.0 if task.sees_features else self.stage_one * GRAM_PART
+            out["residuals"], out["counts"] = self.stage_one * RESIDUALS_PART, self.stage_one * COUNTS_PART
+        elif self.scales and not task.sees_features:
+            out["moments"] = MOMENTS_SHARE
+        if self.counts_first:
+            out["counts"] = COUNTS
+        if self.adds_groups:
+            out["losses"] = LOSSES
+        return out
+
+    @property
+    def last_part(self) -> float:
+        """Of the squared budget: the matrices'."""
+        return 1.0 - sum(self._parts.values())
+
+    def _multiplier(self, part: str, times: int = 1) -> float:
+        share = self._parts.get(part, 0.0)
+        return 0.0 if self.task.is_exact or share == 0.0 else self.z * math.sqrt(times / share)
+
+    def event(self, *, bound: bool = True) -> Event:
+        """What the run costs; of the matrices what the worst person may, whatever the shares will be, or by shares that are
+        fixed."""
+        none = np.zeros(1 + self.task.layout.width)
+        before, after = self._asked_before(none), self._asked_after(none)
+        matrices = NoOp() if self.task.is_exact else self._matrices(bound)
+        return compose([*(self._event(one) for one in before), matrices, *(self._event(one) for one in after)])
+
+    def _matrices(self, bound: bool) -> Event:
+        columns = each_column(self.cells)
+        if self.adds_groups:
+            return Gaussian(self.z / math.sqrt(self.last_part) if self.counts_first else self._of_sum(None))
+        if bound:
+            return compose([Gaussian(self.z * math.sqrt(len(columns) / self.last_part))] * len(columns))
+        tailored = 1.0 / np.sqrt(self._shares(None, None).paid)
+        clip = self._inner._clip
+        return self._event(by_column(self.cells, lambda one: GramMatrices(one, clip), tailored))
+
+    def _event(self, asks: list[Ask]) -> Event:
+        task = self.task
+        return describe(asks, task.layout, task.promise, max_sample_weight=task.max_sample_weight)
+
+    def _asked_before(self, c: Floats) -> list[list[Ask]]:
+        """The releases before the matrices; `c`: the precursor's coefficients, which the last of them is about."""
+        out: list[list[Ask]] = []
+        if self.measures_errors:
+            out.append([Ask(GramMatrices(None, self._usual), self._multiplier("gram"))])
+            out.append([*self._residuals(c), *self._counts("counts")])
+        elif self.scales:
+            out += [self._inner._moments()] * (2 if self.task.sees_features else 1)
+        if self.counts_first and not self.measures_errors:
+            out.append(self._counts("counts"))
+        return out
+
+    def _asked_after(self, c: Floats) -> list[list[Ask]]:
+        """The losses of coefficients that were found in a matrix of all groups."""
+        if not self.adds_groups:
+            return []
+        losses = GroupLosses(Linear(c), self.task.cells, "squared", clip=RESIDUAL_CLIP)
+        asks = [Ask(losses, self._multiplier("losses", 1 if self.counts_first else 2))]
+        return [asks if self.counts_first else [*asks, Ask(CellCounts(self.task.cells), self._multiplier("losses", 2))]]
+
+    def _residuals(self, c: Floats) -> list[Ask]:
+        z = self._multiplier("residuals", len(each_column(self.cells)))
+        return [Ask(GroupLosses(Linear(c), one, "squared", clip=RESIDUAL_CLIP), z) for one in each_column(self.cells)]
+
+    def _counts(self, part: str) -> list[Ask]:
+        z = self._multiplier(part, len(each_column(self.cells)))
+        return [Ask(CellCounts(one), z) for one in each_column(self.cells)]
+
+    @property
+    def _usual(self) -> float:
+        """The longest row of codes: nothing is shortened."""
+        return math.sqrt(1.0 + self.task.layout.numbers + len(self.task.layout.code_sizes))
+
+    @property
+    def _inner(self) -> GroupRegression:
+        """What scales numbers, asks for matrices, and finds coefficients in them."""
+        moments = self._multiplier("moments", 2) or self.z  # with a stage one its matrix has the moments
+        options: dict[str, Any] = {"scales": self.scales, "clip": self.clip, "radius": self.radius, "rounds": self.rounds}
+        z = 0.0 if self.task.is_exact else self.z / math.sqrt(self.last_part)
+        return GroupRegression(self.task, **options, moments_multiplier=moments, multiplier=z)
+
+    # -- what is done ------------------------------------------------------------------------------------------------------
+
+    def run(self, curator: Curator, progress: Progress | None = None) -> tuple[RegressionOutcome, Shares]:
+        """Release and minimise; the curator is closed afterwards, come what may."""
+        try:
+            found = self._run(curator, progress)
+            curator.finish()
+        finally:
+            curator.close()
+        return found
+
+    def _run(self, curator: Curator, progress: Progress | None) -> tuple[RegressionOutcome, Shares]:
+        inner = self._inner
+        if self.measures_errors:
+            scaling, sums, counts = self._stage_one(curator)
+        else:
+            scaling, sums, counts = inner.scaled(curator), None, None
+            if self.counts_first:
+                counts = self._floored(np.concatenate(curator.answer(self._counts("counts"), purpose="counts of the groups")))
+        shares = self._shares(sums, counts)
+        if self.adds_groups:
+            return self._together(curator, scaling, shares, counts, progress)
+        tailored = None if self.task.is_exact else 1.0 / np.sqrt(shares.paid)
+        quadratics = inner.matrices(curator, scaling, tailored)
+        shares = replace(shares, counts=quadratics.shares * quadratics.rows if counts is None else counts)
+        return inner.found(quadratics, scaling, progress), shares
+
+    def _stage_one(self, curator: Curator) -> tuple[Scaling | None, Floats, Floats]:
+        """Scaling, sums of squared residuals by group, and sizes."""
+        task, at = self.task, self.task.layout.numbers
+        (before, joint) = self._asked_before(np.zeros(1 + task.layout.width))
+        ((matrix,),) = curator.answer(before, purpose="Gram matrix of all rows")
+        noise = 0.0 if task.sees_features else float(before[0].multiplier) * self._inner._move(before[0].question)
+        last = self._inner._target_last(matrix)
+        told = GroupQuadratics.of(last[np.newaxis], noise=noise, cells=None)
+        c = np.insert(told.best(np.ones(1)), at, 0.0) if told.has_rows else np.zeros(1 + task.layout.width)
+        scaling = None
+        if self.scales:
+            diagonal = np.diag(matrix)[1 : 1 + at]
+            scaling = Scaling.of(float(matrix[0, 0]), matrix[0, 1 : 1 + at], diagonal, noise)
+        joint = self._asked_before(c)[1]
+        answers = curator.answer(joint, purpose="squared residuals and counts of the groups")
+        half = len(answers) // 2
+        if scaling is not None:
+            scaling.apply(curator)
+        return scaling, np.concatenate(answers[:half]), self._floored(np.concatenate(answers[half:]))
+
+    def _floored(self, counts: Floats) -> Floats:
+        """No group is smaller than two deviations of its count's noise."""
+        return np.maximum(counts, max(LEAST_ROWS, 2.0 * self._count_noise))
+
+    @property
+    def _count_noise(self) -> float:
+        asks = (
+            self._counts("counts")
+            if "counts" in self._parts
+            else [*self._asked_after(np.zeros(1 + self.task.layout.width))[0][1:]]
+        )
+        return 0.0 if self.task.is_exact else float(asks[0].multiplier) * self._inner._move(asks[0].question)
+
+    def _shares(self, sums: Floats | None, counts: Floats | None) -> Shares:
+        """Of what was released."""
+        if self.adds_groups:
+            return self._of_rows(counts)
+        allocation, promise, columns = self.allocation, self.task.promise, columns_of(self.cells)
+        weighs = isinstance(self.task.objective, MeanGroupLoss)
+        shares, errors, why = share_out(allocation, promise, columns, self.cells.count, sums=sums, counts=counts, weighs=weighs)
+        paid = np.full(self.cells.count, math.inf)
+        for column in columns if not self.task.is_exact else ():
+            low, high = (
+                None if one is None else self._within_stage(one[column]) for one in (allocation.least, allocation.most)
+            )
+            budget = self.last_part / self.z**2 / len(columns)
+            terms: dict[str, Any] = {"spend": allocation.spend, "least": low, "most": high}
+            paid[column] = afforded(shares[column], budget, promise, GRAM_WITHIN, **terms)
+        return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
+
+    def _within_stage(self, limit: Floats) -> Floats:
+        """A limit on all that a person pays, as one on what she pays for the matrices."""
+        return np.maximum(limit - (1.0 - self.last_part) / self.z**2, 0.0)
+
+    def _factors(self, counts: Floats | None) -> Floats:
+        weighs = counts is not None and isinstance(self.task.objective, MeanGroupLoss)
+        return factors_of(counts) if weighs and counts is not None else np.ones(self.cells.count)
+
+    def _of_rows(self, counts: Floats | None) -> Shares:
+        part, relative = spent_by_rows(self._factors(counts), self.task.promise, self.allocation.spend)
+        budget = math.inf if self.task.is_exact else self.last_part / self.z**2
+        worst = budget * part / (GRAM_WITHIN**2 if self.task.promise.neighbours == "replace-one" else 1.0)
+        why = "one sum for all groups: people pay by the square of what their rows weigh"
+        return Shares(LEAST_NOISE, relative / relative.sum(), worst * relative, why, None, counts, self.is_fixed)
+
+    def _of_sum(self, counts: Floats | None) -> float:
+        """The multiplier of one matrix for all groups: with a total to spend its worst person pays less."""
+        part = spent_by_rows(self._factors(counts), self.task.promise, self.allocation.spend)[0]
+        return 0.0 if self.task.is_exact else self.z / math.sqrt(self.last_part * part)
+
+    def _together(
+        self, curator: Curator, scaling: Scaling | None, shares: Shares, counts: Floats | None, progress: Progress | None
+    ) -> tuple[RegressionOutcome, Shares]:
+        """One matrix for all groups, then the groups' losses of what was found in it."""
+        task = self.task
+        inner = replace(self._inner, task=replace(task, cells=None, objective=Error()))
+        gram: Question = GramMatrices(None, None if task.is_exact else inner._clip)
+        z = self._of_sum(counts)
+        if self.counts_first:
+            gram = Weighed(gram, self.cells, self._factors(counts))
+        (matrix,) = curator.answer([Ask(gram, z)], purpose="Gram matrix of the groups, weighed")
+        noise = 0.0 if task.is_exact else z * inner._move(GramMatrices(None, inner._clip))
+        unit = 0.25 if scaling is None else 0.25 * float(scaling.scale[-1]) ** 2
+        radius = math.inf if self.radius is None else self.radius
+        quadratics = GroupQuadratics.of(
+            inner._target_last(matrix.reshape(1, *matrix.shape[-2:])), noise=noise, cells=None, unit=unit, radius=radius
+        )
+        best = inner.found(quadratics, scaling, progress)
+        (asks,) = self._asked_after(self._in_scaled_numbers(best.coefficients, scaling))
+        answers = curator.answer(asks, purpose="losses of the groups")
+        if counts is None:
+            counts = self._floored(answers[1])
+        rows = float(task.stated_rows or max(counts.sum(), LEAST_ROWS))
+        losses_noise = 0.0 if task.is_exact else float(asks[0].multiplier) * inner._move(asks[0].question)
+        per_row = 0.25 / rows  # of squared residuals of codes, in squared ranges
+        outcome = task.outcome(
+            best.coefficients,
+            answers[0] * per_row,
+            counts / rows,
+            least=max(LEAST_ROWS, 2.0 * self._count_noise) / rows,
+            noise=losses_noise * per_row,
+            count_noise=self._count_noise / rows,
+            rows=rows,
+            gap=best.gap,
+            calls=best.calls,
+            reason=best.reason,
+        )
+        return outcome, replace(shares, counts=counts)
+
+    def _in_scaled_numbers(self, c: Floats, scaling: Scaling | None) -> Floats:
+        """Coefficients of coded rows as those of the curator's, which were scaled and have the target as their last number."""
+        at = self.task.layout.numbers
+        out = np.insert(c, at, 0.0)
+        if scaling is not None:
+            numbers = slice(1, at)
+            out[0] += float(out[numbers] @ scaling.centre[:-1])
+            out[numbers] *= scaling.scale[:-1]
+        return out
+
+
+def plan_tailored_regression(task: RegressionTask, allocation: Allocation, **options: Any) -> TailoredRegression:
+    """The regression whose noise is the least that keeps the promise. `options`: fields of `TailoredRegression`."""
+    from ..privacy.routes import gaussian_mu
+
+    if task.is_exact:
+        return TailoredRegression(task, allocation, **options)
+    if gaussian_mu(task.promise.epsilon, task.promise.delta) <= 0:
+        remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, say."
+        raise InputError(complaint(expected="a delta above 0", of="delta", got=task.promise.delta, remedy=remedy))
+
+    def event(z: float) -> Event:
+        return TailoredRegression(task, allocation, **options, z=z).event()
+
+    planned = TailoredRegression(task, allocation, **options, z=calibrate(task.promise, event, start=10.0).multiplier)
+    planned._shares(None, None)  # limits that cannot be kept are refused now
+    return planned
