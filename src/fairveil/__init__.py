@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .estimators import OddsPostProcessor as OddsPostProcessor
     from .estimators import OracleGameClassifier as OracleGameClassifier
     from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
+    from .estimators import TailoredClassifier as TailoredClassifier
+    from .estimators import TailoredRegressor as TailoredRegressor
     from .estimators import fair_scorer as fair_scorer
     from .estimators import load as load
     from .estimators import save as save
@@ -53,6 +55,8 @@ PLACES = {
     "OddsPostProcessor": ".estimators",
     "OracleGameClassifier": ".estimators",
     "RateConstrainedClassifier": ".estimators",
+    "TailoredClassifier": ".estimators",
+    "TailoredRegressor": ".estimators",
     "fair_scorer": ".estimators",
     "load": ".estimators",
     "save": ".estimators",
@@ -104,6 +108,8 @@ __all__ = [
     "Promise",
     "RateConstrainedClassifier",
     "RateConstraint",
+    "TailoredClassifier",
+    "TailoredRegressor",
     "audit",
     "curator",
     "data",

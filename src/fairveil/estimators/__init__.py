@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
     from .scoring import FairScorer as FairScorer
     from .scoring import fair_scorer as fair_scorer
+    from .tailored import TailoringReport as TailoringReport
+    from .tailored_classifier import TailoredClassifier as TailoredClassifier
+    from .tailored_regressor import TailoredRegressor as TailoredRegressor
 
 PLACES = {
     "ConstraintLine": ".constraint_report",
@@ -34,6 +37,9 @@ PLACES = {
     "OddsPostProcessor": ".odds_post_processor",
     "OracleGameClassifier": ".oracle_game",
     "RateConstrainedClassifier": ".rate_constrained",
+    "TailoredClassifier": ".tailored_classifier",
+    "TailoredRegressor": ".tailored_regressor",
+    "TailoringReport": ".tailored",
     "fair_scorer": ".scoring",
     "load": ".files",
     "save": ".files",
@@ -51,6 +57,9 @@ __all__ = [
     "OddsPostProcessor",
     "OracleGameClassifier",
     "RateConstrainedClassifier",
+    "TailoredClassifier",
+    "TailoredRegressor",
+    "TailoringReport",
     "fair_scorer",
     "load",
     "save",

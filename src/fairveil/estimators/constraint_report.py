@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..learning import Outcome
 from ..learning.game import Equilibrium
 from ..learning.group_problem import Found
+from ..learning.regression_task import RegressionOutcome
 
 NOTHING_LEARNT = "the released number of rows cannot be told from none: the model was left at zero, which favours no class"
 
@@ -54,12 +56,15 @@ class ConstraintReport:
     def of(outcome: Outcome | Equilibrium | Found) -> ConstraintReport:
         """The report of a search's outcome."""
         columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.duals)
-        broken = set(outcome.broken)
-        lines = tuple(
-            ConstraintLine(name, float(bound), float(value), float(noise), float(dual), j in broken)
-            for j, (name, bound, value, noise, dual) in enumerate(zip(*columns, strict=True))
+        return ConstraintReport(
+            _lines(columns, outcome.broken), outcome.rounds, outcome.reason.value if outcome.learnt else NOTHING_LEARNT
         )
-        return ConstraintReport(lines, outcome.rounds, outcome.reason.value if outcome.learnt else NOTHING_LEARNT)
+
+    @staticmethod
+    def of_losses(outcome: RegressionOutcome, of_what: str = "predictions") -> ConstraintReport:
+        """The report of bounds on groups' losses."""
+        columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.pressed)
+        return ConstraintReport(_lines(columns, outcome.broken), outcome.calls, outcome.reason, of_what)
 
     @property
     def met(self) -> bool:
@@ -101,3 +106,10 @@ class ConstraintReport:
             return f"{head}\nNo constraint was asked for."
         body = [f"  {line.target}: {line.value:.4f} +- {line.noise:.4f}, {line.verdict}" for line in self.lines]
         return "\n".join([head, f"Training values of the model's {self.of_what}, with the noise of their release:", *body])
+
+
+def _lines(columns: tuple[Any, ...], broken: Sequence[int]) -> tuple[ConstraintLine, ...]:
+    return tuple(
+        ConstraintLine(name, float(bound), float(value), float(noise), float(pressure), j in set(broken))
+        for j, (name, bound, value, noise, pressure) in enumerate(zip(*columns, strict=True))
+    )

@@ -46,6 +46,9 @@ from .group_objective_regressor import GroupObjectiveRegressor
 from .odds_post_processor import OddsPostProcessor
 from .oracle_game import OracleGameClassifier
 from .rate_constrained import RateConstrainedClassifier
+from .tailored import TailoringReport
+from .tailored_classifier import TailoredClassifier
+from .tailored_regressor import TailoredRegressor
 
 FORMAT = "fairveil-estimator"
 FORMAT_VERSION = 1
@@ -400,6 +403,46 @@ def _revive_regression(estimator: GroupObjectiveRegressor, content: Mapping[str,
     estimator._set_outcome(regression_json.outcome_from_dict(content["outcome"]))
 
 
+def _tailored_regression_content(estimator: TailoredRegressor) -> dict[str, Any]:
+    return {
+        "coding": coding_json.to_dict(estimator.coding_),
+        "outcome": regression_json.outcome_to_dict(estimator.outcome_),
+        "target": regression_json.target_to_dict(estimator.target_),
+        "tailoring": estimator.tailoring_.written(),
+    }
+
+
+def _revive_tailored_regression(estimator: TailoredRegressor, content: Mapping[str, Any], model: Any, base: Any) -> None:
+    if not isinstance(model, RegressionModel):
+        raise _broken("a linear regression", type(model).__name__)
+    estimator._set_model(model, _coding_of(content, [model]), regression_json.target_from_dict(content["target"]))
+    _revive_tailored(estimator, content)
+
+
+def _revive_tailored(estimator: TailoredRegressor | TailoredClassifier, content: Mapping[str, Any]) -> None:
+    groups = ("everyone",) if estimator.cells_ is None else estimator.cells_.keys
+    report = TailoringReport.read(content["tailoring"], groups)
+    estimator._set_outcome(regression_json.outcome_from_dict(content["outcome"]), report)
+
+
+def _tailored_content(estimator: TailoredClassifier) -> dict[str, Any]:
+    return {
+        "coding": coding_json.to_dict(estimator.coding_),
+        "outcome": regression_json.outcome_to_dict(estimator.outcome_),
+        "tailoring": estimator.tailoring_.written(),
+    }
+
+
+def _revive_tailored_classifier(estimator: TailoredClassifier, content: Mapping[str, Any], model: Any, base: Any) -> None:
+    if isinstance(model, LinearModel):
+        estimator._set_model(model, _coding_of(content, [model]))
+    elif model is not None and model.kind == "network":
+        estimator._set_network(model, coding_json.from_dict(content["coding"]))
+    else:
+        raise _broken("a linear model or a network", type(model).__name__)
+    _revive_tailored(estimator, content)
+
+
 KINDS: dict[str, Kind] = {
     "RateConstrainedClassifier": Kind(
         RateConstrainedClassifier, frozenset({"coding", "outcome"}), _descent_content, _revive_descent
@@ -419,6 +462,15 @@ KINDS: dict[str, Kind] = {
     ),
     "GroupObjectiveRegressor": Kind(
         GroupObjectiveRegressor, frozenset({"coding", "outcome", "target"}), _regression_content, _revive_regression
+    ),
+    "TailoredRegressor": Kind(
+        TailoredRegressor,
+        frozenset({"coding", "outcome", "target", "tailoring"}),
+        _tailored_regression_content,
+        _revive_tailored_regression,
+    ),
+    "TailoredClassifier": Kind(
+        TailoredClassifier, frozenset({"coding", "outcome", "tailoring"}), _tailored_content, _revive_tailored_classifier
     ),
     "OddsPostProcessor": Kind(
         OddsPostProcessor, frozenset({"base", "sensitive", "released", "guarantee", "report"}), _post_content, _revive_post

@@ -41,6 +41,8 @@ def parameter(value: Any, name: str) -> Any:
         return {"schema": value.to_dict()}
     if isinstance(value, (list, tuple)):
         return [parameter(item, name) for item in value]
+    if isinstance(value, Mapping):
+        return {"by_group": [[keys.to_json(key, of=name), parameter(item, name)] for key, item in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiu" and np.isfinite(value).all():
         return {"array": value.tolist()}
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
@@ -71,6 +73,7 @@ def read_parameter(value: Any) -> Any:
     readers: dict[str, Callable[[Any], Any]] = {
         "number": float,
         "array": np.array,
+        "by_group": lambda pairs: {_hashable(key): read_parameter(item) for key, item in pairs},
         "notion": notion_from_dict,
         "asked": objective_from_dict,
         "schema": Schema.from_dict,

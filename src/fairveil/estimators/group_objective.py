@@ -26,14 +26,13 @@ from ..learning.group_problem import Found, Problem
 from ..learning.oracles import Descent, Oracle
 from ..learning.regression import Regression
 from ..models import DerandomisedModel, MixtureModel
-from ..privacy.events import Event
 from ..privacy.promise import Promise
 from . import inputs, promises
 from .constraint_report import ConstraintReport
 from .inputs import Training
 from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_of
 from .progress import progress
-from .publish import statement_of
+from .publish import curator_of, statement_of
 
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")
 ORACLES = ("regression", "descent")
@@ -182,7 +181,14 @@ class GroupObjectiveClassifier(MixingClassifier):
             loss=self.loss,
         )
         search = self._planned(problem, self._class(training, listed, X), confidence)
-        curator = self._curator(promise, training, search.plan, public_rows)
+        curator = curator_of(
+            promise,
+            training,
+            search.plan,
+            promises.noise_of(self.random_state),
+            public_rows,
+            rows_given=self.public_rows is not None,
+        )
         with progress("Choosing") as tick:
             outcome, certain = _found(search, curator, tick)
         statement = statement_of(curator, training, told_of(listed))
@@ -292,17 +298,6 @@ class GroupObjectiveClassifier(MixingClassifier):
         """Whether the oracle regresses costs. A private descent aims at the error first, which with many classes is far from
         most objectives."""
         return self.oracle == "regression" or (self.oracle is None and (promise.features_are_public or classes > 2))
-
-    def _curator(self, promise: Promise, training: Training, plan: Event | None, public_rows: int | None) -> Curator:
-        private = promise.is_private and not promise.rows_are_public
-        return Curator(
-            training.rows,
-            promise,
-            plan=plan,
-            noise=promises.noise_of(self.random_state),
-            public_rows=public_rows if private else None,
-            facts=[fact for fact in training.facts if self.public_rows is None or fact.name != "number of rows"],
-        )
 
     def _set_found(
         self,

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _checks
-from ..curator import Curator
 from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowSource
 from ..fairness import BoundedGroupLoss
@@ -21,10 +20,10 @@ from ..privacy.promise import Promise
 from . import inputs, promises
 from .coded_regressor import CodedRegressor, in_coded_units
 from .coding import SchemaCoding
-from .constraint_report import ConstraintLine, ConstraintReport
+from .constraint_report import ConstraintReport
 from .inputs import Training
 from .progress import progress
-from .publish import statement_of
+from .publish import curator_of, statement_of
 from .targets import NumericTarget
 
 EXPONENTIAL = "exponential"
@@ -151,7 +150,14 @@ class GroupObjectiveRegressor(CodedRegressor):
         promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
         cells = _cells_of(objective, constraint, training)
         planned = self._plan(promise, training, objective, constraint, cells, public_rows)
-        curator = self._curator(promise, training, planned, public_rows)
+        curator = curator_of(
+            promise,
+            training,
+            planned.plan,
+            promises.noise_of(self.random_state),
+            public_rows,
+            rows_given=self.public_rows is not None,
+        )
         with progress("Fitting") as tick:
             outcome = planned.run(curator, tick) if isinstance(planned, GroupRegression) else planned.run(curator)
         statement = statement_of(curator, training)
@@ -204,29 +210,12 @@ class GroupObjectiveRegressor(CodedRegressor):
             coded = None if listed is None else in_coded_units(listed, training.coding, training.target)
             return plan_choice(task, coded, radius=self.radius)
         options = {"clip": self.clip, "radius": self.radius, "method": self.method, "rounds": self.rounds}
-        return plan_regression(task, scales=_scales(training, promise), **options)
-
-    def _curator(self, promise: Promise, training: Training, planned: Planned, public_rows: int | None) -> Curator:
-        private = promise.is_private and not promise.rows_are_public
-        return Curator(
-            training.rows,
-            promise,
-            plan=planned.plan,
-            noise=promises.noise_of(self.random_state),
-            public_rows=public_rows if private else None,
-            facts=[fact for fact in training.facts if self.public_rows is None or fact.name != "number of rows"],
-        )
+        return plan_regression(task, scales=scales(training, promise), **options)
 
     def _set_outcome(self, outcome: RegressionOutcome) -> None:
         """Publish what was found: after a fit, and when read from disk."""
         self.outcome_, self.n_iter_, self.objective_ = outcome, outcome.calls, outcome.value
-        columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.pressed)
-        broken = set(outcome.broken)
-        lines = tuple(
-            ConstraintLine(name, float(bound), float(value), float(noise), float(pressed), j in broken)
-            for j, (name, bound, value, noise, pressed) in enumerate(zip(*columns, strict=True))
-        )
-        self.constraint_report_ = ConstraintReport(lines, outcome.calls, outcome.reason, "predictions")
+        self.constraint_report_ = ConstraintReport.of_losses(outcome)
 
     def _warn(self) -> None:
         worst = self.constraint_report_.worst
@@ -252,7 +241,7 @@ def _cells_of(objective: Objective, constraint: Constraint, training: Training) 
     return training.rows.cells("marginal" if marginal else "product")
 
 
-def _scales(training: Training, promise: Promise) -> bool:
+def scales(training: Training, promise: Promise) -> bool:
     """Whether numbers are scaled by their moments: dense ones are. Those of a schema are held to its bounds; of others that are
     protected, rows far beyond [-1, 1] are shortened, and the scale is what it is: only how much noise there is hangs on it."""
     if isinstance(training.coding, SchemaCoding) and training.coding.standard is None:

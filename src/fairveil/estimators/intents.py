@@ -11,6 +11,7 @@ from ..learning import LinearDescent, NetworkDescent
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from .inputs import Training
+from .publish import curator_of
 
 Descent = LinearDescent | NetworkDescent
 
@@ -35,13 +36,12 @@ class Intent:
         earlier: Journal | None = None,
     ) -> Curator:
         """A curator for this search, or for one of several models side by side under the promise that holds them all."""
-        private = self.promise.is_private and not self.promise.rows_are_public
-        return Curator(
-            self.training.rows,
+        return curator_of(
             promise or self.promise,
-            plan=(search or self.search).plan,
-            noise=noise,
-            public_rows=self.public_rows if private else None,
-            earlier=() if earlier is None else earlier,
-            facts=[fact for fact in self.training.facts if not self.rows_given or fact.name != "number of rows"],
+            self.training,
+            (search or self.search).plan,
+            noise,
+            self.public_rows,
+            rows_given=self.rows_given,
+            earlier=earlier,
         )

@@ -13,12 +13,11 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
-from ..curator import Curator
 from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowBlock, RowSource
 from ..fairness import FalsePositiveRateParity, Notion
 from ..learning.choosing import Choice, Labellings, thresholds
-from ..learning.game import Equilibrium, Game, play
+from ..learning.game import Equilibrium, play
 from ..learning.game_bounds import Guarantee
 from ..learning.game_plan import plan
 from ..learning.ground import Ground
@@ -36,7 +35,7 @@ from .descending import cells_of
 from .inputs import Training
 from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_of
 from .progress import progress
-from .publish import READS_GROUPS, statement_of
+from .publish import READS_GROUPS, curator_of, statement_of
 
 ORACLES = ("regression", "exponential", "labellings", "descent")
 
@@ -165,7 +164,14 @@ class OracleGameClassifier(MixingClassifier):
             confidence=confidence,
             only_false_positives=_one_parity_of_false_positives(notions),
         )
-        curator = self._curator(promise, training, game, public_rows)
+        curator = curator_of(
+            promise,
+            training,
+            game.plan,
+            promises.noise_of(self.random_state),
+            public_rows,
+            rows_given=self.public_rows is not None,
+        )
         with progress("Playing") as tick:
             outcome = play(curator, game, tick)
         statement = statement_of(curator, training, [*([READS_GROUPS] if aware else []), *told_of(listed)])
@@ -255,17 +261,6 @@ class OracleGameClassifier(MixingClassifier):
         if not listed:
             return Choice(thresholds(ground.layout))
         return Choice(self._decided_by(listed, training, X))
-
-    def _curator(self, promise: Promise, training: Training, game: Game, public_rows: int | None) -> Curator:
-        private = promise.is_private and not promise.rows_are_public
-        return Curator(
-            training.rows,
-            promise,
-            plan=game.plan,
-            noise=promises.noise_of(self.random_state),
-            public_rows=public_rows if private else None,
-            facts=[fact for fact in training.facts if self.public_rows is None or fact.name != "number of rows"],
-        )
 
     def _publish(self, training: Training, outcome: Equilibrium, listed: tuple[Any, ...], cells: Cells | None) -> None:
         shares = np.array(outcome.plays, np.float64) / sum(outcome.plays)

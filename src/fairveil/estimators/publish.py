@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from ..curator import Curator
-from ..privacy.statement import READ_FROM_DATA, PrivacyStatement, StatedBound
+from ..curator import Curator, Journal
+from ..privacy.events import Event
+from ..privacy.noise import NoiseSource
+from ..privacy.promise import Promise
+from ..privacy.statement import READ_FROM_DATA, NamedGroups, PrivacyStatement, PublicFact, StatedBound
 from ..privacy.statement_checks import required_stamps
 from .inputs import Training
 
@@ -16,9 +19,35 @@ READS_GROUPS = (
 )
 
 
-def statement_of(curator: Curator, training: Training, also_not_covered: Iterable[str] = ()) -> PrivacyStatement:
+def curator_of(
+    promise: Promise,
+    training: Training,
+    plan: Event | None,
+    noise: NoiseSource | Sequence[NoiseSource],
+    public_rows: int | None,
+    *,
+    rows_given: bool,
+    earlier: Journal | None = None,
+    also: Sequence[PublicFact] = (),
+) -> Curator:
+    """The curator of a fit. `rows_given`: the number of rows was an argument, and its fact is the curator's to tell."""
+    private = promise.is_private and not promise.rows_are_public
+    return Curator(
+        training.rows,
+        promise,
+        plan=plan,
+        noise=noise,
+        public_rows=public_rows if private else None,
+        earlier=() if earlier is None else earlier,
+        facts=[*(fact for fact in training.facts if not rows_given or fact.name != "number of rows"), *also],
+    )
+
+
+def statement_of(
+    curator: Curator, training: Training, also_not_covered: Iterable[str] = (), groups: Iterable[NamedGroups] = ()
+) -> PrivacyStatement:
     """What the run cost, under which promise, and every step that is outside of it."""
-    statement = curator.statement(not_covered=[*training.not_covered, *also_not_covered])
+    statement = curator.statement(not_covered=[*training.not_covered, *also_not_covered], groups=groups)
     read: list[StatedBound] = []
     if training.coding.standard is not None and statement.promise.protects != "sensitive_features":
         words = "in units of the training rows' own standard deviations, around their means"

@@ -1,0 +1,192 @@
+"""What the estimators that share a budget among groups have in common: their options, and what they say of each group."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..facts import Cells
+from ..fairness import keys
+from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
+from ..learning.descent import Floats
+from ..learning.tailoring import SPENDS, Allocation, Shares, checked_rule, each_column
+from ..privacy.promise import Promise
+from ..privacy.routes import gaussian_mu
+from ..privacy.statement import NamedGroups, PrivacyStatement, PublicFact
+from . import files_json
+from .constraint_report import ConstraintLine
+
+OBJECTIVES = ("groups", "people")
+MODES = ("product", "marginal")
+COLUMNS = ("shares", "errors", "counts", "epsilons")
+
+
+@dataclass(frozen=True)
+class TailoringReport:
+    """What each group was given: released and public values only.
+
+    `shares` of the last stage's budget, which add up to 1 in each sensitive column; `errors`: released standard errors, NaN
+    where none were measured; `counts`: released sizes; `epsilons`: what a group's people pay over the whole fit, at the
+    promise's delta: a larger number is a weaker guarantee. `fixed`: shares were fixed before data were touched; else a group's
+    epsilon is an outcome's, of what was released (docs/tailoring.md).
+    """
+
+    groups: tuple[Hashable, ...]
+    rule: str
+    why: str
+    shares: tuple[float, ...]
+    errors: tuple[float, ...]
+    counts: tuple[float, ...]
+    epsilons: tuple[float, ...]
+    fixed: bool
+
+    @staticmethod
+    def of(shares: Shares, cells: Cells | None, statement: PrivacyStatement, limits: Sequence[float] = ()) -> TailoringReport:
+        """Of what was shared and what the statement says of it; `limits`: the groups' max_epsilon."""
+        names = ("everyone",) if cells is None else cells.keys
+        nothing = np.full(len(names), math.nan)
+        told = [one.epsilon for one in statement.groups] or [statement.epsilon] * len(names)
+        told = [min(pair) for pair in zip(told, limits or told, [statement.epsilon] * len(names), strict=True)]
+        columns = (shares.shares, *(nothing if one is None else one for one in (shares.errors, shares.counts)))
+        parts, errors, counts = (tuple(float(value) for value in column) for column in columns)
+        return TailoringReport(tuple(names), shares.rule, shares.why, parts, errors, counts, tuple(told), shares.fixed)
+
+    def table(self) -> list[dict[str, Any]]:
+        """One mapping a group, of plain values; what was not measured is None."""
+        lines = zip(self.groups, self.shares, self.errors, self.counts, self.epsilons, strict=True)
+        names = ("group", "share", "standard_error", "count", "epsilon")
+        return [
+            dict(zip(names, (keys.shown(key), *(None if math.isnan(v) else v for v in rest)), strict=True))
+            for key, *rest in lines
+        ]
+
+    def written(self) -> dict[str, Any]:
+        """For a file, to the last bit; the groups themselves are the estimator's."""
+        columns = {name: files_json.numbers(getattr(self, name)) for name in COLUMNS}
+        return {"rule": self.rule, "why": self.why, "fixed": self.fixed} | columns
+
+    @staticmethod
+    def read(values: Mapping[str, Any], groups: Sequence[Hashable]) -> TailoringReport:
+        """The inverse of `written`."""
+        columns = {name: tuple(float(number) for number in values[name]) for name in COLUMNS}
+        if any(len(column) != len(groups) for column in columns.values()):
+            raise ValueError(f"{len(groups)} groups, and columns of other lengths")
+        return TailoringReport(tuple(groups), str(values["rule"]), str(values["why"]), fixed=bool(values["fixed"]), **columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"rule": self.rule, "why": self.why, "fixed": self.fixed, "groups": self.table()}
+
+    def to_json(self) -> str:
+        """The report as a JSON document."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+    def __str__(self) -> str:
+        head = f"Shares of the budget: {self.rule} ({self.why})."
+        body = [
+            f"  {line['group']}: share {line['share']:.4g}, epsilon {line['epsilon']:.4g}"
+            + ("" if line["standard_error"] is None else f", standard error {line['standard_error']:.4g}")
+            + ("" if line["count"] is None else f", about {line['count']:,.0f} rows")
+            for line in self.table()
+        ]
+        tail = "A larger epsilon is a weaker guarantee for that group."
+        return "\n".join([head, *body, tail if self.fixed else f"{tail} Shares were made of released answers."])
+
+
+def check(estimator: Any) -> None:
+    """The options that both estimators have, before rows are read."""
+    _checks.one_of(OBJECTIVES, objective=estimator.objective)
+    _checks.one_of(SPENDS, spend=estimator.spend)
+    _checks.one_of(MODES, groups=estimator.groups)
+    _checks.fraction(stage_one_share=estimator.stage_one_share, low_open=True, high_open=True)
+
+
+def allocation_of(estimator: Any, cells: Cells | None, promise: Promise) -> Allocation:
+    """How the budget is to be shared among these groups."""
+    names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
+    rule = checked_rule(estimator.allocation, names)
+    least = _limits("min_epsilon", estimator.min_epsilon, names, promise, 0.0)
+    most = _limits("max_epsilon", estimator.max_epsilon, names, promise, math.inf)
+    return Allocation(rule, estimator.spend, least, most)
+
+
+def _limits(of: str, given: Any, names: Sequence[Hashable], promise: Promise, otherwise: float) -> Floats | None:
+    """Squared distances that groups' epsilons allow."""
+    if given is None:
+        return None
+    if not promise.is_private or promise.neighbours != "add-remove":
+        raise InputError(
+            complaint(
+                expected="None unless neighbours='add-remove'",
+                of=of,
+                got=given,
+                remedy="A person who is replaced by one of another group costs what both pay: no group has a limit alone.",
+            )
+        )
+    stated = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names, given)
+    unknown = [key for key in stated if key not in names]
+    if unknown:
+        remedy = "Name groups as `groups_` does."
+        raise InputError(complaint(expected=f"groups out of {list(names)}", of=of, got=unknown, remedy=remedy))
+    limits = np.full(len(names), otherwise)
+    for key, epsilon in stated.items():
+        limits[list(names).index(key)] = gaussian_mu(_checks.positive(**{of: epsilon}), promise.delta) ** 2
+    return limits
+
+
+def limits_of(estimator: Any, cells: Cells | None) -> list[float]:
+    """max_epsilon by group; inf where there is none."""
+    names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
+    given = estimator.max_epsilon
+    stated = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names, math.inf if given is None else given)
+    return [float(stated.get(key, math.inf)) for key in names]
+
+
+def facts_of(estimator: Any, cells: Cells | None) -> list[PublicFact]:
+    """What was promised to groups beforehand, beside what is promised to all."""
+    names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
+    pairs = zip(names, limits_of(estimator, cells), strict=True)
+    return [
+        PublicFact(f"largest epsilon of group {keys.shown(key)}", f"{limit:g}", "argument")
+        for key, limit in pairs
+        if math.isfinite(limit)
+    ]
+
+
+def named_groups(cells: Cells | None, shares: Shares, promise: Promise) -> list[NamedGroups]:
+    """Whom a statement tells the guarantee of."""
+    if cells is None or not promise.is_private:
+        return []
+    named = iter(cells.keys)
+    return [
+        NamedGroups(tuple(keys.shown(next(named)) for _ in range(one.count)), column, shares.fixed)
+        for column, one in enumerate(each_column(cells))
+    ]
+
+
+def bounds_of(given: Any, cells: Cells | None) -> list[Bound]:
+    """One on all groups, or one for each that is named."""
+    if given is None:
+        return []
+    if cells is None:
+        remedy = "Pass fit(X, y, sensitive_features=...), or group_loss_bound=None."
+        raise InputError(complaint(expected="groups, whose losses it bounds", of="sensitive_features", got=None, remedy=remedy))
+    if isinstance(given, Mapping):
+        return [GroupLoss(key).at_most(bound) for key, bound in given.items()]
+    return [LargestGroupLoss().at_most(_checks.positive(group_loss_bound=given))]
+
+
+def not_met(worst: ConstraintLine, who: str) -> str:
+    """A warning's words."""
+    return (
+        f"a bound on a group's loss is certainly not met: {worst.target}; {who} reached {worst.value:.4g} (noise "
+        f"{worst.noise:.4g}). Perhaps nothing in reach does: ask for a larger bound, penalty, radius or epsilon; see "
+        "constraint_report_."
+    )

@@ -1,0 +1,251 @@
+"""`TailoredClassifier`: a classifier whose privacy budget is shared among groups (Alabi and Wiggins, beyond regression)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from ..errors import ConstraintNotMet, InputError, complaint
+from ..facts import Cells
+from ..fairness.objectives import Constraint, Error, MeanGroupLoss
+from ..learning import network as networks
+from ..learning.regression_task import RegressionOutcome, RegressionTask
+from ..learning.tailored_descent import TailoredDescent, plan_tailored_descent
+from ..learning.tailoring import LEAST_NOISE
+from ..models import LinearModel
+from ..privacy.promise import Promise
+from . import inputs, modules, promises, tailored
+from .constraint_report import ConstraintReport
+from .inputs import Training
+from .linear import LinearClassifier
+from .progress import progress
+from .publish import curator_of, statement_of
+from .tailored import TailoringReport
+
+
+class TailoredClassifier(LinearClassifier):
+    """A linear classifier, or a torch module, in which groups share a privacy budget, and every group counts alike.
+
+    min_v mean over groups of the group's mean log loss, where asked subject to a bound on each, by private descent; see
+    docs/tailoring.md. How much noise a group's sums get is how much privacy its people have: a larger share is less noise, and
+    a weaker guarantee.
+
+    Parameters
+    ----------
+    allocation, objective, stage_one_share, spend, min_epsilon, max_epsilon, groups : as in `TailoredRegressor`;
+        "standard-error" shares by the groups' mean log losses under a private logistic precursor.
+    group_loss_bound : None, a bound on every group's mean log loss, or {group: bound}. Not for modules.
+    model : None, a linear model; or a `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
+    epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
+    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    clip : the longest gradient of a row. rounds : how many. sampling_rate, device : of a module, which asks secret batches.
+    learning_rate : of a module 0.1, of a linear model by its noise.
+    radius, region, step_size, iterate, penalty : as in `TailoredRegressor`, of a linear model; `iterate` of both.
+
+    Fitted: `model_`, `privacy_`, `tailoring_` (shares, standard errors and each group's guarantee), `constraint_report_`,
+    `outcome_` (released values alone: the groups' log losses, of a module their errors), `objective_`, `classes_`, `groups_`,
+    `n_features_in_`, `feature_names_in_`, `n_iter_`, `coding_`, `cells_`; linear models also `coef_`, `intercept_` in the units
+    of X and `coef_names_`.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A = (rng.uniform(size=4000) < 0.1).astype(int)
+    >>> X = rng.uniform(-1, 1, size=(4000, 2))
+    >>> y = (X[:, 0] + 0.5 * A * X[:, 1] + 0.3 * rng.normal(size=4000) > 0).astype(int)
+    >>> clf = TailoredClassifier(epsilon=2.0, random_state=0).fit(X, y, sensitive_features=A)
+    >>> clf.score(X, y) > 0.8, clf.privacy_.epsilon <= 2.0
+    (True, True)
+    >>> large, small = clf.tailoring_.epsilons
+    >>> large < small
+    True
+
+    Guarantees (tests/estimators/test_estimators_tailored_classifier.py):
+    1. What is fitted depends on the rows through the curator's answers alone, except for what `privacy_.facts` and
+       `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most the promise; no group pays more than its own guarantee says.
+    3. A fit that fails or is broken off changes no attribute.
+    """
+
+    constraint_report_: ConstraintReport
+    outcome_: RegressionOutcome
+    tailoring_: TailoringReport
+    objective_: float
+    n_iter_: int
+
+    def __init__(
+        self,
+        allocation: Any = LEAST_NOISE,
+        group_loss_bound: Any = None,
+        model: Any = None,
+        *,
+        objective: str = "groups",
+        stage_one_share: float = 0.2,
+        spend: str = "person",
+        min_epsilon: Any = None,
+        max_epsilon: Any = None,
+        groups: str = "product",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        protects: str = "records",
+        neighbours: str | None = None,
+        schema: Any = None,
+        public_rows: int | None = None,
+        max_sample_weight: float = 1.0,
+        unsafe_data_dependent_bounds: bool = False,
+        random_state: Any = None,
+        ledger: Any = None,
+        clip: float | None = None,
+        rounds: int | None = None,
+        sampling_rate: float | None = None,
+        learning_rate: float | None = None,
+        device: str | None = None,
+        radius: float | None = None,
+        region: str = "ball",
+        step_size: str = "steady",
+        iterate: str | None = None,
+        penalty: float | None = None,
+        sensitive_as_feature: bool = False,
+    ) -> None:
+        self.allocation = allocation
+        self.group_loss_bound = group_loss_bound
+        self.model = model
+        self.objective = objective
+        self.stage_one_share = stage_one_share
+        self.spend = spend
+        self.min_epsilon = min_epsilon
+        self.max_epsilon = max_epsilon
+        self.groups = groups
+        self.epsilon = epsilon
+        self.delta = delta
+        self.protects = protects
+        self.neighbours = neighbours
+        self.schema = schema
+        self.public_rows = public_rows
+        self.max_sample_weight = max_sample_weight
+        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
+        self.random_state = random_state
+        self.ledger = ledger
+        self.clip = clip
+        self.rounds = rounds
+        self.sampling_rate = sampling_rate
+        self.learning_rate = learning_rate
+        self.device = device
+        self.radius = radius
+        self.region = region
+        self.step_size = step_size
+        self.iterate = iterate
+        self.penalty = penalty
+        self.sensitive_as_feature = sensitive_as_feature
+
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredClassifier:
+        """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        promises.refuse_ledger(self.ledger)
+        tailored.check(self)
+        self._check_model(promise)
+        X, shape = modules.flattened(X, self.model)
+        ways = promises.ways_of(
+            self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
+        )
+        thin = ways.thin and self.model is None
+        training = inputs.read(X, y, sensitive_features, sample_weight, replace(ways, thin=thin))
+        promises.require_cap(training, promise)
+        rows = training.rows
+        public_rows = promises.public_rows_of(self.public_rows, training, promise)
+        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
+        cells = rows.cells(self.groups) if rows.layout.sensitive else None
+        search = self._plan(promise, training, cells, public_rows, shape)
+        noise = promises.noise_of(self.random_state)
+        curator = curator_of(
+            promise,
+            training,
+            search.plan,
+            noise,
+            public_rows,
+            rows_given=self.public_rows is not None,
+            also=tailored.facts_of(self, cells),
+        )
+        with progress("Fitting") as tick:
+            outcome, shares = search.run(curator, tick)
+        statement = statement_of(curator, training, groups=tailored.named_groups(cells, shares, promise))
+        self._set_found(search, outcome.coefficients, training)
+        self._publish_shape(training, cells)
+        self.privacy_ = statement
+        self._set_outcome(
+            replace(outcome, coefficients=np.zeros(0)),
+            TailoringReport.of(shares, cells, statement, tailored.limits_of(self, cells)),
+        )
+        if not self.constraint_report_.met:
+            self._warn()
+        return self
+
+    # -- fitting -----------------------------------------------------------------------------------------------------------
+
+    def _check_model(self, promise: Promise) -> None:
+        """Options of modules and of linear models, before rows are read."""
+        if self.model is None:
+            given = {"device": self.device, "sampling_rate": self.sampling_rate}
+            remedy = "Leave it None: a linear model asks all rows in every round, and runs on the processor."
+        else:
+            given = {"group_loss_bound": self.group_loss_bound, "radius": self.radius}
+            remedy = "Leave it None: the log losses of a module are not released by group, and its parameters have no region."
+            if promise.protects == "sensitive_features" and promise.is_private and self.sampling_rate not in (None, 1.0):
+                given["sampling_rate"] = self.sampling_rate
+                remedy = "Where features are public a batch can be seen: every round asks all rows."
+        for name, value in given.items():
+            if value is not None:
+                expected = "None without a module" if self.model is None else "None with this module and promise"
+                raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+
+    def _plan(
+        self, promise: Promise, training: Training, cells: Cells | None, public_rows: int | None, shape: tuple[int, ...] | None
+    ) -> TailoredDescent:
+        rows = training.rows
+        skeleton = modules.skeleton_of(self.model, training, shape, self.device)
+        task = RegressionTask(
+            promise,
+            rows.layout,
+            cells,
+            Error() if self.objective == "people" or cells is None else MeanGroupLoss(),
+            Constraint(tuple(tailored.bounds_of(self.group_loss_bound, cells))),
+            public_rows=public_rows,
+            max_sample_weight=rows.max_sample_weight if rows.weighted else None,
+            penalty=None if self.penalty is None else _checks.positive(penalty=self.penalty),
+        )
+        options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": self.clip, "radius": self.radius}
+        options |= {"learning_rate": self.learning_rate, "region": self.region, "step_size": self.step_size}
+        options["iterate"] = self.iterate or ("average" if skeleton is None else "last")
+        if skeleton is not None:
+            usual = networks.usual_settings(promise, rows.exact_count if promise.rows_are_public else public_rows)
+            rate = usual.sampling_rate if self.sampling_rate is None else self.sampling_rate
+            options |= {"skeleton": skeleton, "rounds": usual.rounds}
+            options["sampling_rate"] = _checks.fraction(sampling_rate=rate, low_open=True)
+            options["clip"] = usual.clip if self.clip is None else self.clip
+        if self.rounds is not None:
+            options["rounds"] = _checks.whole(at_least=1, rounds=self.rounds)
+        return plan_tailored_descent(task, tailored.allocation_of(self, cells, promise), loss="log", **options)
+
+    def _set_found(self, search: TailoredDescent, weights: Any, training: Training) -> None:
+        if search.skeleton is not None:
+            self._set_network(modules.model_of(search.skeleton, weights, training), training.coding)
+            return
+        lines = np.asarray(weights).reshape(-1, 1 + training.coding.layout.width)
+        model = LinearModel(lines[:, 1:], lines[:, 0], classes=training.classes, layout=training.coding.layout)
+        self._set_model(model, training.coding)
+
+    def _set_outcome(self, outcome: RegressionOutcome, report: TailoringReport) -> None:
+        """Publish what was found: after a fit, and when read from disk."""
+        self.outcome_, self.n_iter_, self.objective_, self.tailoring_ = outcome, outcome.calls, outcome.value, report
+        self.constraint_report_ = ConstraintReport.of_losses(outcome, "losses")
+
+    def _blocks(self, X: Any) -> Any:
+        return super()._blocks(modules.as_rows(X, getattr(self, "model_", None)))
+
+    def _warn(self) -> None:
+        worst = self.constraint_report_.worst
+        assert worst is not None
+        warnings.warn(tailored.not_met(worst, "the model"), ConstraintNotMet, stacklevel=3)

@@ -1,0 +1,225 @@
+"""`TailoredRegressor`: least squares whose privacy budget is shared among groups (Alabi and Wiggins)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+from .. import _checks
+from ..errors import ConstraintNotMet
+from ..facts import Cells
+from ..fairness.objectives import Constraint, Error, MeanGroupLoss
+from ..learning.regression_task import RegressionOutcome, RegressionTask
+from ..learning.tailored_descent import TailoredDescent, plan_tailored_descent
+from ..learning.tailored_regression import TailoredRegression, plan_tailored_regression
+from ..learning.tailoring import LEAST_NOISE
+from ..models import RegressionModel
+from ..privacy.promise import Promise
+from . import inputs, promises, tailored
+from .coded_regressor import CodedRegressor
+from .constraint_report import ConstraintReport
+from .group_objective_regressor import scales
+from .inputs import Training
+from .progress import progress
+from .publish import curator_of, statement_of
+from .tailored import TailoringReport
+from .targets import NumericTarget
+
+METHODS = ("moments", "descent")
+Planned = TailoredRegression | TailoredDescent
+
+
+class TailoredRegressor(CodedRegressor):
+    """A linear regression in which groups share a privacy budget, and every group counts alike.
+
+    min_c mean over groups of the group's mean squared error, where asked subject to a bound on each; see docs/tailoring.md. How
+    much noise a group's sums get is how much privacy its people have: a larger share is less noise, and a weaker guarantee.
+
+    Parameters
+    ----------
+    allocation : how the budget is shared: "least-noise" (what gives the least noise in what is minimised; for disjoint groups
+        nobody's share is at another's cost), "standard-error" (by the squared standard errors of a private precursor, stage
+        one; the paper's), "equal", "size" (by one over released sizes), or shares: {group: number}, of any scale.
+    group_loss_bound : None, a bound on every group's mean squared error in squared units of y, or {group: bound}.
+    objective : "groups" (the mean of the groups' errors) or "people" (the mean error: large groups count more).
+    method : "moments" (Gram matrices, released once; nothing else is needed of the rows) or "descent" (rounds of gradients).
+    stage_one_share : of the squared budget: what the standard errors may cost.
+    spend : "person": epsilon is what the worst off person pays; "total": what all groups pay together (as in the paper).
+    min_epsilon, max_epsilon : None, a number or {group: number}: limits of what a group's people pay over the whole fit, kept
+        whatever the shares come to. Under add-remove.
+    groups : "product" or "marginal", for several sensitive columns: then groups overlap, and a person pays in each column.
+    epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
+    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    target_bounds, clip, radius : as in `GroupObjectiveRegressor`; with "descent" `clip` is the longest gradient of a row, and
+        coefficients are of codes in [-1, 1].
+    region, step_size, iterate, rounds, penalty : of "descent": "ball" or "box" of that radius; "steady" or "decaying" (the
+        paper's appendix E, which needs a radius); "average" (of the late ones) or "last"; how many; G of f + G max(0, g).
+
+    Fitted: `model_`, `coef_`, `intercept_` (units of X and y), `coef_names_`, `target_`, `tailoring_` (shares, standard errors
+    and each group's guarantee), `constraint_report_`, `outcome_` (released values alone), `objective_`, `privacy_`, `groups_`,
+    `n_features_in_`, `feature_names_in_`, `n_iter_`, `coding_`, `cells_`.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A = (rng.uniform(size=4000) < 0.1).astype(int)
+    >>> X = rng.uniform(-1, 1, size=(4000, 1))
+    >>> y = np.where(A == 0, 2 * X[:, 0], X[:, 0]) + 0.1 * rng.normal(size=4000)
+    >>> reg = TailoredRegressor(epsilon=2.0, target_bounds=(-3, 3), random_state=0).fit(X, y, sensitive_features=A)
+    >>> reg.coef_.round(1), reg.privacy_.epsilon <= 2.0
+    (array([1.5]), True)
+    >>> large, small = reg.tailoring_.epsilons
+    >>> large < small
+    True
+
+    Guarantees (tests/estimators/test_estimators_tailored_regressor.py):
+    1. What is fitted depends on the rows through the curator's answers alone, except for what `privacy_.facts` and
+       `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most the promise; no group pays more than its own guarantee says.
+    3. A fit that fails or is broken off changes no attribute.
+    """
+
+    constraint_report_: ConstraintReport
+    outcome_: RegressionOutcome
+    tailoring_: TailoringReport
+    objective_: float
+    n_iter_: int
+
+    def __init__(
+        self,
+        allocation: Any = LEAST_NOISE,
+        group_loss_bound: Any = None,
+        *,
+        objective: str = "groups",
+        method: str = "moments",
+        stage_one_share: float = 0.2,
+        spend: str = "person",
+        min_epsilon: Any = None,
+        max_epsilon: Any = None,
+        groups: str = "product",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        protects: str = "records",
+        neighbours: str | None = None,
+        schema: Any = None,
+        public_rows: int | None = None,
+        max_sample_weight: float = 1.0,
+        unsafe_data_dependent_bounds: bool = False,
+        random_state: Any = None,
+        ledger: Any = None,
+        target_bounds: tuple[float, float] | None = None,
+        clip: float | None = None,
+        radius: float | None = None,
+        region: str = "ball",
+        step_size: str = "steady",
+        iterate: str = "average",
+        rounds: int | None = None,
+        penalty: float | None = None,
+        sensitive_as_feature: bool = False,
+    ) -> None:
+        self.allocation = allocation
+        self.group_loss_bound = group_loss_bound
+        self.objective = objective
+        self.method = method
+        self.stage_one_share = stage_one_share
+        self.spend = spend
+        self.min_epsilon = min_epsilon
+        self.max_epsilon = max_epsilon
+        self.groups = groups
+        self.epsilon = epsilon
+        self.delta = delta
+        self.protects = protects
+        self.neighbours = neighbours
+        self.schema = schema
+        self.public_rows = public_rows
+        self.max_sample_weight = max_sample_weight
+        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
+        self.random_state = random_state
+        self.ledger = ledger
+        self.target_bounds = target_bounds
+        self.clip = clip
+        self.radius = radius
+        self.region = region
+        self.step_size = step_size
+        self.iterate = iterate
+        self.rounds = rounds
+        self.penalty = penalty
+        self.sensitive_as_feature = sensitive_as_feature
+
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredRegressor:
+        """Fit to a table X and numbers y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        promises.refuse_ledger(self.ledger)
+        _checks.one_of(METHODS, method=self.method)
+        tailored.check(self)
+        training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise))
+        promises.require_cap(training, promise)
+        rows = training.rows
+        public_rows = promises.public_rows_of(self.public_rows, training, promise)
+        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
+        cells = rows.cells(self.groups) if rows.layout.sensitive else None
+        planned = self._plan(promise, training, cells, public_rows)
+        curator = curator_of(
+            promise,
+            training,
+            planned.plan,
+            promises.noise_of(self.random_state),
+            public_rows,
+            rows_given=self.public_rows is not None,
+            also=tailored.facts_of(self, cells),
+        )
+        with progress("Fitting") as tick:
+            outcome, shares = planned.run(curator, tick)
+        statement = statement_of(curator, training, groups=tailored.named_groups(cells, shares, promise))
+        assert training.target is not None
+        c = outcome.coefficients
+        self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)
+        self._publish_columns(training, cells)
+        self.privacy_ = statement
+        self._set_outcome(outcome, TailoringReport.of(shares, cells, statement, tailored.limits_of(self, cells)))
+        if not self.constraint_report_.met:
+            self._warn()
+        return self
+
+    # -- fitting -----------------------------------------------------------------------------------------------------------
+
+    def _ways(self, promise: Promise) -> inputs.Ways:
+        unsafe, as_number = bool(self.unsafe_data_dependent_bounds), self.method == "moments"
+        ways = promises.ways_of(self.schema, self.sensitive_as_feature, unsafe, self.max_sample_weight, promise)
+        target = NumericTarget.of(
+            self.target_bounds, open_range=promise.features_are_public, unsafe=unsafe, as_number=as_number
+        )
+        return replace(ways, target=target, thin=ways.thin and not as_number)
+
+    def _plan(self, promise: Promise, training: Training, cells: Cells | None, public_rows: int | None) -> Planned:
+        assert training.target is not None
+        rows = training.rows
+        allocation = tailored.allocation_of(self, cells, promise)
+        task = RegressionTask(
+            promise,
+            replace(rows.layout, classes=None),
+            cells,
+            Error() if self.objective == "people" or cells is None else MeanGroupLoss(),
+            Constraint(tuple(tailored.bounds_of(self.group_loss_bound, cells))),
+            unit=(2.0 * training.target.half) ** 2,
+            public_rows=public_rows,
+            max_sample_weight=rows.max_sample_weight if rows.weighted else None,
+            penalty=None if self.penalty is None else _checks.positive(penalty=self.penalty),
+        )
+        options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": self.clip, "radius": self.radius}
+        if self.rounds is not None:
+            options["rounds"] = _checks.whole(at_least=1, rounds=self.rounds)
+        if self.method == "moments":
+            return plan_tailored_regression(task, allocation, scales=scales(training, promise), **options)
+        walk = {"region": self.region, "step_size": self.step_size, "iterate": self.iterate}
+        return plan_tailored_descent(task, allocation, **options, **walk)
+
+    def _set_outcome(self, outcome: RegressionOutcome, report: TailoringReport) -> None:
+        """Publish what was found: after a fit, and when read from disk."""
+        self.outcome_, self.n_iter_, self.objective_, self.tailoring_ = outcome, outcome.calls, outcome.value, report
+        self.constraint_report_ = ConstraintReport.of_losses(outcome)
+
+    def _warn(self) -> None:
+        worst = self.constraint_report_.worst
+        assert worst is not None
+        warnings.warn(tailored.not_met(worst, "the coefficients"), ConstraintNotMet, stacklevel=3)
