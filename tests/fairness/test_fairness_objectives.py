@@ -98,7 +98,6 @@ CASES = {
     "largest group loss": objectives.LargestGroupLoss(),
     "smooth largest group loss": objectives.LargestGroupLoss(sharpness=25.0),
     "largest group cost": objectives.LargestGroupLoss(COSTS),
-    "one group's loss": objectives.GroupLoss("f"),
     "mean of the groups' losses": objectives.MeanGroupLoss(),
 }
 BINARY = ("weighted error", "rate", "misses", "false alarms")
