@@ -530,6 +530,10 @@ def plan_tailored_descent(task: RegressionTask, allocation: Allocation, **option
     if options.get("step_size") == "decaying" and (options.get("radius") is None or options.get("skeleton") is not None):
         remedy = "The steps of appendix E are for a bounded region of coefficients: pass radius=5.0, or step_size='steady'."
         raise InputError(complaint(expected="a radius, of a linear model", of="step_size", got="decaying", remedy=remedy))
+    if allocation.has_limits and options.get("sampling_rate", 1.0) < 1.0:
+        remedy = "Pass sampling_rate=1.0, or leave limits out: they are kept by adding up Gaussians, which batches are not."
+        got = "secret batches"
+        raise InputError(complaint(expected="all rows in every round", of="min_epsilon, max_epsilon", got=got, remedy=remedy))
     exact = not task.promise.is_private
     options.setdefault("rounds", EXACT_ROUNDS if exact and options.get("skeleton") is None else ROUNDS)
     if exact:
