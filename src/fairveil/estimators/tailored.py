@@ -48,15 +48,22 @@ class TailoringReport:
     fixed: bool
 
     @staticmethod
-    def of(shares: Shares, cells: Cells | None, statement: PrivacyStatement, limits: Sequence[float] = ()) -> TailoringReport:
-        """Of what was shared and what the statement says of it; `limits`: the groups' max_epsilon."""
+    def of(
+        shares: Shares,
+        cells: Cells | None,
+        statement: PrivacyStatement,
+        limits: Sequence[float] = (),
+        unit: float = 1.0,
+    ) -> TailoringReport:
+        """Of what was shared and what the statement says of it; `limits`: the groups' max_epsilon; `unit`: of the target."""
         names = ("everyone",) if cells is None else cells.keys
         nothing = np.full(len(names), math.nan)
         told = [one.epsilon for one in statement.groups] or [statement.epsilon] * len(names)
         told = [min(pair) for pair in zip(told, limits or told, [statement.epsilon] * len(names), strict=True)]
-        columns = (shares.shares, *(nothing if one is None else one for one in (shares.errors, shares.counts)))
-        parts, errors, counts = (tuple(float(value) for value in column) for column in columns)
-        return TailoringReport(tuple(names), shares.rule, shares.why, parts, errors, counts, tuple(told), shares.fixed)
+        errors = nothing if shares.errors is None else shares.errors * unit
+        columns = (shares.shares, errors, nothing if shares.counts is None else shares.counts)
+        parts, spread, counts = (tuple(float(value) for value in column) for column in columns)
+        return TailoringReport(tuple(names), shares.rule, shares.why, parts, spread, counts, tuple(told), shares.fixed)
 
     def table(self) -> list[dict[str, Any]]:
         """One mapping a group, of plain values; what was not measured is None."""
@@ -112,6 +119,11 @@ def allocation_of(estimator: Any, cells: Cells | None, promise: Promise) -> Allo
     """How the budget is to be shared among these groups."""
     names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
     rule = checked_rule(estimator.allocation, names)
+    overlapping = cells is not None and cells.per_row > 1
+    for of, given in (("min_epsilon", estimator.min_epsilon), ("max_epsilon", estimator.max_epsilon)):
+        if given is not None and overlapping:
+            remedy = "A person pays in each of her groups: pass groups='product', whose groups do not overlap."
+            raise InputError(complaint(expected="None with groups that overlap", of=of, got=given, remedy=remedy))
     least = _limits("min_epsilon", estimator.min_epsilon, names, promise, 0.0)
     most = _limits("max_epsilon", estimator.max_epsilon, names, promise, math.inf)
     return Allocation(rule, estimator.spend, least, most)
@@ -151,11 +163,11 @@ def limits_of(estimator: Any, cells: Cells | None) -> list[float]:
 
 def facts_of(estimator: Any, cells: Cells | None) -> list[PublicFact]:
     """What was promised to groups beforehand, beside what is promised to all."""
-    names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
+    names = ["everyone"] if cells is None else _names(cells)
     pairs = zip(names, limits_of(estimator, cells), strict=True)
     return [
-        PublicFact(f"largest epsilon of group {keys.shown(key)}", f"{limit:g}", "argument")
-        for key, limit in pairs
+        PublicFact(f"largest epsilon of group {name}", f"{limit:g}", "argument")
+        for name, limit in pairs
         if math.isfinite(limit)
     ]
 
@@ -164,11 +176,18 @@ def named_groups(cells: Cells | None, shares: Shares, promise: Promise) -> list[
     """Whom a statement tells the guarantee of."""
     if cells is None or not promise.is_private:
         return []
-    named = iter(cells.keys)
+    named = iter(_names(cells))
     return [
-        NamedGroups(tuple(keys.shown(next(named)) for _ in range(one.count)), column, shares.fixed)
+        NamedGroups(tuple(next(named) for _ in range(one.count)), column, shares.fixed)
         for column, one in enumerate(each_column(cells))
     ]
+
+
+def _names(cells: Cells) -> list[str]:
+    """Printable, and each another, whatever groups are called."""
+    shown = [keys.shown(key) for key in cells.keys]
+    plain = [text if text.strip() and text.isprintable() else ascii(text) for text in shown]
+    return [text if plain.count(text) == 1 else f"{text} (number {number})" for number, text in enumerate(plain, 1)]
 
 
 def bounds_of(given: Any, cells: Cells | None) -> list[Bound]:

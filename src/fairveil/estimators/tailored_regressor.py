@@ -176,7 +176,8 @@ class TailoredRegressor(CodedRegressor):
         self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)
         self._publish_columns(training, cells)
         self.privacy_ = statement
-        self._set_outcome(outcome, TailoringReport.of(shares, cells, statement, tailored.limits_of(self, cells)))
+        limits, half = tailored.limits_of(self, cells), training.target.half
+        self._set_outcome(outcome, TailoringReport.of(shares, cells, statement, limits, half))
         if not self.constraint_report_.met:
             self._warn()
         return self

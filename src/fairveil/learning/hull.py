@@ -177,8 +177,8 @@ def _lines_of(h: LossFunction) -> tuple[Lines, Lines] | None:
 
 
 def _dual(quadratics: GroupQuadratics, of_f: Lines, of_g: Lines, penalty: float, steps: int) -> tuple[Floats, float, int]:
-    """(w, level, oracle calls): multipliers of f's lines add up to 1, those of g's to the penalty at most, and the least value of
-    level + w.l(c) over c is as large as they can make it: level + w.l is below h everywhere."""
+    """(w, level, oracle calls): multipliers of f's lines add up to 1, those of g's to the penalty at most, and the least value
+    of level + w.l(c) over c is as large as they can make it: level + w.l is below h everywhere."""
     slopes, levels = (np.concatenate(pair) for pair in zip(of_f, of_g, strict=True))
     m, k = len(of_f[1]), len(of_g[1])
     calls = 0
