@@ -13,7 +13,7 @@ from fairveil.figures import Floor, FrontierFigure, GapFigure, Point, Series
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian
 from fairveil.privacy.statement import PublicFact
-from fairveil.report import Coefficient, GroupSection, Report
+from fairveil.report import Coefficient, GroupPayment, GroupSection, Payments, Report
 
 HOSTILE = "<script>alert('x')</script> & \"<b>\""
 
@@ -69,6 +69,11 @@ def full(table: GroupTable, statement: PrivacyStatement, frontier: FrontierFigur
         gaps=(GapFigure("demographic parity", 0.05, 0.0471, 0.0493, 0.0391, 0.0597), GapFigure("error rate", None, 0.021)),
         tables=(GroupSection(table),),
         frontiers=(frontier, together),
+        payments=Payments(
+            "standard-error",
+            (GroupPayment("f", 0.0312, 0.4172, 0.1043, 18991.3), GroupPayment(HOSTILE, 0.9688, 1.0)),
+            ("A sentence about them.",),
+        ),
         coefficients=(Coefficient("age", 0.03125, "per year"), Coefficient("region <i>", -1.5)),
         not_covered=("The choice of columns.",),
         verify=("make bench",),

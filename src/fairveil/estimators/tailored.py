@@ -67,11 +67,11 @@ class TailoringReport:
 
     def table(self) -> list[dict[str, Any]]:
         """One mapping a group, of plain values; what was not measured is None."""
-        lines = zip(self.groups, self.shares, self.errors, self.counts, self.epsilons, strict=True)
+        columns = (self.shares, self.errors, self.counts, self.epsilons)
         names = ("group", "share", "standard_error", "count", "epsilon")
         return [
-            dict(zip(names, (keys.shown(key), *(None if math.isnan(v) else v for v in rest)), strict=True))
-            for key, *rest in lines
+            dict(zip(names, (group, *(None if math.isnan(value) else value for value in line)), strict=True))
+            for group, *line in zip(_names(self.groups), *columns, strict=True)
         ]
 
     def written(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def limits_of(estimator: Any, cells: Cells | None) -> list[float]:
 
 def facts_of(estimator: Any, cells: Cells | None) -> list[PublicFact]:
     """What was promised to groups beforehand, beside what is promised to all."""
-    names = ["everyone"] if cells is None else _names(cells)
+    names = ["everyone"] if cells is None else _names(cells.keys)
     pairs = zip(names, limits_of(estimator, cells), strict=True)
     return [
         PublicFact(f"largest epsilon of group {name}", f"{limit:g}", "argument")
@@ -176,16 +176,16 @@ def named_groups(cells: Cells | None, shares: Shares, promise: Promise) -> list[
     """Whom a statement tells the guarantee of."""
     if cells is None or not promise.is_private:
         return []
-    named = iter(_names(cells))
+    named = iter(_names(cells.keys))
     return [
         NamedGroups(tuple(next(named) for _ in range(one.count)), column, shares.fixed)
         for column, one in enumerate(each_column(cells))
     ]
 
 
-def _names(cells: Cells) -> list[str]:
+def _names(groups: Sequence[Hashable]) -> list[str]:
     """Printable, and each another, whatever groups are called."""
-    shown = [keys.shown(key) for key in cells.keys]
+    shown = [keys.shown(key) for key in groups]
     plain = [text if text.strip() and text.isprintable() else ascii(text) for text in shown]
     return [text if plain.count(text) == 1 else f"{text} (number {number})" for number, text in enumerate(plain, 1)]
 

@@ -2,9 +2,10 @@
 
 from ..figures import Floor, FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
 from .certain import certain
-from .contents import CertainLine, Certainty, Coefficient, GroupSection, Report
+from .contents import CertainLine, Certainty, Coefficient, GroupPayment, GroupSection, Payments, Report
 from .numbers import to_dict
 from .page import render
+from .payments import payments
 from .writing import Written, write
 
 __all__ = [
@@ -14,8 +15,10 @@ __all__ = [
     "Floor",
     "FrontierFigure",
     "GapFigure",
+    "GroupPayment",
     "GroupSection",
     "Measure",
+    "Payments",
     "Point",
     "Rate",
     "RatesFigure",
@@ -23,6 +26,7 @@ __all__ = [
     "Series",
     "Written",
     "certain",
+    "payments",
     "render",
     "to_dict",
     "write",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import _checks
 from ..fairness import GroupTable
 from ..figures import FrontierFigure, GapFigure
 from ..figures.checked import finite, line, sentences, several
@@ -77,6 +78,41 @@ class Certainty:
 
 
 @dataclass(frozen=True)
+class GroupPayment:
+    """What one group was given of a budget and what its people pay: `share` of the last stage, `epsilon` of the whole fit.
+    `standard_error`, `count`: as released, None where they were not."""
+
+    group: str
+    share: float
+    epsilon: float
+    standard_error: float | None = None
+    count: float | None = None
+
+    def __post_init__(self) -> None:
+        line(group=self.group)
+        object.__setattr__(self, "share", finite("share", self.share))
+        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
+        for name in ("standard_error", "count"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, finite(name, getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Payments:
+    """How a budget was shared among groups: by which `rule`, in words, a line for each group, and what their epsilons mean.
+    `report.payments` makes it from an estimator's `tailoring_`."""
+
+    rule: str
+    lines: tuple[GroupPayment, ...]
+    conditions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        line(rule=self.rule)
+        object.__setattr__(self, "lines", several(GroupPayment, "lines", self.lines))
+        object.__setattr__(self, "conditions", sentences("conditions", self.conditions))
+
+
+@dataclass(frozen=True)
 class Report:
     """A page. Everything but the title may be left out; sections that have nothing are left out too.
 
@@ -84,8 +120,8 @@ class Report:
     tables). `all_models`: the statement of all models together whose numbers the page shows, where `statement` is that of one
     of them (or the same one): the page says first what looking at all of them costs. `statement_file`: where `statement` lies
     beside the page, for `fairveil verify`. `method`: how the model was found, by name. `guarantee`: what is certain of it
-    (`report.certain`). `verify`: more commands. `not_covered`: sentences beside the statement's own; exact
-    tables and held-out figures are added by themselves.
+    (`report.certain`). `payments`: how its budget was shared among groups (`report.payments`). `verify`: more commands.
+    `not_covered`: sentences beside the statement's own; exact tables and held-out figures are added by themselves.
     `created`: a date in words; without one none is printed, and the same report gives the same bytes.
     """
 
@@ -106,6 +142,7 @@ class Report:
     language: str = "en"
     method: str | None = None
     guarantee: Certainty | None = None
+    payments: Payments | None = None
 
     def __post_init__(self) -> None:
         line(title=self.title)
@@ -119,6 +156,8 @@ class Report:
                 several(PrivacyStatement, name, (getattr(self, name),))
         if self.guarantee is not None:
             several(Certainty, "guarantee", (self.guarantee,))
+        if self.payments is not None:
+            several(Payments, "payments", (self.payments,))
         kinds = {"gaps": GapFigure, "tables": GroupSection, "frontiers": FrontierFigure, "coefficients": Coefficient}
         for name, kind in kinds.items():
             values = getattr(self, name)

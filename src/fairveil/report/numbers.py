@@ -16,7 +16,7 @@ from ..figures.scales import Scale
 from ..figures.words import PROTECTED, frontier_description, frontier_title, gap_description, gap_title, rates_description
 from ..privacy.statement_checks import versions_now
 from ..privacy.statement_words import items
-from .contents import Certainty, GroupSection, Report
+from .contents import Certainty, GroupSection, Payments, Report
 from .words import how_to_verify, key_facts, not_covered, stamps, verdict
 
 FORMAT, VERSION = "fairveil-report", 1
@@ -45,6 +45,7 @@ def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
         "gaps": [_gap(figure) for figure in report.gaps],
         "tables": [_table(section) for section in report.tables],
         "guarantee": None if report.guarantee is None else _certainty(report.guarantee),
+        "payments": None if report.payments is None else _payments(report.payments),
         "coefficients": [{"name": one.name, "weight": one.weight, "unit": one.unit} for one in report.coefficients],
         "statement": None if statement is None else statement.to_dict(),
         "statement_words": []
@@ -163,6 +164,20 @@ def _certainty(found: Certainty) -> dict[str, Any]:
         "conditions": list(found.conditions),
         "numbers": found.numbers,
     }
+
+
+def _payments(found: Payments) -> dict[str, Any]:
+    lines = [
+        {
+            "group": one.group,
+            "share": one.share,
+            "epsilon": "inf" if math.isinf(one.epsilon) else one.epsilon,
+            "standard_error": one.standard_error,
+            "count": one.count,
+        }
+        for one in found.lines
+    ]
+    return {"rule": found.rule, "lines": lines, "conditions": list(found.conditions)}
 
 
 def _table(section: GroupSection) -> dict[str, Any]:

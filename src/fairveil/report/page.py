@@ -15,6 +15,7 @@ from ..figures.scales import ON_AXIS, number
 from ..figures.words import percent
 from .contents import Report
 from .numbers import columns, rates_figure, to_dict
+from .words import up
 
 FILES = ("report.html", "report.css")
 WIDE, NARROW = 640, 350
@@ -56,7 +57,7 @@ def _environment() -> Environment:
     found = Environment(
         loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    found.filters |= {"shown": shown, "counted": counted, "epsilon": epsilon, "percent": percent}
+    found.filters |= {"shown": shown, "counted": counted, "epsilon": epsilon, "paid": paid, "percent": percent}
     found.globals["units"] = ON_AXIS
     return found
 
@@ -73,14 +74,23 @@ def shown(value: float | None, unit: str = "percent", missing: str = UNDEFINED) 
     return _data(value, text)
 
 
-def counted(value: int) -> Markup:
-    """A count with commas."""
-    return _data(value, f"{value:,}")
+def counted(value: float) -> Markup:
+    """A count with commas, a noisy one to the nearest whole number."""
+    return _data(value, f"{value:,.0f}")
 
 
 def epsilon(value: float | str) -> Markup | str:
     """An epsilon as it was given; infinity in words."""
     return "∞" if isinstance(value, str) or math.isinf(value) else _data(value, f"{value:g}")
+
+
+def paid(value: float | str) -> Markup | str:
+    """An epsilon that was found, rounded up; infinity in words.
+
+    >>> str(paid(0.34561))
+    '<data value="0.34561">0.3457</data>'
+    """
+    return "∞" if isinstance(value, str) else _data(value, up(value))
 
 
 def _data(value: float, text: str) -> Markup:
