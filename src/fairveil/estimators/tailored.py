@@ -34,7 +34,8 @@ class TailoringReport:
 
     `shares` of the last stage's budget, which add up to 1 in each sensitive column; `errors`: released standard errors, NaN
     where none were measured; `counts`: released sizes; `epsilons`: what a group's people pay over the whole fit, at the
-    promise's delta: a larger number is a weaker guarantee. `fixed`: shares were fixed before data were touched; else a group's
+    promise's delta: a larger number is a weaker guarantee; where `fixed` is False the smaller of an outcome's and the promise's
+    own, each of which holds at delta, so that whoever goes by the smaller has it at twice that. `fixed`: shares were fixed before data were touched; else a group's
     epsilon is an outcome's, of what was released (docs/tailoring.md).
     """
 
@@ -121,9 +122,11 @@ def allocation_of(estimator: Any, cells: Cells | None, promise: Promise) -> Allo
     rule = checked_rule(estimator.allocation, names)
     overlapping = cells is not None and cells.per_row > 1
     for of, given in (("min_epsilon", estimator.min_epsilon), ("max_epsilon", estimator.max_epsilon)):
-        if given is not None and overlapping:
+        if given is not None and (overlapping or cells is None):
             remedy = "A person pays in each of her groups: pass groups='product', whose groups do not overlap."
-            raise InputError(complaint(expected="None with groups that overlap", of=of, got=given, remedy=remedy))
+            expected = "None without groups" if cells is None else "None with groups that overlap"
+            remedy = "Pass sensitive_features; epsilon= is everybody's." if cells is None else remedy
+            raise InputError(complaint(expected=expected, of=of, got=given, remedy=remedy))
     least = _limits("min_epsilon", estimator.min_epsilon, names, promise, 0.0)
     most = _limits("max_epsilon", estimator.max_epsilon, names, promise, math.inf)
     return Allocation(rule, estimator.spend, least, most)

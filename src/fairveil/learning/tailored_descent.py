@@ -157,9 +157,9 @@ class TailoredDescent:
         return self.task.cells or NO_GROUPS
 
     @property
-    def columns(self) -> list[Cells]:
-        """The groups of each sensitive column, or all of them."""
-        return each_column(self.cells)
+    def columns(self) -> list[Cells | None]:
+        """The groups of each sensitive column, or all of them; None where nobody is told apart."""
+        return [None] if self.task.cells is None else [*each_column(self.task.cells)]
 
     @property
     def measures_errors(self) -> bool:
@@ -174,6 +174,8 @@ class TailoredDescent:
     @property
     def adds_groups(self) -> bool:
         """Whether a round releases one sum of all groups."""
+        if self.task.cells is None:
+            return True
         plain = self.allocation.name == LEAST_NOISE and not self.allocation.has_limits and not self.bounded
         return plain and self.cells.mode == "product"
 
@@ -285,7 +287,9 @@ class TailoredDescent:
             return [Ask(Weighed(gradient, self.cells, factors), m * self._saving(factors))]
         parts = (1.0 - LOSSES_PART, LOSSES_PART) if self.bounded else (1.0, 0.0)
         if shares is None or self.is_exact:
-            asks = [Ask(ByCell(gradient, one), m / math.sqrt(parts[0]), column=j) for j, one in enumerate(self.columns)]
+            asks = [
+                Ask(ByCell(gradient, one), m / math.sqrt(parts[0]), column=j) for j, one in enumerate(each_column(self.cells))
+            ]
             if self.bounded:
                 z = m / math.sqrt(parts[1])
                 asks += [Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)]

@@ -94,7 +94,12 @@ class TailoredRegression:
     def adds_groups(self) -> bool:
         """Whether one matrix for all groups together is released."""
         alike = self.allocation.name == LEAST_NOISE and not self.allocation.has_limits
-        return alike and not self.task.sees_features and self.cells.mode == "product" and self.task.constraint.is_vacuous
+        return (
+            (alike or self.task.cells is None)
+            and not self.task.sees_features
+            and self.cells.mode == "product"
+            and self.task.constraint.is_vacuous
+        )
 
     @property
     def is_fixed(self) -> bool:
