@@ -141,11 +141,13 @@ def _values(forms: Floats, c: Floats) -> Floats:
 
 def _sum_of_squares(matrix: Floats, *, exact: bool) -> Floats:
     """The nearest positive semi-definite matrix (Frobenius). Of an exact one, in units in which all columns have one length,
-    and without what rounding alone has left in directions that no row has."""
-    sizes = _sizes(np.diag(matrix)) if exact else np.ones(len(matrix))
-    values, basis = np.linalg.eigh((matrix + matrix.T) / 2.0 / np.outer(sizes, sizes))
+    and without what rounding alone has left in directions that no row has, and in columns that never change."""
+    squares = np.diag(matrix)
+    there = squares > CUT**2 * squares.max(initial=0.0) if exact else np.ones(len(matrix), bool)
+    sizes = np.where(there & exact, np.sqrt(np.maximum(squares, 0.0)), 1.0)
+    values, basis = np.linalg.eigh((matrix + matrix.T) / 2.0 * np.outer(there / sizes, there / sizes))
     kept = np.where(values > CUT * max(float(values[-1]), 1e-300), values, 0.0)
-    return np.asarray((basis * kept) @ basis.T * np.outer(sizes, sizes))
+    return np.asarray((basis * kept) @ basis.T * np.outer(there * sizes, there * sizes))
 
 
 def _raised(matrix: Floats, size: float) -> Floats:
