@@ -35,8 +35,8 @@ class TailoringReport:
     `shares` of the last stage's budget, which add up to 1 in each sensitive column; `errors`: released standard errors, NaN
     where none were measured; `counts`: released sizes; `epsilons`: what a group's people pay over the whole fit, at the
     promise's delta: a larger number is a weaker guarantee; where `fixed` is False the smaller of an outcome's and the promise's
-    own, each of which holds at delta, so that whoever goes by the smaller has it at twice that. `fixed`: shares were fixed before data were touched; else a group's
-    epsilon is an outcome's, of what was released (docs/tailoring.md).
+    own, each of which holds at delta, so that whoever goes by the smaller has it at twice that. `fixed`: shares were fixed
+    before data were touched; else a group's epsilon is an outcome's, of what was released (docs/tailoring.md).
     """
 
     groups: tuple[Hashable, ...]

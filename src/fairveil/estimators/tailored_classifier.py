@@ -219,6 +219,7 @@ class TailoredClassifier(LinearClassifier):
         options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": self.clip, "radius": self.radius}
         options |= {"learning_rate": self.learning_rate, "region": self.region, "step_size": self.step_size}
         options["iterate"] = self.iterate or ("average" if skeleton is None else "last")
+        options["scales"] = skeleton is None and promises.numbers_are_scalable(training, promise)
         if skeleton is not None:
             usual = networks.usual_settings(promise, rows.exact_count if promise.rows_are_public else public_rows)
             rate = usual.sampling_rate if self.sampling_rate is None else self.sampling_rate

@@ -43,7 +43,8 @@ class TailoredRegressor(CodedRegressor):
         one; the paper's), "equal", "size" (by one over released sizes), or shares: {group: number}, of any scale.
     group_loss_bound : None, a bound on every group's mean squared error in squared units of y, or {group: bound}.
     objective : "groups" (the mean of the groups' errors) or "people" (the mean error: large groups count more).
-    method : "moments" (Gram matrices, released once; nothing else is needed of the rows) or "descent" (rounds of gradients).
+    method : "descent" (rounds of gradients) or "moments" (Gram matrices, released once: bounds on losses are then kept as well
+        as noise allows); None: moments where losses are bounded, else descent, whose noise is of residuals, not of rows.
     stage_one_share : of the squared budget: what the standard errors may cost.
     spend : "person": epsilon is what the worst off person pays; "total": what all groups pay together (as in the paper).
     min_epsilon, max_epsilon : None, a number or {group: number}: limits of what a group's people pay over the whole fit, kept
@@ -91,7 +92,7 @@ class TailoredRegressor(CodedRegressor):
         group_loss_bound: Any = None,
         *,
         objective: str = "groups",
-        method: str = "moments",
+        method: str | None = None,
         stage_one_share: float = 0.2,
         spend: str = "person",
         min_epsilon: Any = None,
@@ -150,7 +151,8 @@ class TailoredRegressor(CodedRegressor):
         """Fit to a table X and numbers y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         promises.refuse_ledger(self.ledger)
-        _checks.one_of(METHODS, method=self.method)
+        if self.method is not None:
+            _checks.one_of(METHODS, method=self.method)
         tailored.check(self)
         training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise))
         promises.require_cap(training, promise)
@@ -182,10 +184,14 @@ class TailoredRegressor(CodedRegressor):
             self._warn()
         return self
 
+    @property
+    def _method(self) -> str:
+        return self.method or ("descent" if self.group_loss_bound is None else "moments")
+
     # -- fitting -----------------------------------------------------------------------------------------------------------
 
     def _ways(self, promise: Promise) -> inputs.Ways:
-        unsafe, as_number = bool(self.unsafe_data_dependent_bounds), self.method == "moments"
+        unsafe, as_number = bool(self.unsafe_data_dependent_bounds), self._method == "moments"
         ways = promises.ways_of(self.schema, self.sensitive_as_feature, unsafe, self.max_sample_weight, promise)
         target = NumericTarget.of(
             self.target_bounds, open_range=promise.features_are_public, unsafe=unsafe, as_number=as_number
@@ -210,10 +216,10 @@ class TailoredRegressor(CodedRegressor):
         options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": self.clip, "radius": self.radius}
         if self.rounds is not None:
             options["rounds"] = _checks.whole(at_least=1, rounds=self.rounds)
-        if self.method == "moments":
+        if self._method == "moments":
             return plan_tailored_regression(task, allocation, scales=scales(training, promise), **options)
         walk = {"region": self.region, "step_size": self.step_size, "iterate": self.iterate}
-        return plan_tailored_descent(task, allocation, **options, **walk)
+        return plan_tailored_descent(task, allocation, scales=scales(training, promise), **options, **walk)
 
     def _set_outcome(self, outcome: RegressionOutcome, report: TailoringReport) -> None:
         """Publish what was found: after a fit, and when read from disk."""

@@ -44,8 +44,11 @@ from ..curator import (
     Network,
     NetworkGradient,
     NetworkHistogram,
+    NumberMoments,
+    Part,
     Poisson,
     Question,
+    RowCount,
     Weighed,
     describe,
 )
@@ -60,6 +63,7 @@ from .descent import Batch, Floats, Progress, Reason
 from .duals import ExponentiatedGradient, Leaning
 from .grams import GroupQuadratics
 from .ground import LEAST_ROWS
+from .group_regression import LENGTH, MOMENTS_SHARE, Scaling
 from .plans import usual_clip
 from .primal import Walk
 from .regression_task import RegressionOutcome, RegressionTask
@@ -91,6 +95,8 @@ MOMENTUM = 0.9
 SIGNED = 2.0  # how far one row moves a sum of vectors within its group
 MOST = {"log": 3.0, "squared": 1.0}  # of one row's loss
 UNIT = {"log": 1.0, "squared": 0.25}  # of losses of codes, in squared ranges of the target
+RESIDUAL = 0.35  # of codes in [-1, 1]: what counts in full, times the usual length of a row
+WALKED = {"log": 0.3, "squared": 0.03}  # units of the score, by the noise of one round
 SLOPE = {"log": 1.0, "squared": 2.0}  # gradients of squared loss are asked for by the half
 REGIONS, STEP_SIZES, ITERATES = ("ball", "box"), ("steady", "decaying"), ("average", "last")
 
@@ -125,14 +131,16 @@ class Posed:
 class TailoredDescent:
     """A descent that is planned and priced: public values alone. Made by `plan_tailored_descent`.
 
-    `z`: the noise over the sensitivity, had all of the budget been spent on one Gaussian. `skeleton`: of a network, descended
-    from where it stands, in secret batches of `sampling_rate`.
+    `z`: the noise over the sensitivity, had all of the budget been spent on one Gaussian. `scales`: numbers are scaled to mean
+    0 and deviation 1 by their released moments first, so that columns narrow within their bounds are seen. `skeleton`: of a
+    network, descended from where it stands, in secret batches of `sampling_rate`.
     """
 
     task: RegressionTask
     allocation: Allocation
     loss: str = "squared"
     stage_one: float = 0.2
+    scales: bool = False
     clip: float | None = None
     radius: float | None = None
     region: str = "ball"
@@ -188,8 +196,21 @@ class TailoredDescent:
 
     @property
     def batch(self) -> Batch:
-        """What a round asks."""
+        """What a round asks, as it is priced."""
         return FULL if self.sampling_rate >= 1.0 else Poisson(self.sampling_rate)
+
+    def batch_of(self, round: int) -> Batch:
+        """What a round asks: without privacy fixed parts take turns, since no batch need be secret."""
+        return Part(round % self._parts_of_rows, self._parts_of_rows) if self._parts_of_rows > 1 else self.batch
+
+    @property
+    def _parts_of_rows(self) -> int:
+        return max(1, round(1.0 / self.sampling_rate)) if self.is_exact else 1
+
+    @property
+    def _asked_part(self) -> float:
+        """Of the rows, in a round."""
+        return 1.0 / self._parts_of_rows if self.is_exact else self.sampling_rate
 
     @property
     def is_exact(self) -> bool:
@@ -203,8 +224,11 @@ class TailoredDescent:
             parts = {"precursor": s * PRECURSOR_PART, "errors": s * ERRORS_PART, "counts": s * SIZES_PART}
             if self.task.sees_features:
                 parts.pop("precursor")
-            return parts | {"report": REPORT}
-        return {"counts": COUNTS, "report": REPORT}
+        else:
+            parts = {"counts": COUNTS}
+        if self.scales and not self.task.sees_features:
+            parts["moments"] = MOMENTS_SHARE
+        return parts | {"report": REPORT}
 
     @property
     def last_part(self) -> float:
@@ -227,7 +251,11 @@ class TailoredDescent:
 
     @property
     def _clip(self) -> float:
-        return usual_clip(self.task.promise) / (1.0 if self.loss == "log" else 2.0) if self.clip is None else self.clip
+        if self.clip is not None:
+            return self.clip
+        if self.loss == "log":
+            return usual_clip(self.task.promise)
+        return RESIDUAL * math.sqrt(1.0 + self.task.layout.numbers + len(self.task.layout.code_sizes))
 
     @property
     def start(self) -> Floats:
@@ -247,13 +275,19 @@ class TailoredDescent:
             return NetworkGradient(Network(self.skeleton, v), self._clip)
         return GradientSum(Linear(v), self._clip, loss=self.loss)
 
+    def _moments(self) -> list[Ask]:
+        clip = None if self.task.sees_features else math.sqrt(2.0 * self.task.layout.numbers)
+        z = self._multiplier("moments", 2)
+        return [Ask(RowCount(), z), Ask(NumberMoments(clip), z)]
+
     def _losses(self, v: Floats, cells: Cells | None) -> GroupLosses:
         return GroupLosses(Linear(v), cells, self.loss, clip=MOST[self.loss])
 
     def _warming(self, v: Floats) -> list[Ask]:
         """The precursor's: of squared loss one matrix, of log loss a round."""
         if self.loss == "squared":
-            longest = math.sqrt(2.0 + self.task.layout.numbers + len(self.task.layout.code_sizes))
+            usual = math.sqrt(2.0 + self.task.layout.numbers + len(self.task.layout.code_sizes))
+            longest = LENGTH * usual if self.scales else usual
             return [Ask(GramMatrices(None, longest, with_target=True), self._multiplier("precursor"))]
         return [Ask(GradientSum(Linear(v), self._clip), self._multiplier("precursor", WARMING))]
 
@@ -308,7 +342,7 @@ class TailoredDescent:
         """What the run costs; of the rounds what the worst person may, whatever the shares will be, or by shares that are
         fixed."""
         v, none = self.start, np.zeros((self._outputs, 1 + self.task.layout.width))
-        before: list[Event] = []
+        before: list[Event] = [self._event(self._moments())] if self.scales else []
         if self.measures_errors:
             warming = self._event(self._warming(none))
             before.append(Repeated(warming, WARMING) if self.loss == "log" else warming)
@@ -364,6 +398,7 @@ class TailoredDescent:
     def run(self, curator: Curator, progress: Progress | None = None) -> tuple[RegressionOutcome, Shares]:
         """Descend; the curator is closed afterwards, come what may. The outcome's coefficients are the model's weights."""
         try:
+            scaling = self._scaled(curator) if self.scales else None
             sums, counts = self._begun(curator)
             shares, posed = self._shares(sums, counts), self._posed(counts)
             state, reason = self._initial(posed), Reason.ROUNDS
@@ -374,9 +409,19 @@ class TailoredDescent:
             v = state.walk.average if self.iterate == "average" else state.walk.weights
             outcome = self._concluded(curator, v, state, posed, reason)
             curator.finish()
+            if scaling is not None:
+                c = _before(np.atleast_2d(outcome.coefficients), scaling).reshape(outcome.coefficients.shape)
+                outcome = replace(outcome, coefficients=c)
         finally:
             curator.close()
         return outcome, replace(shares, counts=counts)
+
+    def _scaled(self, curator: Curator) -> Scaling:
+        """Have numbers scaled by their means and deviations."""
+        asks = self._moments()
+        rows, (sums, squares) = curator.answer(asks, purpose="moments of the numbers")
+        noise = 0.0 if self.task.promise.features_are_public else float(asks[1].multiplier) * self._move(asks[1].question)
+        return Scaling.of(float(rows[0]), sums, squares, noise).apply(curator)
 
     def _begun(self, curator: Curator) -> tuple[Floats | None, Floats]:
         """Sums of the precursor's losses by group, and sizes."""
@@ -436,9 +481,9 @@ class TailoredDescent:
         weights = posed.weights(state.losses, duals)
         factors = self._factors(posed.counts) if self.adds_groups else None
         answers = curator.answer(
-            self._asked(state.walk.weights, shares, factors), self.batch, purpose="gradients of the groups"
+            self._asked(state.walk.weights, shares, factors), self.batch_of(state.round), purpose="gradients of the groups"
         )
-        scale = SLOPE[self.loss] * UNIT[self.loss] / posed.rows / self.sampling_rate
+        scale = SLOPE[self.loss] * UNIT[self.loss] / posed.rows / self._asked_part
         if self.adds_groups:
             gradient, noise = answers[0] * float(weights.max()), self._round_multiplier * float(weights.max())
         else:
@@ -483,7 +528,7 @@ class TailoredDescent:
         square = 1.0 + layout.numbers + len(layout.code_sizes)
         curvature = 0.25 if self.loss == "log" else SLOPE[self.loss] * UNIT[self.loss] * square / 2.0
         usual = min(1.0, 0.25 / curvature) / max(1.0, heavy) if self.loss == "log" else 1.0 / curvature / max(1.0, heavy)
-        return usual if noise == 0.0 else min(usual, 0.3 * (1.0 - MOMENTUM) / (noise * math.sqrt(square)))
+        return usual if noise == 0.0 else min(usual, WALKED[self.loss] * (1.0 - MOMENTUM) / (noise * math.sqrt(square)))
 
     def _projected(self, v: Floats) -> Floats:
         if self.radius is None:
@@ -519,6 +564,14 @@ class TailoredDescent:
         if decided.shape[-1] == 1:
             return np.asarray(decided[:, 0, 0] + sizes[:, 1] - decided[:, 1, 0])
         return np.asarray(sizes.sum(axis=1) - np.einsum("kll->k", decided))
+
+
+def _before(weights: Floats, scaling: Scaling) -> Floats:
+    """Coefficients (outputs, 1 + width) of scaled numbers as those of the numbers before."""
+    out, numbers = weights.copy(), slice(1, 1 + len(scaling.scale))
+    out[:, numbers] = weights[:, numbers] / scaling.scale
+    out[:, 0] -= out[:, numbers] @ scaling.centre
+    return out
 
 
 def plan_tailored_descent(task: RegressionTask, allocation: Allocation, **options: Any) -> TailoredDescent:
