@@ -21,6 +21,7 @@ from ..estimators import (
     OddsPostProcessor,
     OracleGameClassifier,
     RateConstrainedClassifier,
+    TailoredClassifier,
     load,
 )
 from ..estimators.coded import as_array
@@ -34,7 +35,14 @@ from .tables import Columns, Place, picked
 if TYPE_CHECKING:
     from ..data import EncodedRows, StreamedRows
 
-Fitted = RateConstrainedClassifier | FermiClassifier | OddsPostProcessor | OracleGameClassifier | GroupObjectiveClassifier
+Fitted = (
+    RateConstrainedClassifier
+    | FermiClassifier
+    | OddsPostProcessor
+    | OracleGameClassifier
+    | GroupObjectiveClassifier
+    | TailoredClassifier
+)
 Floats = npt.NDArray[np.float64]
 MODULE = "a torch module"
 
@@ -75,7 +83,7 @@ def coding_of(clf: Fitted) -> Coding | None:
     """How the model's features are coded; None where they are another library's affair."""
     if isinstance(clf, OddsPostProcessor):
         inside = clf.estimator_
-        ours = DescentClassifier | OracleGameClassifier | GroupObjectiveClassifier
+        ours = DescentClassifier | OracleGameClassifier | GroupObjectiveClassifier | TailoredClassifier
         return coding_of(inside) if isinstance(inside, ours) else None
     return clf.coding_
 

@@ -11,7 +11,7 @@ import typer
 from . import options
 
 if TYPE_CHECKING:
-    from ..report import Certainty, Report
+    from ..report import Certainty, Payments, Report
     from .deciding import Fitted
     from .methods import Asked, Method
     from .samples import Roles, Sample
@@ -32,8 +32,8 @@ def fit(
         str,
         typer.Option(
             help="rate-constrained, post-processing (decides by group and by chance), game (decides by chance), "
-            "group-objective (G-mean and the like; by chance), or fermi (a penalty). All are linear: networks are fitted in "
-            "Python, model=. See docs."
+            "group-objective (G-mean and the like; by chance), fermi (a penalty), or tailored (a budget shared among groups). "
+            "All are linear: networks are fitted in Python, model=. See docs."
         ),
     ] = "rate-constrained",
     notion: Annotated[
@@ -49,8 +49,9 @@ def fit(
         str | None,
         typer.Option(
             help="Of group-objective, what is made small: error, gmean, hmean, largest_group_loss, false_negative_rate, or a "
-            "gap such as equalized_odds. All of them, and gini, may be bounded by --constraint gmean:0.3.",
-            show_default="error",
+            "gap such as equalized_odds. All of them, and gini, may be bounded by --constraint gmean:0.3. Of tailored: groups "
+            "(each counts as much) or people.",
+            show_default="error; tailored: groups",
         ),
     ] = None,
     search: Annotated[
@@ -66,6 +67,32 @@ def fit(
             help="Of group-objective: thresholds, directions or labellings.",
             show_default="any linear rules; exponential: thresholds",
         ),
+    ] = None,
+    allocation: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of tailored, how the budget is shared: least-noise, standard-error, equal or size; or GROUP:SHARE, again for "
+            "each group.",
+            show_default="least-noise",
+        ),
+    ] = None,
+    spend: Annotated[
+        str | None,
+        typer.Option(help="Of tailored, epsilon is what is paid by the worst off person, or in total.", show_default="person"),
+    ] = None,
+    group_loss_bound: Annotated[
+        list[str] | None,
+        typer.Option(help="Of tailored: a bound on every group's mean log loss; or GROUP:BOUND, again for more."),
+    ] = None,
+    min_epsilon: Annotated[
+        list[str] | None, typer.Option(help="Of tailored: what a group's people may pay at least, a number or GROUP:NUMBER.")
+    ] = None,
+    max_epsilon: Annotated[
+        list[str] | None, typer.Option(help="Of tailored: what a group's people pay at most, a number or GROUP:NUMBER.")
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Of tailored, with several sensitive columns: product or marginal.", show_default="product"),
     ] = None,
     epsilon: Annotated[float, typer.Option(help="The promise; inf is not private.")] = 1.0,
     delta: options.Delta = 1e-6,
@@ -88,6 +115,7 @@ def fit(
     Exit status: 0 written, 2 refused: then nothing was written.
     """
     from .. import _checks
+    from .by_group import resolved
     from .folders import require_free
     from .methods import METHODS, Wishes
     from .samples import Roles
@@ -95,12 +123,19 @@ def fit(
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
     require_free(out, force=force, mark=MARK)
     options.require_words(tuning=tuning, earlier_releases=earlier_releases)
-    asked = chosen.asked(Wishes(constraint, notion, strength, objective, search, decisions))
+    shared = (allocation, spend, group_loss_bound, min_epsilon, max_epsilon, groups)
+    asked = chosen.asked(Wishes(constraint, notion, strength, objective, search, decisions, *shared))
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     rows = public_rows if public_rows is not None else roles.public_rows
+    sample = roles.read(place)
+    held = None if other is None else roles.read(other, like=sample)
+    if holdout:
+        sample, held = sample.split(holdout, seed)
+    if held is not None:
+        sample.require_like(held, "--holdout" if holdout else "--test")
     clf = chosen.made(
-        **asked.arguments,
+        **asked.arguments | resolved(asked.by_group, asked.arguments.get("groups", "product"), sample),
         epsilon=epsilon,
         delta=delta,
         protects=options.protection(protects),
@@ -110,15 +145,9 @@ def fit(
         unsafe_data_dependent_bounds=unsafe,
         random_state=seed,
     )
-    sample = roles.read(place)
-    held = None if other is None else roles.read(other, like=sample)
-    if holdout:
-        sample, held = sample.split(holdout, seed)
-    if held is not None:
-        sample.require_like(held, "--holdout" if holdout else "--test")
-    X, y, groups = sample.fit_arguments
+    X, y, sensitive_features = sample.fit_arguments
     with options.warnings_as_notes() as notes:
-        clf.fit(X, y, sensitive_features=groups)
+        clf.fit(X, y, sensitive_features=sensitive_features)
     _describe(clf, holdout, held is not None, tuning, earlier_releases)
     _write(clf, report_of(clf, chosen, asked, roles, held, place.shown, notes), out, force)
 
@@ -130,7 +159,7 @@ def report_of(
     from ..fairness.notions import GapNotion
     from ..report import GroupSection, Report
     from .deciding import Shown, by_chance
-    from .measured import gap_figure, measure, objectives_said, table_of, training_value, words_of
+    from .measured import gap_figure, losses_said, measure, objectives_said, table_of, training_value, words_of
     from .methods import remarks
 
     truth = None if held is None else held.truth()
@@ -154,7 +183,7 @@ def report_of(
             seen = f"{found.value:.4f} ({found.low:.4f} to {found.high:.4f})"
             parts.append(f"on held-out rows {'undefined' if math.isnan(found.value) else seen}")
         said.append(f"{words_of(notion)}: {'; '.join(parts)}.".capitalize())
-    said += list(objectives_said(clf, asked, truth, prediction))
+    said += [*objectives_said(clf, asked, truth, prediction), *losses_said(clf, held)]
     tables = []
     if truth is not None:
         found_table = table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)
@@ -168,6 +197,7 @@ def report_of(
         gaps=tuple(gaps),
         tables=tuple(tables),
         guarantee=_certain(clf),
+        payments=_payments(clf),
         coefficients=_coefficients(clf),
         notes=tuple(said),
     )
@@ -203,12 +233,20 @@ def _certain(clf: Fitted) -> Certainty | None:
     return None if found is None else certain(found)
 
 
+def _payments(clf: Fitted) -> Payments | None:
+    from ..estimators import TailoredClassifier
+    from ..report import payments
+
+    return payments(clf.tailoring_) if isinstance(clf, TailoredClassifier) else None
+
+
 def _coefficients(clf: Fitted) -> tuple[Any, ...]:
     """Those of the second of two classes, in the units of the table; of a model that is one linear classifier."""
+    from ..estimators import TailoredClassifier
     from ..estimators.descending import DescentClassifier
     from ..report import Coefficient
 
-    if not isinstance(clf, DescentClassifier) or len(clf.classes_) != 2:
+    if not isinstance(clf, DescentClassifier | TailoredClassifier) or len(clf.classes_) != 2:
         return ()
     weights = [("(intercept)", float(clf.intercept_[0])), *zip(clf.coef_names_, clf.coef_[0].tolist(), strict=True)]
     return tuple(Coefficient(_line(name), weight) for name, weight in weights)

@@ -9,19 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators import FermiClassifier, GroupObjectiveClassifier
+from ..estimators import FermiClassifier, GroupObjectiveClassifier, TailoredClassifier
 from ..facts import Cells
 from ..fairness import GroupTable, Notion, group_table
 from ..fairness.inputs import read_decisions
+from ..fairness.keys import shown
 from ..fairness.measures import tally
 from ..fairness.notions import GapNotion
 from ..fairness.objectives import Frame, Objective
 from ..fairness.resolution import resolve
 from ..fairness.tables import wilson
 from ..figures import GapFigure
-from .deciding import Fitted, by_chance
+from ..learning.tailored_descent import MOST
+from .deciding import Fitted, Shown, by_chance
 from .methods import Asked
-from .samples import Truth
+from .samples import Sample, Truth
 
 CONFIDENCE = 0.95
 
@@ -102,6 +104,37 @@ def objectives_said(clf: Fitted, asked: Asked, truth: Truth | None, prediction: 
         line = lines.get(str(bound))
         value, noise = (math.nan, 0.0) if line is None else (line.value, line.noise)
         yield _said(f"Asked for: {bound}", value, noise, _held_out(bound.objective, clf, truth, prediction))
+
+
+def losses_said(clf: Fitted, held: Sample | None) -> Iterator[str]:
+    """Of a `TailoredClassifier`: a sentence for what is made small, and one for each group: its mean log loss as it was
+    released, exactly on held-out rows, and the bound, if any."""
+    if not isinstance(clf, TailoredClassifier):
+        return
+    exact = None if held is None else _held_out_losses(clf, held)
+    names: Sequence[Hashable] = ("everyone",) if clf.cells_ is None else clf.cells_.keys
+    bounds, outcome = clf.group_loss_bound, clf.outcome_
+    small = "mean log loss" if clf.cells_ is None or clf.objective == "people" else "mean of the groups' mean log losses"
+    yield _said(f"Made small: the {small}", outcome.value, outcome.value_noise, None)
+    for at, key in enumerate(names):
+        bound = bounds.get(key) if isinstance(bounds, dict) else bounds
+        asked = "" if bound is None else f", asked for at most {bound:g}"
+        head = f"Mean log loss of {shown(key) if clf.cells_ is None else f'group {shown(key)}'}{asked}"
+        lost = None if exact is None or math.isnan(exact[at]) else float(exact[at])
+        yield _said(head, float(outcome.losses[at]), float(outcome.losses_noise[at]), lost)
+
+
+def _held_out_losses(clf: TailoredClassifier, held: Sample) -> Any:
+    """By group, cut where losses with noise are; NaN where a group has no row."""
+    truth, law = held.truth(), Shown(clf, held.features, None).law()
+    columns: Any = truth.groups if clf.cells_ is not None else {"everyone": np.full(len(law), "everyone", dtype=object)}
+    read = read_decisions(truth.labels, law, columns, groups=clf.cells_ or "product", classes=clf.classes_.tolist())
+    most = MOST["log"] if clf.outcome_.losses_noise.any() else math.inf
+    losses = np.minimum(-np.log(np.maximum(law[np.arange(len(law)), read.labels], 1e-300)), most)
+    count = read.cells.count
+    with np.errstate(invalid="ignore"):
+        sums, sizes = (sum(np.bincount(ids, w, count) for ids in read.cell_ids) for w in (losses, np.ones(len(law))))
+        return np.asarray(sums) / np.asarray(sizes)
 
 
 def _said(head: str, value: float, noise: float, held: float | None) -> str:

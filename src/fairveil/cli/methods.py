@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _checks
@@ -14,15 +14,19 @@ from ..estimators import (
     OddsPostProcessor,
     OracleGameClassifier,
     RateConstrainedClassifier,
+    TailoredClassifier,
 )
 from ..estimators.group_objective import METHODS as SEARCHES
 from ..estimators.group_objective import NAMED
 from ..estimators.promises import notions_of
+from ..estimators.tailored import MODES, OBJECTIVES
 from ..fairness import Notion
 from ..fairness.notions import parse
 from ..fairness.objectives import Bound, Objective, parse_constraint, parse_objective
 from ..learning.fermi import NOTIONS
+from ..learning.tailoring import ALLOCATIONS, SPENDS
 from ..models import MixtureModel
+from .by_group import numbers
 from .deciding import Fitted, by_chance, guarantee_of
 
 NO_GUARANTEE = "Nothing was asked for that a guarantee could be about."
@@ -38,17 +42,24 @@ class Wishes:
     objective: str | None = None
     search: str | None = None
     decisions: str | None = None
+    allocation: list[str] | None = None
+    spend: str | None = None
+    group_loss_bound: list[str] | None = None
+    min_epsilon: list[str] | None = None
+    max_epsilon: list[str] | None = None
+    groups: str | None = None
 
 
 @dataclass(frozen=True)
 class Asked:
     """What was asked: notions and bounds for the page, what is made small where that is no loss of the method's own, and
-    arguments of the estimator."""
+    arguments of the estimator; `by_group`: those that are numbers by the names of groups (`by_group.resolved`)."""
 
     notions: tuple[Notion, ...]
     arguments: dict[str, Any]
     bounds: tuple[Bound, ...] = ()
     objective: Objective | None = None
+    by_group: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,7 @@ class Method:
                     said = f"say --method {owner}."
                     remedy = f"Say --constraint demographic_parity:0.05, say, or {said}" if not method.bounds else f"Or {said}"
                     expected = f"nothing: it is of --method {owner}"
-                    raise InputError(complaint(expected=expected, of=f"--{option}", got=got, remedy=remedy))
+                    raise InputError(complaint(expected=expected, of=_dashed(option), got=got, remedy=remedy))
         return self.reads(wishes)
 
 
@@ -120,6 +131,38 @@ def _penalised(wishes: Wishes) -> Asked:
     return Asked((found,), given)
 
 
+def _tailored(wishes: Wishes) -> Asked:
+    """Of one that shares a budget among groups."""
+    if wishes.constraint:
+        remedy = "Say --group-loss-bound 0.5, say, or --method rate-constrained, which keeps bounds on rates."
+        got = wishes.constraint
+        raise InputError(complaint(expected="no bound on rates", of="--constraint", got=got, remedy=remedy))
+    for option, words in _USUAL.items():
+        if (word := getattr(wishes, option)) is not None and word not in words:
+            remedy = f"Say {_dashed(option)} {words[0]}, or leave it out."
+            raise InputError(complaint(expected=" or ".join(words), of=_dashed(option), got=word, remedy=remedy))
+    asked: dict[str, Any] = {name: getattr(wishes, name) or words[0] for name, words in _USUAL.items()}
+    shares = wishes.allocation or [ALLOCATIONS[0]]
+    if len(shares) > 1 or shares[0] not in ALLOCATIONS:
+        if any(":" not in text for text in shares):
+            remedy = f"Say --allocation {ALLOCATIONS[0]}, or --allocation f:3 --allocation m:1."
+            expected = f"{', '.join(ALLOCATIONS)}, or GROUP:SHARE"
+            raise InputError(complaint(expected=expected, of="--allocation", got=", ".join(shares), remedy=remedy))
+        asked["allocation"] = numbers("--allocation", shares)
+    else:
+        asked["allocation"] = shares[0]
+    for name in ("group_loss_bound", "min_epsilon", "max_epsilon"):
+        asked[name] = numbers(_dashed(name), getattr(wishes, name))
+    by_group = {name: value for name, value in asked.items() if isinstance(value, dict)}
+    return Asked((), asked, by_group=by_group)
+
+
+def _dashed(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+_USUAL = {"objective": OBJECTIVES, "spend": SPENDS, "groups": MODES}
+
 METHODS = {
     "rate-constrained": Method(
         "rate-constrained private descent (RateConstrainedClassifier)",
@@ -155,6 +198,13 @@ METHODS = {
         _penalised,
         ("notion", "strength"),
         bounds=False,
+    ),
+    "tailored": Method(
+        "private descent with a budget shared among groups (TailoredClassifier)",
+        "A linear classifier, fitted to {source} by private descent, with a privacy budget that its groups share.",
+        TailoredClassifier,
+        _tailored,
+        ("objective", "allocation", "spend", "group_loss_bound", "min_epsilon", "max_epsilon", "groups"),
     ),
 }
 
