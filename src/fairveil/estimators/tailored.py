@@ -190,7 +190,9 @@ def _names(groups: Sequence[Hashable]) -> list[str]:
     """Printable, and each another, whatever groups are called."""
     shown = [keys.shown(key) for key in groups]
     plain = [text if text.strip() and text.isprintable() else ascii(text) for text in shown]
-    return [text if plain.count(text) == 1 else f"{text} (number {number})" for number, text in enumerate(plain, 1)]
+    if len(set(plain)) == len(plain):
+        return plain
+    return [f"{number}: {text}" for number, text in enumerate(plain, 1)]
 
 
 def bounds_of(given: Any, cells: Cells | None) -> list[Bound]:

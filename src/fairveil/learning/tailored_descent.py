@@ -12,7 +12,7 @@ Without bounds, shares or limits that were asked for, w is constant and one sum 
 all that a step needs: its noise is that of the group that weighs most, where sums apart bring every group's.
 
 `Differs:` sums are divided by released counts, never by true ones; noise is of the sensitivity of a sum, not of a mean over
-unknown sizes; the indicator of g >= 0 is a multiplicative-weights player on released losses, whose steps forget their noise.
+unknown sizes; the indicator of g >= 0 is a player whose pressure follows released excesses, and averages their noise.
 
 Guarantees (tests/learning/test_learning_tailored_descent.py):
 1. The log is the plan, or finer: no group pays more than was planned.
@@ -60,7 +60,7 @@ from ..privacy import calibrate
 from ..privacy.events import Event, Repeated, compose
 from ..privacy.promise import Promise
 from .descent import Batch, Floats, Progress, Reason
-from .duals import ExponentiatedGradient, Leaning
+from .duals import Pressure, ProjectedAscent
 from .grams import GroupQuadratics
 from .ground import LEAST_ROWS
 from .group_regression import LENGTH, MOMENTS_SHARE, Scaling
@@ -106,7 +106,7 @@ class State:
     """Between rounds: released values only."""
 
     walk: Walk
-    leaning: Leaning
+    pressure: Pressure
     losses: Floats
     round: int = 0
 
@@ -473,12 +473,11 @@ class TailoredDescent:
         )
 
     def _initial(self, posed: Posed) -> State:
-        return State(Walk.at(self.start), Leaning(np.zeros(len(posed.bounds))), np.zeros(self.cells.count))
+        return State(Walk.at(self.start), Pressure.begin(1, len(posed.bounds)), np.zeros(self.cells.count))
 
     def _step(self, curator: Curator, state: State, posed: Posed, shares: Shares) -> State:
         """One round."""
-        duals = self._auditor.duals(state.leaning) if len(posed.bounds) else np.zeros(0)
-        weights = posed.weights(state.losses, duals)
+        weights = posed.weights(state.losses, state.pressure.duals[0])
         factors = self._factors(posed.counts) if self.adds_groups else None
         answers = curator.answer(
             self._asked(state.walk.weights, shares, factors), self.batch_of(state.round), purpose="gradients of the groups"
@@ -489,17 +488,19 @@ class TailoredDescent:
         else:
             gradient = np.tensordot(weights, np.concatenate(answers[: len(self.columns)]), axes=1)
             noise = self._round_multiplier * float(np.linalg.norm(weights / np.sqrt(shares.paid)))
-        t, leaning, losses = state.round + 1, state.leaning, state.losses
+        t, pressure, losses = state.round + 1, state.pressure, state.losses
         if self.bounded:
             sums = np.concatenate(answers[len(self.columns) :])
             losses = np.maximum(sums, 0.0) * UNIT[self.loss] / posed.rows
-            leaning = self._auditor.step(leaning, posed.lines @ losses - posed.bounds)
+            pressure = self._auditor.step(pressure, (posed.lines @ losses - posed.bounds)[np.newaxis])
         walk = self._walked(state.walk, gradient * scale, noise * self._clip * scale, float(weights.max()), t)
-        return State(walk, leaning, losses, t)
+        return State(walk, pressure, losses, t)
 
     @property
-    def _auditor(self) -> ExponentiatedGradient:
-        return ExponentiatedGradient(PENALTY if self.task.penalty is None else self.task.penalty)
+    def _auditor(self) -> ProjectedAscent:
+        """How hard bounds are pressed: no harder than the penalty."""
+        most = PENALTY if self.task.penalty is None else self.task.penalty
+        return ProjectedAscent(self.rounds, most)
 
     def _walked(self, walk: Walk, gradient: Floats, noise: float, heavy: float, t: int) -> Walk:
         """A step, and back into the region."""
