@@ -168,11 +168,14 @@ class GroupRegression:
 
     def _scaled(self, curator: Curator) -> Scaling:
         """Have numbers scaled by their means and deviations."""
-        asks = self._moments()
-        answers = curator.answer(asks, purpose="moments of the numbers")
-        noise = 0.0 if self.task.sees_features else self.moments_multiplier * self._move(asks[-1].question)
-        sums, squares = np.asarray(answers[-1])
-        return Scaling.of(float(answers[0][0]), sums, squares, noise).apply(curator)
+        return self.scaling_of(curator.answer(self._moments(), purpose="moments of the numbers")).apply(curator)
+
+    def scaling_of(self, answers: Sequence[Floats]) -> Scaling:
+        """Of answers to `_moments`, the first two."""
+        question = self._moments()[1].question
+        noise = 0.0 if self.task.sees_features else self.moments_multiplier * self._move(question)
+        sums, squares = np.asarray(answers[1])
+        return Scaling.of(float(answers[0][0]), sums, squares, noise)
 
     def _moments(self) -> list[Ask]:
         layout, public = self.task.layout, self.task.sees_features

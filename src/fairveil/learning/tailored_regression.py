@@ -171,11 +171,12 @@ class TailoredRegression:
         if self.measures_errors:
             out.append([Ask(GramMatrices(None, self._usual), self._multiplier("gram"))])
             out.append([*self._residuals(c), *self._counts("counts")])
-        elif self.scales:
-            out += [self._inner._moments()] * (2 if self.task.sees_features else 1)
-        if self.counts_first and not self.measures_errors:
-            out.append(self._counts("counts"))
-        return out
+            return out
+        sizes = self._counts("counts") if self.counts_first else []
+        if self.scales and self.task.sees_features:  # exact, and free: columns far smaller than others are seen the second time
+            out += [self._inner._moments()] * 2
+        moments = self._inner._moments() if self.scales and not self.task.sees_features else []
+        return [*out, [*moments, *sizes]] if moments or sizes else out
 
     def _asked_after(self, c: Floats) -> list[list[Ask]]:
         """The losses of coefficients that were found in a matrix of all groups."""
@@ -222,9 +223,7 @@ class TailoredRegression:
         if self.measures_errors:
             scaling, sums, counts = self._stage_one(curator)
         else:
-            scaling, sums, counts = inner.scaled(curator), None, None
-            if self.counts_first:
-                counts = self._floored(np.concatenate(curator.answer(self._counts("counts"), purpose="counts of the groups")))
+            scaling, sums, counts = self._begun(curator)
         shares = self._shares(sums, counts)
         if self.adds_groups:
             return self._together(curator, scaling, shares, counts, progress)
@@ -232,6 +231,20 @@ class TailoredRegression:
         quadratics = inner.matrices(curator, scaling, tailored)
         shares = replace(shares, counts=quadratics.shares * quadratics.rows if counts is None else counts)
         return inner.found(quadratics, scaling, progress), shares
+
+    def _begun(self, curator: Curator) -> tuple[Scaling | None, None, Floats | None]:
+        """Without a stage one: moments and counts, as far as they are needed, in one release."""
+        inner = self._inner
+        scaling: Scaling | None = None
+        if self.task.sees_features:
+            scaling = inner.scaled(curator)
+        asks = self._asked_before(np.zeros(1 + self.task.layout.width))
+        if not asks or (self.task.sees_features and not self.counts_first):
+            return scaling, None, None
+        answers = curator.answer(asks[-1], purpose="moments of the numbers, counts of the groups")
+        if self.scales and not self.task.sees_features:
+            scaling, answers = inner.scaling_of(answers).apply(curator), answers[2:]
+        return scaling, None, self._floored(np.concatenate(answers)) if self.counts_first else None
 
     def _stage_one(self, curator: Curator) -> tuple[Scaling | None, Floats, Floats]:
         """Scaling, sums of squared residuals by group, and sizes."""
