@@ -2,8 +2,9 @@
 
     min over weights v:   h(l(v)) = f(l(v)) + G max(0, g(l(v))),      l_k(v) the mean loss of group k over its share
 
+0. Where numbers are to be scaled their moments; the groups' counts.
 1. Stage one, where shares follow standard errors: a private precursor on all rows (one Gram matrix for squared loss, a few
-   rounds for log loss), then each group's sum of its losses and its count, in one joint release.
+   rounds for log loss), then each group's sum of its losses.
 2. Rounds: each group's sum of gradients, shortened row by row to a clip, and, where losses are bounded, of losses, all in one
    joint release with noise by share. The step is sum_k (w_k / n_k) G_k, w = the gradient of h at released losses.
 3. The groups' losses of the answer.
@@ -296,9 +297,9 @@ class TailoredDescent:
         return [Ask(CellCounts(one), z, column=j) for j, one in enumerate(self.columns)]
 
     def _measured(self, v: Floats) -> list[Ask]:
-        """The precursor's losses by group, and their counts."""
+        """The precursor's losses by group."""
         z = self._multiplier("errors", len(self.columns))
-        return [*(Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)), *self._sized()]
+        return [Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)]
 
     def _reported(self, v: Floats) -> list[Ask]:
         """The answer's losses, or a network's errors, by group."""
@@ -343,12 +344,11 @@ class TailoredDescent:
         fixed."""
         v, none = self.start, np.zeros((self._outputs, 1 + self.task.layout.width))
         before: list[Event] = [self._event(self._moments())] if self.scales else []
+        before.append(self._event(self._sized()))
         if self.measures_errors:
             warming = self._event(self._warming(none))
             before.append(Repeated(warming, WARMING) if self.loss == "log" else warming)
             before.append(self._event(self._measured(none)))
-        else:
-            before.append(self._event(self._sized()))
         shares = None if bound else self._shares(None, None)
         a_round = Repeated(self._event(self._asked(v, shares, None), self.batch), self.rounds)
         return compose([*before, a_round, self._event(self._reported(v))])
@@ -425,14 +425,17 @@ class TailoredDescent:
 
     def _begun(self, curator: Curator) -> tuple[Floats | None, Floats]:
         """Sums of the precursor's losses by group, and sizes."""
+        counts = self._floored(np.concatenate(curator.answer(self._sized(), purpose="counts of the groups")))
         if not self.measures_errors:
-            return None, self._floored(np.concatenate(curator.answer(self._sized(), purpose="counts of the groups")))
-        v = self._precursor(curator)
-        answers = curator.answer(self._measured(v), purpose="losses and counts of the groups")
-        half = len(self.columns)
-        return np.concatenate(answers[:half]), self._floored(np.concatenate(answers[half:]))
+            return None, counts
+        v = self._precursor(curator, self._rows_of(counts))
+        return np.concatenate(curator.answer(self._measured(v), purpose="losses of the groups")), counts
 
-    def _precursor(self, curator: Curator) -> Floats:
+    def _rows_of(self, counts: Floats) -> float:
+        """What averages divide by: the public number of rows, or the released one."""
+        return float(self.task.stated_rows or max(float(counts.sum()) / self.cells.per_row, LEAST_ROWS))
+
+    def _precursor(self, curator: Curator, rows: float) -> Floats:
         none = np.zeros((self._outputs, 1 + self.task.layout.width))
         if self.loss == "squared":
             asks = self._warming(none)
@@ -440,19 +443,11 @@ class TailoredDescent:
             noise = 0.0 if self.task.promise.features_are_public else float(asks[0].multiplier) * self._move(asks[0].question)
             told = GroupQuadratics.of(matrix[np.newaxis], noise=noise, cells=None)
             return told.best(np.ones(1))[np.newaxis] if told.has_rows else none
-        walk, rows = Walk.at(none), self.task.stated_rows
+        walk, noise = Walk.at(none), self._multiplier("precursor", WARMING) * self._clip / rows
         for _ in range(WARMING):
             (total,) = curator.answer(self._warming(walk.weights), purpose="precursor")
-            n = float(rows or self.task.public_rows or self._rows_guessed)
-            walk = walk.step(
-                total / n, self._pace(self._multiplier("precursor", WARMING) * self._clip / n), MOMENTUM, count=True
-            )
+            walk = walk.step(total / rows, self._pace(noise), MOMENTUM, count=True)
         return walk.average
-
-    @property
-    def _rows_guessed(self) -> float:
-        """Where the number of rows is private a precursor steps as if there were as many as its noise can hide."""
-        return max(1.0, 10.0 * self._multiplier("precursor", WARMING) * self._clip)
 
     def _floored(self, counts: Floats) -> Floats:
         """No group is smaller than two deviations of its count's noise."""
@@ -464,7 +459,7 @@ class TailoredDescent:
 
     def _posed(self, counts: Floats) -> Posed:
         task = self.task
-        rows = float(task.stated_rows or max(float(counts.sum()) / self.cells.per_row, LEAST_ROWS))
+        rows = self._rows_of(counts)
         f, bounds = task.functions(counts / rows, max(LEAST_ROWS, 2.0 * self._count_noise) / rows)
         lines = [np.asarray(one.lines.todense() if hasattr(one.lines, "todense") else one.lines) for one in bounds]
         listed = [np.full(len(line), one.bound) for line, one in zip(lines, bounds, strict=True)]

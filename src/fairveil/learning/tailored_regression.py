@@ -32,7 +32,7 @@ from ..fairness.objectives import Error, MeanGroupLoss
 from ..privacy import calibrate
 from ..privacy.events import Event, Gaussian, NoOp, compose
 from .descent import Floats, Progress
-from .grams import GroupQuadratics
+from .grams import CERTAIN, GroupQuadratics
 from .ground import LEAST_ROWS
 from .group_regression import MOMENTS_SHARE, GroupRegression, Scaling
 from .regression_task import RegressionOutcome, RegressionTask
@@ -220,10 +220,7 @@ class TailoredRegression:
 
     def _run(self, curator: Curator, progress: Progress | None) -> tuple[RegressionOutcome, Shares]:
         inner = self._inner
-        if self.measures_errors:
-            scaling, sums, counts = self._stage_one(curator)
-        else:
-            scaling, sums, counts = self._begun(curator)
+        scaling, sums, counts = self._stage_one(curator) if self.measures_errors else self._begun(curator)
         shares = self._shares(sums, counts)
         if self.adds_groups:
             return self._together(curator, scaling, shares, counts, progress)
@@ -333,6 +330,9 @@ class TailoredRegression:
         quadratics = GroupQuadratics.of(
             inner._target_last(matrix.reshape(1, *matrix.shape[-2:])), noise=noise, cells=None, unit=unit, radius=radius
         )
+        if self.counts_first and counts is not None:  # a weighed sum counts the smallest group K times: sizes tell more
+            certain = CERTAIN * self._count_noise * math.sqrt(len(counts))
+            quadratics = replace(quadratics, has_rows=bool(counts.sum() > certain))
         best = inner.found(quadratics, scaling, progress)
         (asks,) = self._asked_after(self._in_scaled_numbers(best.coefficients, scaling))
         answers = curator.answer(asks, purpose="losses of the groups")
