@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from fairveil.curator import Rows
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
+from fairveil.learning.hull import Ended
 from fairveil.learning.tailored_descent import TailoredDescent, plan_tailored_descent
 from fairveil.learning.tailoring import ALLOCATIONS, Allocation
 from fairveil.privacy import Promise, accounting
@@ -330,7 +331,7 @@ def test_with_hardly_any_noise_released_standard_errors_are_true_ones() -> None:
     assert shares.errors == pytest.approx(np.sqrt(squares), rel=1e-2)
     assert shares.shares == pytest.approx(squares / squares.sum(), rel=2e-2)
     assert shares.counts == pytest.approx(SIZES, abs=0.1)
-    _, shares, _ = t.ran(planned(t.task_of(ROWS["log"], t.PLENTY, public_rows=len(Y)), "standard-error", "log"), ROWS["log"])
+    _, shares, _ = t.ran(planned(t.task_of(ROWS["log"], t.PLENTY), "standard-error", "log"), ROWS["log"])
     pooled = LogisticRegression(C=1e8).fit(X, LABELS)
     means = group_log_losses(np.append(pooled.intercept_, pooled.coef_))
     assert shares.errors == pytest.approx(np.sqrt(means), rel=0.05)  # a few rounds: near the optimum
@@ -392,6 +393,19 @@ def test_with_one_group_there_is_nothing_to_share(relation: str) -> None:
     plan = planned(t.task_of(alone, t.PROMISES[relation], (), people=True), loss="log")
     _, _, curator = t.ran(plan, alone)
     curator.log.reconcile([plan.plan], t.PROMISES[relation].neighbours)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_that_cannot_be_told_from_none_leave_a_model_where_it_is(loss: str) -> None:
+    few = rows_of(X[:10], (Y if loss == "squared" else LABELS)[:10], A[:10])
+    for promise, rule in itertools.product((t.ADDED, t.REPLACED), ("least-noise", "standard-error")):
+        plan = planned(t.task_of(few, promise, public_rows=None), rule, loss)
+        outcome, _, curator = t.ran(plan, few)
+        assert not outcome.coefficients.any()
+        assert outcome.reason == Ended.NOTHING.value
+        curator.log.reconcile([plan.plan], promise.neighbours)
+        stated = planned(t.task_of(few, promise, public_rows=10), rule, loss)
+        assert t.ran(stated, few)[0].coefficients.any()
 
 
 def test_a_run_that_is_broken_off_leaves_a_beginning_of_its_plan_and_a_closed_curator() -> None:

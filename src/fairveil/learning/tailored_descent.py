@@ -62,9 +62,10 @@ from ..privacy.events import Event, Repeated, compose
 from ..privacy.promise import Promise
 from .descent import Batch, Floats, Progress, Reason
 from .duals import Pressure, ProjectedAscent
-from .grams import GroupQuadratics
+from .grams import CERTAIN, GroupQuadratics
 from .ground import LEAST_ROWS
 from .group_regression import LENGTH, MOMENTS_SHARE, Scaling
+from .hull import Ended
 from .plans import usual_clip
 from .primal import Walk
 from .regression_task import RegressionOutcome, RegressionTask
@@ -399,14 +400,15 @@ class TailoredDescent:
         """Descend; the curator is closed afterwards, come what may. The outcome's coefficients are the model's weights."""
         try:
             scaling = self._scaled(curator) if self.scales else None
-            sums, counts = self._begun(curator)
+            sums, counts, rests = self._begun(curator)
             shares, posed = self._shares(sums, counts), self._posed(counts)
-            state, reason = self._initial(posed), Reason.ROUNDS
+            state, reason = self._initial(posed), Ended.NOTHING if rests else Reason.ROUNDS
             while state.round < self.rounds:
                 state = self._step(curator, state, posed, shares)
                 if progress is not None:
                     progress(state.round, self.rounds)
-            v = state.walk.average if self.iterate == "average" else state.walk.weights
+            found = state.walk.average if self.iterate == "average" else state.walk.weights
+            v = self.start if rests else found
             outcome = self._concluded(curator, v, state, posed, reason)
             curator.finish()
             if scaling is not None:
@@ -423,13 +425,17 @@ class TailoredDescent:
         noise = 0.0 if self.task.promise.features_are_public else float(asks[1].multiplier) * self._move(asks[1].question)
         return Scaling.of(float(rows[0]), sums, squares, noise).apply(curator)
 
-    def _begun(self, curator: Curator) -> tuple[Floats | None, Floats]:
-        """Sums of the precursor's losses by group, and sizes."""
-        counts = self._floored(np.concatenate(curator.answer(self._sized(), purpose="counts of the groups")))
+    def _begun(self, curator: Curator) -> tuple[Floats | None, Floats, bool]:
+        """Sums of the precursor's losses by group, sizes, and whether a released number of rows cannot be told from none: a
+        model would be noise alone then, and stays where it is."""
+        counts = np.concatenate(curator.answer(self._sized(), purpose="counts of the groups"))
+        certain = CERTAIN * self._count_noise * math.sqrt(len(counts))
+        rests = self.task.stated_rows is None and 0.0 < certain >= float(counts.sum())
+        counts = self._floored(counts)
         if not self.measures_errors:
-            return None, counts
+            return None, counts, rests
         v = self._precursor(curator, self._rows_of(counts))
-        return np.concatenate(curator.answer(self._measured(v), purpose="losses of the groups")), counts
+        return np.concatenate(curator.answer(self._measured(v), purpose="losses of the groups")), counts, rests
 
     def _rows_of(self, counts: Floats) -> float:
         """What averages divide by: the public number of rows, or the released one."""
@@ -533,7 +539,7 @@ class TailoredDescent:
             return np.clip(v, -self.radius, self.radius)
         return v * min(1.0, self.radius / max(float(np.linalg.norm(v)), 1e-300))
 
-    def _concluded(self, curator: Curator, v: Floats, state: State, posed: Posed, reason: Reason) -> RegressionOutcome:
+    def _concluded(self, curator: Curator, v: Floats, state: State, posed: Posed, reason: Reason | Ended) -> RegressionOutcome:
         asks = self._reported(v)
         answers, task, half = curator.answer(asks, purpose="losses of the groups"), self.task, len(self.columns)
         noise = 0.0 if self.is_exact else float(asks[0].multiplier) * self._move(asks[0].question)
