@@ -89,12 +89,13 @@ class TailoringReport:
         return TailoringReport(tuple(groups), str(values["rule"]), str(values["why"]), fixed=bool(values["fixed"]), **columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {"rule": self.rule, "why": self.why, "fixed": self.fixed, "groups": self.table()}
+        """Plain JSON values; an infinite epsilon is written "inf"."""
+        groups = [line | {"epsilon": "inf"} if math.isinf(line["epsilon"]) else line for line in self.table()]
+        return {"rule": self.rule, "why": self.why, "fixed": self.fixed, "groups": groups}
 
     def to_json(self) -> str:
         """The report as a JSON document."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __str__(self) -> str:
         head = f"Shares of the budget: {self.rule} ({self.why})."
