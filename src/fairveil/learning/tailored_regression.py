@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _checks
 from ..curator import Ask, CellCounts, Curator, GramMatrices, GroupLosses, Linear, Question, Weighed, describe
 from ..errors import InputError, complaint
 from ..facts import Cells
@@ -154,7 +155,8 @@ class TailoredRegression:
     def _matrices(self, bound: bool) -> Event:
         columns = each_column(self.cells)
         if self.adds_groups:
-            return Gaussian(self.z / math.sqrt(self.last_part) if self.counts_first else self._of_sum(None))
+            person = bound or self.counts_first
+            return Gaussian(self.z / math.sqrt(self.last_part) if person else self._of_sum(None))
         if bound:
             return compose([Gaussian(self.z * math.sqrt(len(columns) / self.last_part))] * len(columns))
         tailored = 1.0 / np.sqrt(self._shares(None, None).paid)
@@ -370,6 +372,9 @@ def plan_tailored_regression(task: RegressionTask, allocation: Allocation, **opt
     """The regression whose noise is the least that keeps the promise. `options`: fields of `TailoredRegression`."""
     from ..privacy.routes import gaussian_mu
 
+    for name in ("clip", "radius"):
+        if options.get(name) is not None:
+            _checks.positive(**{name: options[name]})
     if task.is_exact:
         return TailoredRegression(task, allocation, **options)
     if gaussian_mu(task.promise.epsilon, task.promise.delta) <= 0:
