@@ -196,7 +196,7 @@ class TailoredRegressor(CodedRegressor):
         target = NumericTarget.of(
             self.target_bounds, open_range=promise.features_are_public, unsafe=unsafe, as_number=as_number
         )
-        return replace(ways, target=target, thin=ways.thin and not as_number)
+        return replace(ways, target=target, thin=False)  # how empty private rows are decides nothing: see `scales`
 
     def _plan(self, promise: Promise, training: Training, cells: Cells | None, public_rows: int | None) -> Planned:
         assert training.target is not None

@@ -317,7 +317,7 @@ class TailoredDescent:
         gradient = self.gradient(v)
         if self.adds_groups:
             if self.task.cells is None or not self._weighs:
-                return [Ask(gradient, m * self._saving(np.ones(self.cells.count)))]
+                return [Ask(gradient, m * (1.0 if shares is None else self._saving(np.ones(self.cells.count))))]
             if factors is None:
                 return [Ask(ByCell(gradient, self.cells), m)]
             return [Ask(Weighed(gradient, self.cells, factors), m * self._saving(factors))]
@@ -484,17 +484,20 @@ class TailoredDescent:
             self._asked(state.walk.weights, shares, factors), self.batch_of(state.round), purpose="gradients of the groups"
         )
         scale = SLOPE[self.loss] * UNIT[self.loss] / posed.rows / self._asked_part
+        unit = self.gradient(state.walk.weights).scale(self.task.layout, self.task.max_sample_weight).bound
         if self.adds_groups:
             gradient, noise = answers[0] * float(weights.max()), self._round_multiplier * float(weights.max())
+            noise *= unit.norm if self.sampling_rate < 1.0 else unit.sensitivity(self.task.promise.neighbours)
         else:
             gradient = np.tensordot(weights, np.concatenate(answers[: len(self.columns)]), axes=1)
-            noise = self._round_multiplier * float(np.linalg.norm(weights / np.sqrt(shares.paid)))
+            noise = self._round_multiplier * unit.norm * float(np.linalg.norm(weights / np.sqrt(shares.paid)))
         t, pressure, losses = state.round + 1, state.pressure, state.losses
         if self.bounded:
             sums = np.concatenate(answers[len(self.columns) :])
             losses = np.maximum(sums, 0.0) * UNIT[self.loss] / posed.rows
             pressure = self._auditor.step(pressure, (posed.lines @ losses - posed.bounds)[np.newaxis])
-        walk = self._walked(state.walk, gradient * scale, noise * self._clip * scale, float(weights.max()), t)
+        heavy = float(weights @ posed.counts) / posed.rows  # of the curvature of sum_k w_k l_k, over that of a mean of rows
+        walk = self._walked(state.walk, gradient * scale, noise * scale, heavy, t)
         return State(walk, pressure, losses, t)
 
     @property
