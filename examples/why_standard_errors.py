@@ -3,8 +3,8 @@
     python examples/why_standard_errors.py [--out FOLDER]      writes why_standard_errors_{losses,one_clip,own_clips}.svg
 
 **What the lemma says.** Two groups, y = x.b_k + N(0, s_k^2), n_k rows each, X_k their rows, d = b_1 - b_2. Rows are the first
-group's with probability c, else the second's, and the predictor, drawn apart from that, is b_1 with probability c, else b_2. Its
-expected loss is
+group's with probability c, else the second's, and the predictor, drawn apart from that, is b_1 with probability c, else b_2.
+Its expected loss is
 
     E = c n_1 s_1^2 + (1 - c) n_2 s_2^2 + c (1 - c) (|X_1 d|^2 + |X_2 d|^2).
 
