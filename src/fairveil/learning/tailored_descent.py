@@ -484,7 +484,8 @@ class TailoredDescent:
             self._asked(state.walk.weights, shares, factors), self.batch_of(state.round), purpose="gradients of the groups"
         )
         scale = SLOPE[self.loss] * UNIT[self.loss] / posed.rows / self._asked_part
-        unit = self.gradient(state.walk.weights).scale(self.task.layout, self.task.max_sample_weight).bound
+        cap = None if self.is_exact else self.task.max_sample_weight  # without privacy there is none
+        unit = self.gradient(state.walk.weights).scale(self.task.layout, cap).bound
         if self.adds_groups:
             gradient, noise = answers[0] * float(weights.max()), self._round_multiplier * float(weights.max())
             noise *= unit.norm if self.sampling_rate < 1.0 else unit.sensitivity(self.task.promise.neighbours)
