@@ -117,7 +117,7 @@ def test_guarantee_1_with_fixed_shares_a_group_pays_what_one_over_squared_noise_
         assert (own.max() if spend == "person" else own.sum()) == pytest.approx(plan.last_part / plan.z**2)
 
 
-@pytest.mark.parametrize("rule", ["least-noise", "standard-error", "size"])
+@pytest.mark.parametrize("rule", ["standard-error", "size"])
 def test_guarantee_1_with_shares_of_answers_a_group_pays_both_halves(rule: str) -> None:
     """The sum of what all share and of what her group's matrices cost, at half of delta each (privacy/by_group.py)."""
     plan = planned(t.task_of(ROWS, t.ADDED), rule, scales=True)

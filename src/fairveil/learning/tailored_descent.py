@@ -485,21 +485,28 @@ class TailoredDescent:
         )
         scale = SLOPE[self.loss] * UNIT[self.loss] / posed.rows / self._asked_part
         cap = None if self.is_exact else self.task.max_sample_weight  # without privacy there is none
-        unit = self.gradient(state.walk.weights).scale(self.task.layout, cap).bound
         if self.adds_groups:
-            gradient, noise = answers[0] * float(weights.max()), self._round_multiplier * float(weights.max())
-            noise *= unit.norm if self.sampling_rate < 1.0 else unit.sensitivity(self.task.promise.neighbours)
+            gradient, loudest = answers[0] * float(weights.max()), float(weights.max())
         else:
             gradient = np.tensordot(weights, np.concatenate(answers[: len(self.columns)]), axes=1)
-            noise = self._round_multiplier * unit.norm * float(np.linalg.norm(weights / np.sqrt(shares.paid)))
+            loudest = float(np.linalg.norm(weights / np.sqrt(shares.paid)))
         t, pressure, losses = state.round + 1, state.pressure, state.losses
         if self.bounded:
             sums = np.concatenate(answers[len(self.columns) :])
             losses = np.maximum(sums, 0.0) * UNIT[self.loss] / posed.rows
             pressure = self._auditor.step(pressure, (posed.lines @ losses - posed.bounds)[np.newaxis])
         heavy = float(weights @ posed.counts) / posed.rows  # of the curvature of sum_k w_k l_k, over that of a mean of rows
-        walk = self._walked(state.walk, gradient * scale, noise * scale, heavy, t)
+        noise = self._noise(state.walk.weights) * loudest * scale
+        walk = self._walked(state.walk, gradient * scale, noise, heavy, t)
         return State(walk, pressure, losses, t)
+
+    def _noise(self, v: Floats) -> float:
+        """The deviation of a round's noise where every row counts 1: by group over a norm, of one sum over the sensitivity."""
+        if self.is_exact:
+            return 0.0
+        bound = self.gradient(v).scale(self.task.layout, self.task.max_sample_weight).bound
+        alone = not self.adds_groups or self.sampling_rate < 1.0
+        return self._round_multiplier * (bound.norm if alone else bound.sensitivity(self.task.promise.neighbours))
 
     @property
     def _auditor(self) -> ProjectedAscent:

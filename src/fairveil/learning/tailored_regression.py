@@ -5,10 +5,10 @@
    `RESIDUAL_CLIP`, and its count.
 2. Stage two: each group's Gram matrix, with noise by its share. Losses of any coefficients are post-processing of these.
 
-Without a bound on groups' losses, and without shares or limits that were asked for, nobody needs the groups' matrices apart:
-the one matrix sum_k w_k M_k, w_k = 1 / (released size of group k), is all that the mean of the groups' losses depends on. Its
-noise is that of the smallest group alone, where matrices apart bring every group's: of K small groups sqrt(K) times as much. A
-person of a larger group moves it less and pays less. `Differs:` the paper has no such release; "least-noise" takes it.
+The mean error of all rows needs no group's matrix apart: where nothing else was asked for, one matrix of all rows is released,
+and the groups' losses of what was found in it. For the mean of the *groups'* errors one weighed matrix would do, too, with less
+noise where many groups are small; but rows far out are shortened, a group whose rows are spread more than others' would lose
+weight, and apart every group's matrix says what is left of it. A descent has that release (`tailored_descent`).
 
 Guarantees (tests/learning/test_learning_tailored_regression.py):
 1. The log is the plan, or finer: no group pays more than was planned.
@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from ..curator import Ask, CellCounts, Curator, GramMatrices, GroupLosses, Linear, Question, Weighed, describe
+from ..curator import Ask, CellCounts, Curator, GramMatrices, GroupLosses, Linear, describe
 from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness.objectives import Error, MeanGroupLoss
 from ..privacy import calibrate
 from ..privacy.events import Event, Gaussian, NoOp, compose
 from .descent import Floats, Progress
-from .grams import CERTAIN, GroupQuadratics
+from .grams import GroupQuadratics
 from .ground import LEAST_ROWS
 from .group_regression import MOMENTS_SHARE, GroupRegression, Scaling
 from .regression_task import RegressionOutcome, RegressionTask
@@ -47,7 +47,6 @@ from .tailoring import (
     afforded,
     by_column,
     each_column,
-    factors_of,
     share_out,
     spent_by_rows,
 )
@@ -92,11 +91,12 @@ class TailoredRegression:
         return self.allocation.name == STANDARD_ERROR and self.cells.count > 1
 
     @property
-    def adds_groups(self) -> bool:
-        """Whether one matrix for all groups together is released."""
-        alike = self.allocation.name == LEAST_NOISE and not self.allocation.has_limits
+    def pools(self) -> bool:
+        """Whether one matrix of all rows is released, though there are groups."""
+        alike = self.allocation.name == LEAST_NOISE and not self.allocation.has_limits and not self._weighs
         return (
-            (alike or self.task.cells is None)
+            alike
+            and self.task.cells is not None
             and not self.task.sees_features
             and self.cells.mode == "product"
             and self.task.constraint.is_vacuous
@@ -110,14 +110,14 @@ class TailoredRegression:
 
     @property
     def counts_first(self) -> bool:
-        """Whether the groups' sizes weigh or share anything before the matrices are asked for."""
-        weighs = self.adds_groups and isinstance(self.task.objective, MeanGroupLoss)
-        return self.cells.count > 1 and (weighs or self.allocation.name == SIZE or self._weighs_by_size)
+        """Whether the groups' sizes share anything before the matrices are asked for."""
+        pairs = self.allocation.spend == "total" or self.task.sees_features
+        by_noise = self.allocation.name == LEAST_NOISE and self._weighs and pairs
+        return self.cells.count > 1 and (self.allocation.name == SIZE or by_noise)
 
     @property
-    def _weighs_by_size(self) -> bool:
-        apart = self.allocation.name == LEAST_NOISE and not self.adds_groups and isinstance(self.task.objective, MeanGroupLoss)
-        return apart and (self.allocation.spend == "total" or self.task.sees_features)
+    def _weighs(self) -> bool:
+        return isinstance(self.task.objective, MeanGroupLoss)
 
     @property
     def _parts(self) -> dict[str, float]:
@@ -131,7 +131,7 @@ class TailoredRegression:
             out["moments"] = MOMENTS_SHARE
         if self.counts_first:
             out["counts"] = COUNTS
-        if self.adds_groups:
+        if self.pools:
             out["losses"] = LOSSES
         return out
 
@@ -154,9 +154,8 @@ class TailoredRegression:
 
     def _matrices(self, bound: bool) -> Event:
         columns = each_column(self.cells)
-        if self.adds_groups:
-            person = bound or self.counts_first
-            return Gaussian(self.z / math.sqrt(self.last_part) if person else self._of_sum(None))
+        if self.task.cells is None or self.pools:
+            return Gaussian(self.z / math.sqrt(self.last_part * (1.0 if bound else self._pooled_part)))
         if bound:
             return compose([Gaussian(self.z * math.sqrt(len(columns) / self.last_part))] * len(columns))
         tailored = 1.0 / np.sqrt(self._shares(None, None).paid)
@@ -182,11 +181,10 @@ class TailoredRegression:
 
     def _asked_after(self, c: Floats) -> list[list[Ask]]:
         """The losses of coefficients that were found in a matrix of all groups."""
-        if not self.adds_groups:
+        if not self.pools:
             return []
-        losses = GroupLosses(Linear(c), self.task.cells, "squared", clip=RESIDUAL_CLIP)
-        asks = [Ask(losses, self._multiplier("losses", 1 if self.counts_first else 2))]
-        return [asks if self.counts_first else [*asks, Ask(CellCounts(self.task.cells), self._multiplier("losses", 2))]]
+        losses, z = GroupLosses(Linear(c), self.task.cells, "squared", clip=RESIDUAL_CLIP), self._multiplier("losses", 2)
+        return [[Ask(losses, z), Ask(CellCounts(self.task.cells), z)]]
 
     def _residuals(self, c: Floats) -> list[Ask]:
         z = self._multiplier("residuals", len(each_column(self.cells)))
@@ -224,9 +222,9 @@ class TailoredRegression:
         inner = self._inner
         scaling, sums, counts = self._stage_one(curator) if self.measures_errors else self._begun(curator)
         shares = self._shares(sums, counts)
-        if self.adds_groups:
-            return self._together(curator, scaling, shares, counts, progress)
-        tailored = None if self.task.is_exact else 1.0 / np.sqrt(shares.paid)
+        if self.pools:
+            return self._pooled(curator, scaling, shares, progress)
+        tailored = None if self.task.is_exact or self.task.cells is None else 1.0 / np.sqrt(shares.paid)
         quadratics = inner.matrices(curator, scaling, tailored)
         shares = replace(shares, counts=quadratics.shares * quadratics.rows if counts is None else counts)
         return inner.found(quadratics, scaling, progress), shares
@@ -271,19 +269,19 @@ class TailoredRegression:
 
     @property
     def _count_noise(self) -> float:
-        asks = (
-            self._counts("counts")
-            if "counts" in self._parts
-            else [*self._asked_after(np.zeros(1 + self.task.layout.width))[0][1:]]
-        )
+        zeros = np.zeros(1 + self.task.layout.width)
+        asks = self._counts("counts") if "counts" in self._parts else self._asked_after(zeros)[0][1:]
         return 0.0 if self.task.is_exact else float(asks[0].multiplier) * self._inner._move(asks[0].question)
 
     def _shares(self, sums: Floats | None, counts: Floats | None) -> Shares:
         """Of what was released."""
-        if self.adds_groups:
-            return self._of_rows(counts)
+        if self.pools:
+            each = self._pooled_part * self.last_part / self.z**2 if self.z > 0.0 else math.inf
+            equal = np.full(self.cells.count, 1.0 / self.cells.count)
+            why = "one sum of all rows: everybody pays the same"
+            return Shares(LEAST_NOISE, equal, np.full(self.cells.count, each), why, None, counts, self.is_fixed)
         allocation, promise, columns = self.allocation, self.task.promise, columns_of(self.cells)
-        weighs = isinstance(self.task.objective, MeanGroupLoss)
+        weighs = self._weighs
         shares, errors, why = share_out(allocation, promise, columns, self.cells.count, sums=sums, counts=counts, weighs=weighs)
         paid = np.full(self.cells.count, math.inf)
         for column in columns if not self.task.is_exact else ():
@@ -299,56 +297,31 @@ class TailoredRegression:
         """A limit on all that a person pays, as one on what she pays for the matrices."""
         return np.maximum(limit - (1.0 - self.last_part) / self.z**2, 0.0)
 
-    def _factors(self, counts: Floats | None) -> Floats:
-        weighs = counts is not None and isinstance(self.task.objective, MeanGroupLoss)
-        return factors_of(counts) if weighs and counts is not None else np.ones(self.cells.count)
+    @property
+    def _pooled_part(self) -> float:
+        """Of the budget: with a total to spend the worst person pays less."""
+        return spent_by_rows(np.ones(self.cells.count), self.task.promise, self.allocation.spend)[0]
 
-    def _of_rows(self, counts: Floats | None) -> Shares:
-        part, relative = spent_by_rows(self._factors(counts), self.task.promise, self.allocation.spend)
-        budget = math.inf if self.task.is_exact else self.last_part / self.z**2
-        worst = budget * part / (GRAM_WITHIN**2 if self.task.promise.neighbours == "replace-one" else 1.0)
-        why = "one sum for all groups: people pay by the square of what their rows weigh"
-        return Shares(LEAST_NOISE, relative / relative.sum(), worst * relative, why, None, counts, self.is_fixed)
-
-    def _of_sum(self, counts: Floats | None) -> float:
-        """The multiplier of one matrix for all groups: with a total to spend its worst person pays less."""
-        part = spent_by_rows(self._factors(counts), self.task.promise, self.allocation.spend)[0]
-        return 0.0 if self.task.is_exact else self.z / math.sqrt(self.last_part * part)
-
-    def _together(
-        self, curator: Curator, scaling: Scaling | None, shares: Shares, counts: Floats | None, progress: Progress | None
+    def _pooled(
+        self, curator: Curator, scaling: Scaling | None, shares: Shares, progress: Progress | None
     ) -> tuple[RegressionOutcome, Shares]:
-        """One matrix for all groups, then the groups' losses of what was found in it."""
+        """One matrix of all rows, then the groups' losses of what was found in it."""
         task = self.task
-        inner = replace(self._inner, task=replace(task, cells=None, objective=Error()))
-        gram: Question = GramMatrices(None, None if task.is_exact else inner._clip)
-        z = self._of_sum(counts)
-        if self.counts_first:
-            gram = Weighed(gram, self.cells, self._factors(counts))
-        (matrix,) = curator.answer([Ask(gram, z)], purpose="Gram matrix of the groups, weighed")
-        noise = 0.0 if task.is_exact else z * inner._move(GramMatrices(None, inner._clip))
-        unit = 0.25 if scaling is None else 0.25 * float(scaling.scale[-1]) ** 2
-        radius = math.inf if self.radius is None else self.radius
-        quadratics = GroupQuadratics.of(
-            inner._target_last(matrix.reshape(1, *matrix.shape[-2:])), noise=noise, cells=None, unit=unit, radius=radius
-        )
-        if self.counts_first and counts is not None:  # a weighed sum counts the smallest group K times: sizes tell more
-            certain = CERTAIN * self._count_noise * math.sqrt(len(counts))
-            quadratics = replace(quadratics, has_rows=bool(counts.sum() > certain))
-        best = inner.found(quadratics, scaling, progress)
+        z = 0.0 if task.is_exact else self.z / math.sqrt(self.last_part * self._pooled_part)
+        inner = replace(self._inner, task=replace(task, cells=None, objective=Error()), multiplier=z)
+        best = inner.found(inner.matrices(curator, scaling), scaling, progress)
         (asks,) = self._asked_after(self._in_scaled_numbers(best.coefficients, scaling))
-        answers = curator.answer(asks, purpose="losses of the groups")
-        if counts is None:
-            counts = self._floored(answers[1])
+        sums, counts = curator.answer(asks, purpose="losses and counts of the groups")
+        counts = self._floored(counts)
         rows = float(task.stated_rows or max(counts.sum(), LEAST_ROWS))
-        losses_noise = 0.0 if task.is_exact else float(asks[0].multiplier) * inner._move(asks[0].question)
+        noise = 0.0 if task.is_exact else float(asks[0].multiplier) * inner._move(asks[0].question)
         per_row = 0.25 / rows  # of squared residuals of codes, in squared ranges
         outcome = task.outcome(
             best.coefficients,
-            answers[0] * per_row,
+            sums * per_row,
             counts / rows,
             least=max(LEAST_ROWS, 2.0 * self._count_noise) / rows,
-            noise=losses_noise * per_row,
+            noise=noise * per_row,
             count_noise=self._count_noise / rows,
             rows=rows,
             gap=best.gap,
