@@ -484,7 +484,6 @@ class TailoredDescent:
             self._asked(state.walk.weights, shares, factors), self.batch_of(state.round), purpose="gradients of the groups"
         )
         scale = SLOPE[self.loss] * UNIT[self.loss] / posed.rows / self._asked_part
-        cap = None if self.is_exact else self.task.max_sample_weight  # without privacy there is none
         if self.adds_groups:
             gradient, loudest = answers[0] * float(weights.max()), float(weights.max())
         else:

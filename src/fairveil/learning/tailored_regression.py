@@ -54,7 +54,6 @@ from .tailoring import (
 RESIDUAL_CLIP = 1.0  # of one squared residual of codes in [-1, 1]: half the target's range
 GRAM_PART, RESIDUALS_PART, COUNTS_PART = 0.5, 0.25, 0.25  # of stage one
 COUNTS, LOSSES = 0.05, 0.05  # of the squared budget, where stage one is not needed
-GRAM_WITHIN = math.sqrt(2.0) * (1.0 + 1e-6)  # how far a row moves a Gram matrix within its group, over its squared length
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,8 +289,14 @@ class TailoredRegression:
             )
             budget = self.last_part / self.z**2 / len(columns)
             terms: dict[str, Any] = {"spend": allocation.spend, "least": low, "most": high}
-            paid[column] = afforded(shares[column], budget, promise, GRAM_WITHIN, **terms)
+            paid[column] = afforded(shares[column], budget, promise, self._within, **terms)
         return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
+
+    @property
+    def _within(self) -> float:
+        """How far one row moves a matrix within its group, over the square of its length: sqrt 2, and what the grid adds."""
+        question, cap = GramMatrices(None, self._inner._clip), self.task.max_sample_weight
+        return (question.within + question.scale(self.task.layout, cap).slack) * (1.0 + 1e-12)
 
     def _within_stage(self, limit: Floats) -> Floats:
         """A limit on all that a person pays, as one on what she pays for the matrices."""
