@@ -94,7 +94,7 @@ ROUNDS, EXACT_ROUNDS = 100, 600
 PENALTY = 5.0
 LATE = 0.5  # of the rounds, at the end: their mean is the answer
 MOMENTUM = 0.9
-SIGNED = 2.0  # how far one row moves a sum of vectors within its group
+SIGNED = 2.0  # how far one row moves a sum of vectors within its group; one of losses, which have one sign, by 1
 MOST = {"log": 3.0, "squared": 1.0}  # of one row's loss
 UNIT = {"log": 1.0, "squared": 0.25}  # of losses of codes, in squared ranges of the target
 RESIDUAL = 0.35  # of codes in [-1, 1]: what counts in full, times the usual length of a row
@@ -372,12 +372,13 @@ class TailoredDescent:
         shares, errors, why = share_out(allocation, promise, columns, count, sums=sums, counts=counts, weighs=self._weighs)
         if self.sampling_rate < 1.0 and promise.is_private:  # against no row: what a batch that is drawn amplifies
             promise = Promise(promise.epsilon, promise.delta)
-        paid = np.ones(count)
+        paid, part = np.ones(count), LOSSES_PART if self.bounded and self.is_fixed else 0.0  # else each sum keeps its own bound
+        within = math.sqrt((1.0 - part) * SIGNED**2 + part)
         for column in columns:
             low, high = (
                 None if one is None else self._within_rounds(one[column]) for one in (allocation.least, allocation.most)
             )
-            paid[column] = afforded(shares[column], 1.0, promise, SIGNED, spend=allocation.spend, least=low, most=high)
+            paid[column] = afforded(shares[column], 1.0, promise, within, spend=allocation.spend, least=low, most=high)
         return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
 
     def _within_rounds(self, limit: Floats) -> Floats:
