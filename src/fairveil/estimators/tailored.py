@@ -204,6 +204,9 @@ def bounds_of(given: Any, cells: Cells | None) -> list[Bound]:
         remedy = "Pass fit(X, y, sensitive_features=...), or group_loss_bound=None."
         raise InputError(complaint(expected="groups, whose losses it bounds", of="sensitive_features", got=None, remedy=remedy))
     if isinstance(given, Mapping):
+        if not given:
+            remedy = "Name groups as `groups_` does, or pass None."
+            raise InputError(complaint(expected="a bound for a group", of="group_loss_bound", got=given, remedy=remedy))
         return [GroupLoss(key).at_most(bound) for key, bound in given.items()]
     return [LargestGroupLoss().at_most(_checks.positive(group_loss_bound=given))]
 

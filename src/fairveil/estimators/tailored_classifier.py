@@ -43,7 +43,7 @@ class TailoredClassifier(LinearClassifier):
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
     ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
     clip : the longest gradient of a row. rounds : how many. sampling_rate, device : of a module, which asks secret batches.
-    learning_rate : of a module 0.1, of a linear model by its noise.
+    learning_rate : None: of a module 0.1 over the largest weight of a row, of a linear model by its noise.
     radius, region, step_size, iterate, penalty : as in `TailoredRegressor`, of a linear model; `iterate` of both.
 
     Fitted: `model_`, `privacy_`, `tailoring_` (shares, standard errors and each group's guarantee), `constraint_report_`,

@@ -94,6 +94,7 @@ ROUNDS, EXACT_ROUNDS = 100, 600
 PENALTY = 5.0
 LATE = 0.5  # of the rounds, at the end: their mean is the answer
 MOMENTUM = 0.9
+MODULE_RATE = 0.1
 SIGNED = 2.0  # how far one row moves a sum of vectors within its group; one of losses, which have one sign, by 1
 MOST = {"log": 3.0, "squared": 1.0}  # of one row's loss
 UNIT = {"log": 1.0, "squared": 0.25}  # of losses of codes, in squared ranges of the target
@@ -497,7 +498,7 @@ class TailoredDescent:
             pressure = self._auditor.step(pressure, (posed.lines @ losses - posed.bounds)[np.newaxis])
         heavy = float(weights @ posed.counts) / posed.rows  # of the curvature of sum_k w_k l_k, over that of a mean of rows
         noise = self._noise(state.walk.weights) * loudest * scale
-        walk = self._walked(state.walk, gradient * scale, noise, heavy, t)
+        walk = self._walked(state.walk, gradient * scale, noise, heavy, loudest, t)
         return State(walk, pressure, losses, t)
 
     def _noise(self, v: Floats) -> float:
@@ -514,12 +515,12 @@ class TailoredDescent:
         most = PENALTY if self.task.penalty is None else self.task.penalty
         return ProjectedAscent(self.rounds, most)
 
-    def _walked(self, walk: Walk, gradient: Floats, noise: float, heavy: float, t: int) -> Walk:
-        """A step, and back into the region."""
+    def _walked(self, walk: Walk, gradient: Floats, noise: float, heavy: float, loudest: float, t: int) -> Walk:
+        """A step, and back into the region. `loudest`: the noise's weight, over that of a sum of all rows alike."""
         late = t > (1.0 - LATE) * self.rounds
         if self.skeleton is not None:
             fading = 1.0 if self.iterate == "average" else min(1.0, (self.rounds - t + 1) / max(1.0, LATE * self.rounds))
-            rate = (0.1 if self.learning_rate is None else self.learning_rate) * fading
+            rate = (MODULE_RATE / max(1.0, loudest) if self.learning_rate is None else self.learning_rate) * fading
             moved = walk.step(gradient, rate, MOMENTUM, count=False)
         elif self.step_size == "decaying":
             assert self.radius is not None
