@@ -249,24 +249,24 @@ RELATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def table_1(methods: Sequence[str]) -> Iterator[Setting]:
+def table_1(methods: Sequence[str], _: Sequence[int]) -> Iterator[Setting]:
     """Five groups, 20 to 1."""
     for method in methods:
         for rho in (2.0, 4.5, 8.0):
             yield Setting("table 1", FIVE, rho, method, ARMS)
 
 
-def figure_two(methods: Sequence[str]) -> Iterator[Setting]:
+def figure_two(methods: Sequence[str], ratios: Sequence[int]) -> Iterator[Setting]:
     """Two groups: slopes, ratios, and for the flattest pair noises."""
     for method in methods:
-        cases = [(slopes, ratio, 1.0) for slopes in TWO_SLOPES.values() for ratio in RATIOS]
+        cases = [(slopes, ratio, 1.0) for slopes in TWO_SLOPES.values() for ratio in ratios]
         cases += [(TWO_SLOPES["(-1, 1)"], 20, noise) for noise in (0.3, 3.0)]
         for slopes, ratio, noise in cases:
             for rho in RHOS:
                 yield Setting("two groups", Law((10_000, 10_000 // ratio), slopes, (noise,) * 2), rho, method, ARMS[:5])
 
 
-def figure_bound(methods: Sequence[str]) -> Iterator[Setting]:
+def figure_bound(methods: Sequence[str], _: Sequence[int]) -> Iterator[Setting]:
     """Two groups of 10,000 and 500 whose errors are bounded by 1.1 times the least largest one."""
     for method in methods:
         for slopes in TWO_SLOPES.values():
@@ -276,7 +276,7 @@ def figure_bound(methods: Sequence[str]) -> Iterator[Setting]:
                 yield Setting("bound", law, rho, method, ARMS[:4], {"group_loss_bound": bound})
 
 
-def figure_many(methods: Sequence[str]) -> Iterator[Setting]:
+def figure_many(methods: Sequence[str], _: Sequence[int]) -> Iterator[Setting]:
     """A large group, and others of one small size."""
     for method in methods:
         for count in GROUPS:
@@ -287,7 +287,7 @@ def figure_many(methods: Sequence[str]) -> Iterator[Setting]:
                     yield Setting(f"{count} groups", law, rho, method, ARMS)
 
 
-def figure_relations(methods: Sequence[str]) -> Iterator[Setting]:
+def figure_relations(methods: Sequence[str], _: Sequence[int]) -> Iterator[Setting]:
     """The same promise to the worst off person, under each relation and for groups that overlap."""
     for method in methods:
         for name, also in RELATIONS.items():
@@ -483,7 +483,7 @@ def lines_of(asked: argparse.Namespace, known: Mapping[str, Any]) -> Iterator[di
     elif asked.table == 4:
         yield from table_4(asked)
     else:
-        settings = table_1(asked.methods) if asked.table else FIGURES[asked.figure](asked.methods)
+        settings = (table_1 if asked.table else FIGURES[asked.figure])(asked.methods, asked.ratios)
         for setting in settings:
             key = json.dumps(
                 [setting.name, setting.law.sizes, setting.law.slopes, setting.law.noises, setting.rho, setting.method]
@@ -501,6 +501,7 @@ def main() -> None:
     options.add_argument("--methods", nargs="+", choices=sorted(LAST), default=["descent", "moments"])
     options.add_argument("--least", type=int, default=10, help="runs of a setting, at least")
     options.add_argument("--most", type=int, default=100, help="and at most; they end when standard errors are below 2 %%")
+    options.add_argument("--ratios", type=int, nargs="+", default=list(RATIOS), help="of two groups' sizes")
     options.add_argument("--rhos", type=float, nargs="+", default=[0.05, 0.5, 5.0], help="of a data set")
     options.add_argument("--splits", type=int, default=15)
     options.add_argument("--data", default=usual_folder())
@@ -512,7 +513,7 @@ def main() -> None:
     known = {}
     if asked.reuse and asked.out is not None and asked.out.exists():
         for line in map(json.loads, asked.out.read_text(encoding="utf-8").splitlines()):
-            key = [line["setting"], line["sizes"], line["slopes"], line["noises"], line["rho"], line["method"]]
+            key = [line.get(name) for name in ("setting", "sizes", "slopes", "noises", "rho", "method")]
             known[json.dumps(key)] = line
     if asked.out is not None:
         asked.out.parent.mkdir(parents=True, exist_ok=True)

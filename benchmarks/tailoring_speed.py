@@ -114,9 +114,9 @@ def beside(turns: int) -> dict[str, Any]:
         return lambda: model.fit(X, y, sensitive_features=A)
 
     jobs: dict[str, Callable[[], Any]] = {
-        "moments, least-noise": fit(),
-        "moments, standard-error": fit(allocation="standard-error"),
-        "moments, equal": fit(allocation="equal"),
+        "moments, standard-error": fit(method="moments", allocation="standard-error"),
+        "moments, least-noise": fit(method="moments"),
+        "descent, standard-error": fit(method="descent", allocation="standard-error", rounds=DESCENT_ROUNDS),
         "descent, least-noise": fit(method="descent", rounds=DESCENT_ROUNDS),
         "LinearRegression": lambda: LinearRegression().fit(X, y),
         "LinearRegression, one thread": on_one_thread,
