@@ -148,15 +148,13 @@ def test_a_bound_out_of_reach_is_said_to_be() -> None:
 
 
 @pytest.mark.parametrize("rule", [*ALLOCATIONS, GIVEN], ids=[*ALLOCATIONS, "given"])
-def test_limits_by_group_are_kept_and_the_largest_is_a_fact(rule: Any) -> None:
+def test_limits_by_group_are_kept_and_the_statement_says_them(rule: Any) -> None:
     clf = fitted(rule, max_epsilon={"f": 2.2}, min_epsilon=1.0)
     statement = verified(clf)
     f, m = clf.tailoring_.epsilons
     assert 1.0 <= f <= 2.2
     assert 1.0 <= m <= 3.0
-    facts = {fact.name: fact.value for fact in statement.facts}
-    assert facts["largest epsilon of group f"] == "2.2"
-    assert "largest epsilon of group m" not in facts
+    assert [one.limit for one in statement.groups] == [2.2, None]
 
 
 @pytest.mark.parametrize("mode", ["product", "marginal"])

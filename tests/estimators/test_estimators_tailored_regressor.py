@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
 from typing import Any
@@ -201,7 +202,7 @@ def test_bounded_losses_are_found_by_moments_and_all_else_by_descent() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("rule", [*ALLOCATIONS, GIVEN], ids=[*ALLOCATIONS, "given"])
-def test_limits_by_group_are_kept_and_the_largest_is_a_fact(rule: Any, method: str) -> None:
+def test_limits_by_group_are_kept_and_the_statement_says_and_checks_them(rule: Any, method: str) -> None:
     reg = fitted(rule, method=method, max_epsilon={"f": 2.2}, min_epsilon=1.0)
     statement = verified(reg)
     assert statement.check() == []
@@ -210,13 +211,28 @@ def test_limits_by_group_are_kept_and_the_largest_is_a_fact(rule: Any, method: s
     assert 1.0 <= m <= 3.0
     told = [one.epsilon for one in statement.groups]
     assert reg.tailoring_.fixed is False or max(told[0] - 2.2, told[1] - 3.0) <= 1e-9
-    facts = {fact.name: fact.value for fact in statement.facts}
-    assert facts["largest epsilon of group f"] == "2.2"
-    assert "largest epsilon of group m" not in facts
+    assert [one.limit for one in statement.groups] == [2.2, None]
+    assert "f: at most 2.2000, as was promised to it beforehand" in statement.summary()
     both = fitted(rule, method=method, max_epsilon=2.0)
     assert max(both.tailoring_.epsilons) <= 2.0
-    named = {fact.name for fact in both.privacy_.facts}
-    assert {"largest epsilon of group f", "largest epsilon of group m"} <= named
+    assert [one.limit for one in both.privacy_.groups] == [2.0, 2.0]
+    lower = tuple(dataclasses.replace(one, limit=0.5) for one in both.privacy_.groups)
+    false = [finding.sentence for finding in dataclasses.replace(both.privacy_, groups=lower).check() if finding.grave]
+    assert [sentence[:25] for sentence in false] == ["group 'f' was promised 0.", "group 'm' was promised 0."]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_how_empty_private_rows_are_decides_nothing_that_is_asked(method: str) -> None:
+    """One row has a number more, or less, that is not zero: on either side of where a dense matrix counts as mostly empty."""
+    X = np.zeros((400, 2))
+    X.reshape(-1)[:200] = 0.5
+    other = X.copy()
+    other[0, 0] = 0.0
+    y, groups = np.linspace(-1.0, 1.0, 400), np.arange(400) % 2
+    options: dict[str, Any] = {"method": method, "target_bounds": (-1, 1), "neighbours": "replace-one", "rounds": 3}
+    one, two = (fv.TailoredRegressor("equal", **options).fit(rows, y, sensitive_features=groups) for rows in (X, other))
+    assert one.privacy_.events == two.privacy_.events
+    assert one.privacy_.bounds == two.privacy_.bounds
 
 
 def test_a_limit_is_what_her_noise_comes_to_whatever_the_shares_were_made_of() -> None:

@@ -222,3 +222,29 @@ def test_a_curator_tells_each_group_what_its_people_paid(promise: Promise) -> No
     found = [group.epsilon for group in statement.groups]
     assert tuple(found) == by_group([Gaussian(10.0), event], 1e-6, promise.neighbours, 3, fixed=False)
     assert found == sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("limits", [(2.0,), (2.0, None, None, None)])
+def test_limits_are_one_a_name(limits: Any) -> None:
+    with pytest.raises(StatementError, match="limits: expected 3 limits"):
+        NamedGroups(("a", "b", "c"), limits=limits)
+
+
+def test_a_limit_is_a_filter_of_gaussians_that_is_recomputed_from_the_log() -> None:
+    """Kept where the squared distances of all that a group's people see add up to no more than it allows, and by no others."""
+    own = [leaves.inventory(Gaussian(15.0), "add-remove").gaussian + 4.0 / m**2 + 1.0 / 25.0**2 for m in CELLS.multipliers[0]]
+    at = [epsilon(Gaussian(square**-0.5), 1e-6, "add-remove") for square in own]
+    kept = NamedGroups(NAMES.names, limits=(at[0] * (1.0 + 1e-6), None, at[2] * (1.0 + 1e-6)))
+    statement = PrivacyStatement.of(PROMISE, PLAN, plan=PLAN, groups=[kept, OTHERS])
+    assert statement.check() == []
+    assert edited(statement, lambda values: None) == statement
+    assert "a: at most" in said(statement)
+    assert "b: epsilon" in said(statement)
+
+    def lower(values: Any) -> None:
+        values["groups"][2]["limit"] = at[2] * 0.999
+
+    assert any("group 'c' was promised" in sentence for sentence in grave(edited(statement, lower)))
+    sampled = [PoissonSampled(0.5, CELLS)]
+    batch = PrivacyStatement.of(PROMISE, sampled, plan=sampled, groups=[NamedGroups(NAMES.names, limits=(7.9, None, None))])
+    assert any("group 'a' was promised" in sentence for sentence in grave(batch))

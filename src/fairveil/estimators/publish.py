@@ -9,7 +9,7 @@ from ..curator import Curator, Journal
 from ..privacy.events import Event
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
-from ..privacy.statement import READ_FROM_DATA, NamedGroups, PrivacyStatement, PublicFact, StatedBound
+from ..privacy.statement import READ_FROM_DATA, NamedGroups, PrivacyStatement, StatedBound
 from ..privacy.statement_checks import required_stamps
 from .inputs import Training
 
@@ -28,7 +28,6 @@ def curator_of(
     *,
     rows_given: bool,
     earlier: Journal | None = None,
-    also: Sequence[PublicFact] = (),
 ) -> Curator:
     """The curator of a fit. `rows_given`: the number of rows was an argument, and its fact is the curator's to tell."""
     private = promise.is_private and not promise.rows_are_public
@@ -39,7 +38,7 @@ def curator_of(
         noise=noise,
         public_rows=public_rows if private else None,
         earlier=() if earlier is None else earlier,
-        facts=[*(fact for fact in training.facts if not rows_given or fact.name != "number of rows"), *also],
+        facts=[fact for fact in training.facts if not rows_given or fact.name != "number of rows"],
     )
 
 

@@ -19,7 +19,7 @@ from ..learning.descent import Floats
 from ..learning.tailoring import SPENDS, Allocation, Shares, checked_rule, each_column
 from ..privacy.promise import Promise
 from ..privacy.routes import gaussian_mu
-from ..privacy.statement import NamedGroups, PrivacyStatement, PublicFact
+from ..privacy.statement import NamedGroups, PrivacyStatement
 from . import files_json
 from .constraint_report import ConstraintLine
 
@@ -165,26 +165,17 @@ def limits_of(estimator: Any, cells: Cells | None) -> list[float]:
     return [float(stated.get(key, math.inf)) for key in names]
 
 
-def facts_of(estimator: Any, cells: Cells | None) -> list[PublicFact]:
-    """What was promised to groups beforehand, beside what is promised to all."""
-    names = ["everyone"] if cells is None else _names(cells.keys)
-    pairs = zip(names, limits_of(estimator, cells), strict=True)
-    return [
-        PublicFact(f"largest epsilon of group {name}", f"{limit:g}", "argument")
-        for name, limit in pairs
-        if math.isfinite(limit)
-    ]
-
-
-def named_groups(cells: Cells | None, shares: Shares, promise: Promise) -> list[NamedGroups]:
-    """Whom a statement tells the guarantee of."""
+def named_groups(estimator: Any, cells: Cells | None, shares: Shares, promise: Promise) -> list[NamedGroups]:
+    """Whom a statement tells the guarantee of, and what was promised to them beforehand."""
     if cells is None or not promise.is_private:
         return []
-    named = iter(_names(cells.keys))
-    return [
-        NamedGroups(tuple(next(named) for _ in range(one.count)), column, shares.fixed)
-        for column, one in enumerate(each_column(cells))
-    ]
+    limits = [limit if math.isfinite(limit) else None for limit in limits_of(estimator, cells)]
+    told = iter(zip(_names(cells.keys), limits, strict=True))
+    out = []
+    for column, one in enumerate(each_column(cells)):
+        names, most = zip(*(next(told) for _ in range(one.count)), strict=True)
+        out.append(NamedGroups(names, column, shares.fixed, most))
+    return out
 
 
 def _names(groups: Sequence[Hashable]) -> list[str]:

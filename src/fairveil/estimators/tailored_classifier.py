@@ -167,11 +167,10 @@ class TailoredClassifier(LinearClassifier):
             noise,
             public_rows,
             rows_given=self.public_rows is not None,
-            also=tailored.facts_of(self, cells),
         )
         with progress("Fitting") as tick:
             outcome, shares = search.run(curator, tick)
-        statement = statement_of(curator, training, groups=tailored.named_groups(cells, shares, promise))
+        statement = statement_of(curator, training, groups=tailored.named_groups(self, cells, shares, promise))
         self._set_found(search, outcome.coefficients, training)
         self._publish_shape(training, cells)
         self.privacy_ = statement

@@ -46,7 +46,8 @@ class TailoredRegressor(CodedRegressor):
     method : "descent" (rounds of gradients) or "moments" (Gram matrices, released once: bounds on losses are then kept as well
         as noise allows); None: moments where losses are bounded, else descent, whose noise is of residuals, not of rows.
     stage_one_share : of the squared budget: what the standard errors may cost.
-    spend : "person": epsilon is what the worst off person pays; "total": what all groups pay together (as in the paper).
+    spend : "person": epsilon is what the worst off person pays; "total": the groups' shares of the last stage add up to what is
+        left of it (as in the paper; what comes before, counts or a stage one, everybody pays).
     min_epsilon, max_epsilon : None, a number or {group: number}: limits of what a group's people pay over the whole fit, kept
         whatever the shares come to. Under add-remove.
     groups : "product" or "marginal", for several sensitive columns: then groups overlap, and a person pays in each column.
@@ -168,11 +169,10 @@ class TailoredRegressor(CodedRegressor):
             promises.noise_of(self.random_state),
             public_rows,
             rows_given=self.public_rows is not None,
-            also=tailored.facts_of(self, cells),
         )
         with progress("Fitting") as tick:
             outcome, shares = planned.run(curator, tick)
-        statement = statement_of(curator, training, groups=tailored.named_groups(cells, shares, promise))
+        statement = statement_of(curator, training, groups=tailored.named_groups(self, cells, shares, promise))
         assert training.target is not None
         c = outcome.coefficients
         self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)

@@ -121,11 +121,13 @@ class NamedGroups:
 
     `fixed`: whether the shares of the budget were fixed before data were touched; if not, they were made once, of answers that
     were released before any release by these cells, and what is told holds after the fact (`privacy.by_group`).
+    `limits`: epsilons that these groups were promised beforehand, whatever the shares would be; None for those that were not.
     """
 
     names: tuple[str, ...]
     column: int = 0
     fixed: bool = True
+    limits: tuple[float | None, ...] = ()
 
     def __post_init__(self) -> None:
         given: object = self.names
@@ -135,23 +137,31 @@ class NamedGroups:
         if not names or len(set(names)) != len(names):
             remedy = "Name every cell once: NamedGroups(('female', 'male'))."
             raise StatementError(complaint(expected="different names, one a cell", of="names", got=self.names, remedy=remedy))
+        if self.limits and len(self.limits) != len(names):
+            remedy = "One limit a name, None where there is none."
+            raise StatementError(complaint(expected=f"{len(names)} limits", of="limits", got=len(self.limits), remedy=remedy))
         object.__setattr__(self, "names", names)
+        object.__setattr__(self, "limits", tuple(self.limits) or (None,) * len(names))
         object.__setattr__(self, "column", _checks.whole(column=self.column))
         object.__setattr__(self, "fixed", _flag(self.fixed))
 
 
 @dataclass(frozen=True)
 class GroupGuarantee:
-    """What the people of one group, a cell of a sensitive column, have at the promise's delta. `fixed`: see `NamedGroups`."""
+    """What the people of one group, a cell of a sensitive column, have at the promise's delta. `fixed`, `limit`: see
+    `NamedGroups`."""
 
     name: str
     cell: int
     column: int
     epsilon: float
     fixed: bool
+    limit: float | None = None
 
     def __post_init__(self) -> None:
         _words(group=self.name)
+        if self.limit is not None:
+            object.__setattr__(self, "limit", _checks.positive(limit=self.limit))
         object.__setattr__(self, "cell", _checks.whole(cell=self.cell))
         object.__setattr__(self, "column", _checks.whole(column=self.column))
         object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))

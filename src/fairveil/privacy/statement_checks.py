@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import FairveilError, InputError, complaint
 from .bounding import covers
-from .events import Composed, Event, NoOp, Repeated
+from .events import Composed, Event, NoOp, Repeated, compose
 from .statement import READ_FROM_DATA, Cap, GroupGuarantee, NamedGroups, Noise, PublicFact, Stamp, StatedBound, UserCode
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def guarantees(
             raise InputError(complaint(expected="one NamedGroups a column", of="groups", got=groups.column, remedy=remedy))
         found = group_epsilons(len(groups.names), groups.column, groups.fixed, events, plan, promise, everybody)
         out += [
-            GroupGuarantee(name, cell, groups.column, epsilon, groups.fixed)
-            for cell, (name, epsilon) in enumerate(zip(groups.names, found, strict=True))
+            GroupGuarantee(name, cell, groups.column, epsilon, groups.fixed, limit)
+            for cell, (name, epsilon, limit) in enumerate(zip(groups.names, found, groups.limits, strict=True))
         ]
     return tuple(out)
 
@@ -248,6 +248,22 @@ def _groups(statement: PrivacyStatement) -> Iterator[Finding]:
                 yield Finding(True, f"{words}, the events cost {_number(pays)}")
             elif group.epsilon > pays * (1 + SLACK):
                 yield Finding(False, f"{words}, above the {_number(pays)} that the events cost")
+            if group.limit is not None and not _keeps(statement, group, len(groups)):
+                yield Finding(True, f"group {group.name!r} was promised {_number(group.limit)} at most, which its events pass")
+
+
+def _keeps(statement: PrivacyStatement, group: GroupGuarantee, cells: int) -> bool:
+    """Whether what this group's people see are Gaussians whose squared distances add up to no more than its limit allows: a
+    filter, so that it is kept whatever the multipliers were made of (PRIVACY T10)."""
+    from .by_group import seen_from
+    from .leaves import inventory
+    from .routes import gaussian_mu
+
+    promise = statement.promise
+    seen = seen_from(compose(statement.events), group.cell, group.column, promise.neighbours, cells)
+    total = inventory(seen, promise.neighbours)
+    most = gaussian_mu(group.limit or 0.0, promise.delta) ** 2
+    return total.private and not total.others and total.total_variation == 0 and total.gaussian <= most * (1 + SLACK)
 
 
 def _stamps(statement: PrivacyStatement) -> Iterator[Finding]:

@@ -64,7 +64,7 @@ def to_dict(statement: PrivacyStatement) -> dict[str, Any]:
         "created": statement.created,
     }
     if statement.groups:
-        out["groups"] = [{**asdict(group), "epsilon": _plain(group.epsilon)} for group in statement.groups]
+        out["groups"] = [_told(group) for group in statement.groups]
     out["checksum"] = checksum(out)
     return out
 
@@ -151,8 +151,15 @@ def _statement(values: Any) -> PrivacyStatement:
     )
 
 
+def _told(group: GroupGuarantee) -> dict[str, Any]:
+    """A limit is told where there is one."""
+    told = {**asdict(group), "epsilon": _plain(group.epsilon)}
+    return {name: value for name, value in told.items() if name != "limit" or value is not None}
+
+
 def _group(value: object) -> GroupGuarantee:
-    fields = _fields(value, frozenset(("name", "cell", "column", "epsilon", "fixed")), "group")
+    limited = frozenset({"limit"} if isinstance(value, dict) and "limit" in value else ())
+    fields = _fields(value, frozenset(("name", "cell", "column", "epsilon", "fixed")) | limited, "group")
     return GroupGuarantee(**{**fields, "epsilon": _epsilon(fields["epsilon"])})
 
 

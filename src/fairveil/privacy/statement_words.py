@@ -103,7 +103,8 @@ def _groups(statement: PrivacyStatement) -> str:
 
 def _own(group: GroupGuarantee) -> str:
     words = "no guarantee of its own" if math.isinf(group.epsilon) else f"epsilon = {_up(group.epsilon)}"
-    return words if group.fixed else f"{words} after the fact"
+    words = words if group.fixed else f"{words} after the fact"
+    return words if group.limit is None else f"at most {_up(group.limit)}, as was promised to it beforehand ({words})"
 
 
 def _when(statement: PrivacyStatement) -> Iterator[str]:
