@@ -98,7 +98,7 @@ MODULE_RATE = 0.1
 SIGNED = 2.0  # how far one row moves a sum of vectors within its group; one of losses, which have one sign, by 1
 MOST = {"log": 3.0, "squared": 1.0}  # of one row's loss
 UNIT = {"log": 1.0, "squared": 0.25}  # of losses of codes, in squared ranges of the target
-RESIDUAL = 0.35  # of codes in [-1, 1]: what counts in full, times the usual length of a row
+RESIDUAL = 0.5  # of codes in [-1, 1]: what counts in full, times the usual length of a row
 WALKED = {"log": 0.3, "squared": 0.03}  # units of the score, by the noise of one round
 SLOPE = {"log": 1.0, "squared": 2.0}  # gradients of squared loss are asked for by the half
 REGIONS, STEP_SIZES, ITERATES = ("ball", "box"), ("steady", "decaying"), ("average", "last")
@@ -292,7 +292,7 @@ class TailoredDescent:
             usual = math.sqrt(2.0 + self.task.layout.numbers + len(self.task.layout.code_sizes))
             longest = LENGTH * usual if self.scales else usual
             return [Ask(GramMatrices(None, longest, with_target=True), self._multiplier("precursor"))]
-        return [Ask(GradientSum(Linear(v), self._clip), self._multiplier("precursor", WARMING))]
+        return [Ask(GradientSum(Linear(v), usual_clip(self.task.promise)), self._multiplier("precursor", WARMING))]
 
     def _sized(self) -> list[Ask]:
         z = self._multiplier("counts", len(self.columns))
@@ -451,7 +451,7 @@ class TailoredDescent:
             noise = 0.0 if self.task.promise.features_are_public else float(asks[0].multiplier) * self._move(asks[0].question)
             told = GroupQuadratics.of(matrix[np.newaxis], noise=noise, cells=None)
             return told.best(np.ones(1))[np.newaxis] if told.has_rows else none
-        walk, noise = Walk.at(none), self._multiplier("precursor", WARMING) * self._clip / rows
+        walk, noise = Walk.at(none), self._multiplier("precursor", WARMING) * usual_clip(self.task.promise) / rows
         for _ in range(WARMING):
             (total,) = curator.answer(self._warming(walk.weights), purpose="precursor")
             walk = walk.step(total / rows, self._pace(noise), MOMENTUM, count=True)
