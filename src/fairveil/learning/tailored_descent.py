@@ -70,6 +70,7 @@ from .plans import usual_clip
 from .primal import Walk
 from .regression_task import RegressionOutcome, RegressionTask
 from .systems import NO_GROUPS, columns_of
+from .tailored_steps import ITERATES, MOMENTUM, REGIONS, SLOPE, STEP_SIZES, UNIT, Steps
 from .tailoring import (
     LEAST_NOISE,
     STANDARD_ERROR,
@@ -92,16 +93,9 @@ LOSSES_PART = 0.2  # of a round, where losses are bounded
 WARMING = 25  # rounds of a precursor with log loss
 ROUNDS, EXACT_ROUNDS = 100, 600
 PENALTY = 5.0
-LATE = 0.5  # of the rounds, at the end: their mean is the answer
-MOMENTUM = 0.9
-MODULE_RATE = 0.1
 SIGNED = 2.0  # how far one row moves a sum of vectors within its group; one of losses, which have one sign, by 1
 MOST = {"log": 3.0, "squared": 1.0}  # of one row's loss
-UNIT = {"log": 1.0, "squared": 0.25}  # of losses of codes, in squared ranges of the target
 RESIDUAL = 0.5  # of codes in [-1, 1]: what counts in full, times the usual length of a row
-WALKED = {"log": 0.3, "squared": 0.03}  # units of the score, by the noise of one round
-SLOPE = {"log": 1.0, "squared": 2.0}  # gradients of squared loss are asked for by the half
-REGIONS, STEP_SIZES, ITERATES = ("ball", "box"), ("steady", "decaying"), ("average", "last")
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +253,13 @@ class TailoredDescent:
         if self.loss == "log":
             return usual_clip(self.task.promise)
         return RESIDUAL * math.sqrt(1.0 + self.task.layout.numbers + len(self.task.layout.code_sizes))
+
+    @cached_property
+    def steps(self) -> Steps:
+        """How it walks."""
+        columns = self.task.layout.numbers + len(self.task.layout.code_sizes)
+        where = (self.radius, self.region, self.step_size, self.iterate, self.learning_rate)
+        return Steps(self.loss, columns, self._clip, self.rounds, *where, self.skeleton is not None)
 
     @property
     def start(self) -> Floats:
@@ -454,7 +455,7 @@ class TailoredDescent:
         walk, noise = Walk.at(none), self._multiplier("precursor", WARMING) * usual_clip(self.task.promise) / rows
         for _ in range(WARMING):
             (total,) = curator.answer(self._warming(walk.weights), purpose="precursor")
-            walk = walk.step(total / rows, self._pace(noise), MOMENTUM, count=True)
+            walk = walk.step(total / rows, self.steps.pace(noise), MOMENTUM, count=True)
         return walk.average
 
     def _floored(self, counts: Floats) -> Floats:
@@ -498,7 +499,7 @@ class TailoredDescent:
             pressure = self._auditor.step(pressure, (posed.lines @ losses - posed.bounds)[np.newaxis])
         heavy = float(weights @ posed.counts) / posed.rows  # of the curvature of sum_k w_k l_k, over that of a mean of rows
         noise = self._noise(state.walk.weights) * loudest * scale
-        walk = self._walked(state.walk, gradient * scale, noise, heavy, loudest, t)
+        walk = self.steps.walked(state.walk, gradient * scale, noise, heavy, loudest, t)
         return State(walk, pressure, losses, t)
 
     def _noise(self, v: Floats) -> float:
@@ -514,42 +515,6 @@ class TailoredDescent:
         """How hard bounds are pressed: no harder than the penalty."""
         most = PENALTY if self.task.penalty is None else self.task.penalty
         return ProjectedAscent(self.rounds, most)
-
-    def _walked(self, walk: Walk, gradient: Floats, noise: float, heavy: float, loudest: float, t: int) -> Walk:
-        """A step, and back into the region. `loudest`: the noise's weight, over that of a sum of all rows alike."""
-        late = t > (1.0 - LATE) * self.rounds
-        if self.skeleton is not None:
-            fading = 1.0 if self.iterate == "average" else min(1.0, (self.rounds - t + 1) / max(1.0, LATE * self.rounds))
-            rate = (MODULE_RATE / max(1.0, loudest) if self.learning_rate is None else self.learning_rate) * fading
-            moved = walk.step(gradient, rate, MOMENTUM, count=False)
-        elif self.step_size == "decaying":
-            assert self.radius is not None
-            reach = 2.0 * self.radius * (math.sqrt(gradient.size) if self.region == "box" else 1.0)
-            size = math.hypot(
-                self._clip * SLOPE[self.loss] * UNIT[self.loss] * max(1.0, heavy), math.sqrt(gradient.size) * noise
-            )
-            moved = walk.step(gradient, reach / (size * math.sqrt(t)), 0.0, count=False)
-        else:
-            moved = walk.step(
-                gradient, self._pace(noise, heavy) if self.learning_rate is None else self.learning_rate, MOMENTUM, count=False
-            )
-        weights = self._projected(moved.weights)
-        return Walk(weights, moved.velocity, walk.total + weights if late else walk.total, walk.counted + late)
-
-    def _pace(self, noise: float, heavy: float = 1.0) -> float:
-        """Below one over the curvature, and so slow that the noise of a round walks less than a third of a score's unit."""
-        layout = self.task.layout
-        square = 1.0 + layout.numbers + len(layout.code_sizes)
-        curvature = 0.25 if self.loss == "log" else SLOPE[self.loss] * UNIT[self.loss] * square / 2.0
-        usual = min(1.0, 0.25 / curvature) / max(1.0, heavy) if self.loss == "log" else 1.0 / curvature / max(1.0, heavy)
-        return usual if noise == 0.0 else min(usual, WALKED[self.loss] * (1.0 - MOMENTUM) / (noise * math.sqrt(square)))
-
-    def _projected(self, v: Floats) -> Floats:
-        if self.radius is None:
-            return v
-        if self.region == "box":
-            return np.clip(v, -self.radius, self.radius)
-        return v * min(1.0, self.radius / max(float(np.linalg.norm(v)), 1e-300))
 
     def _concluded(self, curator: Curator, v: Floats, state: State, posed: Posed, reason: Reason | Ended) -> RegressionOutcome:
         asks = self._reported(v)
