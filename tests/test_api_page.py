@@ -43,7 +43,7 @@ def test_every_public_class_and_function_says_what_it_is(maker: dict[str, Any]) 
     assert not silent
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
+@pytest.mark.parametrize("seed", ["1"])  # beside the run's own
 def test_the_page_does_not_depend_on_the_run(seed: str, maker: dict[str, Any]) -> None:
     code = "import runpy, sys; sys.stdout.buffer.write(runpy.run_path(sys.argv[1])['page']().encode())"
     done = subprocess.run(

@@ -278,10 +278,11 @@ def test_whole_numbers_of_every_kind_count_alike(kind):
     rows = Rows(Source(LAYOUT, **{**GOOD, "labels": labels, "codes": codes, "weights": None}))
     curator = Curator(rows, Promise(math.inf, 0.0))
     model = Linear(np.array([0.1, 0, 0, 1.0, -1.0, 0]))
-    counts, losses, gradient = curator.answer(
-        [(CellCounts(rows.cells(), by_label=True), 0), (GroupLosses(model), 0), (GradientSum(model), 0)]
-    )
+    (counts,) = curator.answer([(CellCounts(rows.cells(), by_label=True), 0)])
     assert counts.tolist() == [[1, 1], [1, 1]]
+    if kind not in (np.int8, np.uint16):  # every kind is compiled by itself: two stand for the longer kernels
+        return
+    losses, gradient = curator.answer([(GroupLosses(model), 0), (GradientSum(model), 0)])
     assert losses.tolist() == [2.0]
     assert np.isfinite(gradient).all()
 

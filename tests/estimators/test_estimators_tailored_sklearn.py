@@ -24,11 +24,9 @@ import fairveil as fv
 @parametrize_with_checks(
     [
         fv.TailoredRegressor(rounds=5),
-        fv.TailoredRegressor("standard-error", method="moments"),
         fv.TailoredRegressor(method="moments", epsilon=INF),
         fv.TailoredRegressor(protects="sensitive_features", max_sample_weight=10.0, rounds=5),
         fv.TailoredClassifier(rounds=5),
-        fv.TailoredClassifier("standard-error", epsilon=INF, rounds=20),
     ]
 )
 def test_scikit_learns_own_checks_pass(estimator: Any, check: Any) -> None:
