@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from ..errors import InputError, complaint
 from ..privacy import calibrate
 from ..privacy.events import Event
 from .game import Game
+from .gaussian import budget_of
 from .ground import Ground
 from .oracles import Oracle
 
@@ -38,8 +38,6 @@ def plan(
 
     Shares of the squared budget: the counts', the oracle's, the auditor's the rest. Without constraints there is one round.
     """
-    from ..privacy.routes import gaussian_mu
-
     oracle.require(ground)
     constraints = 0 if ground.system is None else len(ground.system)
     audit_share = 1.0 - counts_share - oracle.once_share - oracle.rounds_share if constraints else 0.0
@@ -58,9 +56,7 @@ def plan(
 
     if ground.is_exact:
         return at(0.0)
-    if gaussian_mu(ground.promise.epsilon, ground.promise.delta) <= 0:
-        remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, say."
-        raise InputError(complaint(expected="a delta above 0", of="delta", got=ground.promise.delta, remedy=remedy))
+    budget_of(ground.promise)
 
     def events(z: float) -> Event:
         return at(z).events()

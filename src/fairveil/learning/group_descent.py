@@ -24,11 +24,11 @@ import numpy as np
 
 from .. import _checks
 from ..curator import Ask, Curator, GradientSum, GroupLosses, Linear, Question, describe
-from ..errors import InputError, complaint
 from ..privacy import calibrate
 from ..privacy.events import Event, Repeated, compose
 from .descent import Floats, Progress, Reason
 from .duals import ExponentiatedGradient, Leaning
+from .gaussian import budget_of
 from .group_problem import Found, Posed, Problem
 from .oracles import LinearRule, count_rows, counting_event
 from .plans import usual_clip
@@ -191,8 +191,6 @@ def plan_descent(
     problem: Problem, *, rounds: int | None = None, penalty: float | None = None, clip: float | None = None
 ) -> LossDescent:
     """The descent whose noise is the least that keeps the promise."""
-    from ..privacy.routes import gaussian_mu
-
     ground = problem.ground
     problem.require_convex(monotone=True)
     chosen = _checks.whole(at_least=1, rounds=rounds) if rounds is not None else EXACT_ROUNDS if ground.is_exact else ROUNDS
@@ -207,9 +205,7 @@ def plan_descent(
 
     if ground.is_exact:
         return at(0.0)
-    if gaussian_mu(ground.promise.epsilon, ground.promise.delta) <= 0:
-        remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, say."
-        raise InputError(complaint(expected="a delta above 0", of="delta", got=ground.promise.delta, remedy=remedy))
+    budget_of(ground.promise)
 
     def events(z: float) -> Event:
         return at(z).events()

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from .. import _checks
-from ..errors import InputError, complaint
 from ..privacy import calibrate
 from ..privacy.events import Event
+from .gaussian import budget_of
 from .ground import Ground
 from .group_loop import MEASURING, Loop
 from .group_problem import Problem
@@ -36,8 +36,6 @@ def plan_loop(
     width: float | None = None,
 ) -> Loop:
     """The loop whose noise is the least that keeps the promise. `step_by`: None for the auditor, without noise the leader."""
-    from ..privacy.routes import gaussian_mu
-
     ground = problem.ground
     oracle.require(ground)
     audit_share = 1.0 - COUNTS_SHARE - oracle.once_share - oracle.rounds_share
@@ -59,9 +57,7 @@ def plan_loop(
 
     if ground.is_exact:
         return at(0.0)
-    if gaussian_mu(ground.promise.epsilon, ground.promise.delta) <= 0:
-        remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, or method='exponential'."
-        raise InputError(complaint(expected="a delta above 0", of="delta", got=ground.promise.delta, remedy=remedy))
+    budget_of(ground.promise, "pass delta=1e-6, or method='exponential'")
 
     def events(z: float) -> Event:
         return at(z).events()

@@ -28,11 +28,11 @@ import numpy as np
 
 from .. import _checks
 from ..curator import Ask, Curator, GramMatrices, NumberMoments, Question, RowCount, describe
-from ..errors import InputError, complaint
 from ..privacy import calibrate
 from ..privacy.events import Event, compose
 from ..privacy.sensitivity import OUTWARDS
 from .descent import Floats, Progress
+from .gaussian import budget_of
 from .grams import GroupQuadratics
 from .hull import METHODS, ROUNDS, Ended, Least
 from .regression_task import RegressionOutcome, RegressionTask
@@ -252,8 +252,6 @@ class GroupRegression:
 
 def plan_regression(task: RegressionTask, **options: Any) -> GroupRegression:
     """The regression whose noise is the least that keeps the promise. `options`: fields of `GroupRegression`."""
-    from ..privacy.routes import gaussian_mu
-
     _checks.one_of(METHODS, method=options.get("method", "linear-oracle"))
     _checks.whole(at_least=1, rounds=options.get("rounds", ROUNDS))
     for name in ("clip", "radius"):
@@ -261,9 +259,7 @@ def plan_regression(task: RegressionTask, **options: Any) -> GroupRegression:
             _checks.positive(**{name: options[name]})
     if task.is_exact:
         return GroupRegression(task, **options)
-    if gaussian_mu(task.promise.epsilon, task.promise.delta) <= 0:
-        remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, or method='exponential'."
-        raise InputError(complaint(expected="a delta above 0", of="delta", got=task.promise.delta, remedy=remedy))
+    budget_of(task.promise, "pass delta=1e-6, or method='exponential'")
     share = MOMENTS_SHARE if options.get("scales") and not task.sees_features else 0.0
 
     def at(z: float) -> GroupRegression:

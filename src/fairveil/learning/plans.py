@@ -33,7 +33,6 @@ from ..curator import (
     ScoreHistogram,
     describe,
 )
-from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion
 from ..privacy import calibrate
@@ -41,6 +40,7 @@ from ..privacy.calibration import full_batch
 from ..privacy.events import Composed, Event, Gaussian, Repeated, compose
 from ..privacy.promise import Promise
 from .descent import Answers, Batch, Floats
+from .gaussian import budget_of
 from .settings import Settings
 from .systems import lengths, onto_totals, slopes_of_counts, system_of
 
@@ -410,18 +410,7 @@ def _priced(plan: Plan) -> Plan:
     """The multipliers: fixed shares for counts and report, the rest for the rounds."""
     s, promise = plan.settings, plan.promise
     constrained = plan.system is not None
-    from ..privacy.routes import gaussian_mu
-
-    mu = gaussian_mu(promise.epsilon, promise.delta)
-    if mu <= 0:
-        raise InputError(
-            complaint(
-                expected="a delta above 0",
-                of="delta",
-                got=promise.delta,
-                remedy="Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, say.",
-            )
-        )
+    mu = budget_of(promise)
     plan = replace(plan, counts_multiplier=1.0 / (mu * math.sqrt(s.counts_share)))
     if plan.scales and not plan.sees_features:
         plan = replace(plan, moments_multiplier=1.0 / (mu * math.sqrt(s.moments_share)))

@@ -16,8 +16,8 @@ from ..facts import RowLayout
 from ..privacy.calibration import calibrate, full_batch, split
 from ..privacy.events import Composed, Event, Gaussian, Repeated, compose
 from ..privacy.promise import Promise
-from ..privacy.routes import gaussian_mu
 from .descent import Batch
+from .gaussian import budget_of
 from .saddle_problem import Smoothness
 
 ITERATES = ("last", "average", "uniform")
@@ -70,11 +70,7 @@ class Price:
             return None
         if not self._pays_for_count:
             return Ask(RowCount(), 0.0)
-        mu = gaussian_mu(self.promise.epsilon, self.promise.delta)
-        if mu <= 0:
-            remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, say."
-            raise InputError(complaint(expected="a delta above 0", of="delta", got=self.promise.delta, remedy=remedy))
-        return Ask(RowCount(), 1.0 / (mu * math.sqrt(COUNT_SHARE)))
+        return Ask(RowCount(), 1.0 / (budget_of(self.promise) * math.sqrt(COUNT_SHARE)))
 
     @property
     def _pays_for_count(self) -> bool:

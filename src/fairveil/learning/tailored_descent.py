@@ -62,6 +62,7 @@ from ..privacy.events import Event, Repeated, compose
 from ..privacy.promise import Promise
 from .descent import Batch, Floats, Progress, Reason
 from .duals import Pressure, ProjectedAscent
+from .gaussian import budget_of
 from .grams import CERTAIN, GroupQuadratics
 from .ground import LEAST_ROWS
 from .group_regression import LENGTH, MOMENTS_SHARE, Scaling
@@ -555,8 +556,6 @@ def _before(weights: Floats, scaling: Scaling) -> Floats:
 
 def plan_tailored_descent(task: RegressionTask, allocation: Allocation, **options: Any) -> TailoredDescent:
     """The descent whose noise is the least that keeps the promise. `options`: fields of `TailoredDescent`."""
-    from ..privacy.routes import gaussian_mu
-
     _checks.one_of(REGIONS, region=options.get("region", "ball"))
     _checks.one_of(STEP_SIZES, step_size=options.get("step_size", "steady"))
     _checks.one_of(ITERATES, iterate=options.get("iterate", "average"))
@@ -574,9 +573,7 @@ def plan_tailored_descent(task: RegressionTask, allocation: Allocation, **option
     options.setdefault("rounds", EXACT_ROUNDS if exact and options.get("skeleton") is None else ROUNDS)
     if exact:
         return TailoredDescent(task, allocation, **options)
-    if gaussian_mu(task.promise.epsilon, task.promise.delta) <= 0:
-        remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, say."
-        raise InputError(complaint(expected="a delta above 0", of="delta", got=task.promise.delta, remedy=remedy))
+    budget_of(task.promise)
 
     def event(z: float) -> Event:
         return TailoredDescent(task, allocation, **options, z=z).event()

@@ -27,12 +27,12 @@ import numpy as np
 
 from .. import _checks
 from ..curator import Ask, CellCounts, Curator, GramMatrices, GroupLosses, Linear, describe
-from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness.objectives import Error, MeanGroupLoss
 from ..privacy import calibrate
 from ..privacy.events import Event, Gaussian, NoOp, compose
 from .descent import Floats, Progress
+from .gaussian import budget_of
 from .grams import GroupQuadratics
 from .ground import LEAST_ROWS
 from .group_regression import MOMENTS_SHARE, GroupRegression, Scaling
@@ -348,16 +348,12 @@ class TailoredRegression:
 
 def plan_tailored_regression(task: RegressionTask, allocation: Allocation, **options: Any) -> TailoredRegression:
     """The regression whose noise is the least that keeps the promise. `options`: fields of `TailoredRegression`."""
-    from ..privacy.routes import gaussian_mu
-
     for name in ("clip", "radius"):
         if options.get(name) is not None:
             _checks.positive(**{name: options[name]})
     if task.is_exact:
         return TailoredRegression(task, allocation, **options)
-    if gaussian_mu(task.promise.epsilon, task.promise.delta) <= 0:
-        remedy = "Noise here is Gaussian, which is never private at delta=0: pass delta=1e-6, say."
-        raise InputError(complaint(expected="a delta above 0", of="delta", got=task.promise.delta, remedy=remedy))
+    budget_of(task.promise)
 
     def event(z: float) -> Event:
         return TailoredRegression(task, allocation, **options, z=z).event()
