@@ -82,7 +82,7 @@ def test_guarantee_1_the_log_is_the_plan_or_finer_and_the_plan_costs_the_promise
         columns = [slice(0, 2), slice(2, 5)] if marginal else [slice(0, 3)]
         assert [found.shares[column].sum() for column in columns] == pytest.approx([1.0] * len(columns))
         with pytest.raises(PrivacyError):
-            curator.answer(plan._counts("counts"))
+            curator.answer(plan._counts())
 
 
 @pytest.mark.parametrize("relation", list(t.PROMISES))
@@ -398,4 +398,4 @@ def test_a_run_that_is_broken_off_has_a_closed_curator() -> None:
     with pytest.raises(KeyboardInterrupt):
         plan.run(curator, watch)
     with pytest.raises(PrivacyError):
-        curator.answer(plan._counts("counts"))
+        curator.answer(plan._counts())

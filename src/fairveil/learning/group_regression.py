@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from ..curator import Ask, Curator, GramMatrices, NumberMoments, Question, RowCount, describe
+from ..curator import Ask, Curator, GramMatrices, NumberMoments, RowCount
 from ..privacy import calibrate
 from ..privacy.events import Event, compose
 from ..privacy.sensitivity import OUTWARDS
@@ -64,6 +64,13 @@ class Scaling:
             scale = np.sqrt(np.clip(square - mean**2, min(noise / n, 1.0), 1.0))
         return Scaling(mean, scale, rows)
 
+    @staticmethod
+    def of_moments(task: RegressionTask, asks: Sequence[Ask], answers: Sequence[Floats]) -> Scaling:
+        """From the answers to `moments_of`, the first two."""
+        noise = 0.0 if task.sees_features else float(asks[1].multiplier) * task.move(asks[1].question)
+        sums, squares = np.asarray(answers[1])
+        return Scaling.of(float(answers[0][0]), sums, squares, noise)
+
     def apply(self, curator: Curator) -> Scaling:
         """Have the curator scale the rows' numbers."""
         curator.rescale(1.0 / self.scale, -self.centre / self.scale)
@@ -80,6 +87,12 @@ class Scaling:
         out[1 : 1 + numbers] /= self.scale[:-1]
         out[0] += self.centre[-1] - float(out[1 : 1 + numbers] @ self.centre[:-1])
         return np.asarray(out)
+
+
+def moments_of(task: RegressionTask, multiplier: float) -> list[Ask]:
+    """How many rows there are, and their numbers' moments: nothing within [-1, 1] is shortened."""
+    question = NumberMoments(None if task.sees_features else math.sqrt(2.0 * task.layout.numbers))
+    return [Ask(RowCount(), multiplier), Ask(question, multiplier)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +120,9 @@ class GroupRegression:
 
     def event(self) -> Event:
         """What the run costs."""
-        task, cap = self.task, self.task.max_sample_weight
         asks = [self._moments()] if self.scales else []
         asks.append([Ask(self._question(self._clip), self.multiplier)])
-        return compose([describe(one, task.layout, task.promise, max_sample_weight=cap) for one in asks])
+        return compose([self.task.event(one) for one in asks])
 
     def run(self, curator: Curator, progress: Progress | None = None) -> RegressionOutcome:
         """Release and minimise; the curator is closed afterwards, come what may."""
@@ -172,15 +184,10 @@ class GroupRegression:
 
     def scaling_of(self, answers: Sequence[Floats]) -> Scaling:
         """Of answers to `_moments`, the first two."""
-        question = self._moments()[1].question
-        noise = 0.0 if self.task.sees_features else self.moments_multiplier * self._move(question)
-        sums, squares = np.asarray(answers[1])
-        return Scaling.of(float(answers[0][0]), sums, squares, noise)
+        return Scaling.of_moments(self.task, self._moments(), answers)
 
     def _moments(self) -> list[Ask]:
-        layout, public = self.task.layout, self.task.sees_features
-        question = NumberMoments(None if public else math.sqrt(2.0 * layout.numbers))
-        return [Ask(RowCount(), self.moments_multiplier), Ask(question, self.moments_multiplier)]
+        return moments_of(self.task, self.moments_multiplier)
 
     @property
     def _clip(self) -> float:
@@ -198,15 +205,12 @@ class GroupRegression:
         order = [*range(at), *range(at + 1, matrices.shape[-1]), at]
         return np.asarray(matrices[..., order, :][..., order])
 
-    def _move(self, question: Question) -> float:
-        return question.scale(self.task.layout, self.task.max_sample_weight).bound.sensitivity(self.task.promise.neighbours)
-
     def _noise(self, clip: float, tailored: Floats | None = None) -> float | Floats:
         """The standard deviation of a diagonal entry; where rows are public, a bound on it."""
         if self.task.is_exact:
             return 0.0
         if tailored is None:
-            return self.multiplier * self._move(self._question(clip)) * OUTWARDS
+            return self.multiplier * self.task.move(self._question(clip)) * OUTWARDS
         question = self._question(clip, apart=False)
         return np.asarray(tailored * (question.scale(self.task.layout, self.task.max_sample_weight).bound.norm * OUTWARDS))
 

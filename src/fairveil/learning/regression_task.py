@@ -6,10 +6,12 @@ given, and values reported, in squared units of the target.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..curator import FULL, Ask, Question, describe
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..fairness import BoundedGroupLoss
@@ -26,8 +28,9 @@ from ..fairness.objectives import (
     WeightedError,
 )
 from ..fairness.outer import Inequality, Largest, Total, gini
+from ..privacy.events import Event
 from ..privacy.promise import Promise
-from .descent import Floats
+from .descent import Batch, Floats
 from .outcome import certainly_broken
 from .systems import NO_GROUPS
 
@@ -110,6 +113,14 @@ class RegressionTask:
     def is_exact(self) -> bool:
         """Whether nothing that is asked gets noise."""
         return not self.promise.is_private or (self.sees_features and self.cells is None)
+
+    def move(self, question: Question) -> float:
+        """How far one person moves the answer to a question whose bound is a constant (L2)."""
+        return question.scale(self.layout, self.max_sample_weight).bound.sensitivity(self.promise.neighbours)
+
+    def event(self, asks: Sequence[Ask], batch: Batch = FULL) -> Event:
+        """What a joint answer costs."""
+        return describe(asks, self.layout, self.promise, batch, max_sample_weight=self.max_sample_weight)
 
     def functions(self, shares: Floats, least: float) -> tuple[GroupFunction, list[GroupFunction]]:
         """f, and the constraints' functions, where groups have these shares."""

@@ -45,13 +45,9 @@ from ..curator import (
     Network,
     NetworkGradient,
     NetworkHistogram,
-    NumberMoments,
     Part,
     Poisson,
-    Question,
-    RowCount,
     Weighed,
-    describe,
 )
 from ..errors import InputError, complaint
 from ..facts import Cells
@@ -65,7 +61,7 @@ from .duals import Pressure, ProjectedAscent
 from .gaussian import budget_of
 from .grams import CERTAIN, GroupQuadratics
 from .ground import LEAST_ROWS
-from .group_regression import LENGTH, MOMENTS_SHARE, Scaling
+from .group_regression import LENGTH, MOMENTS_SHARE, Scaling, moments_of
 from .hull import Ended
 from .plans import usual_clip
 from .primal import Walk
@@ -241,10 +237,6 @@ class TailoredDescent:
         """Of a round as a whole."""
         return 0.0 if self.is_exact else self.z * self.sampling_rate * math.sqrt(self.rounds / self.last_part)
 
-    def _move(self, question: Question) -> float:
-        task = self.task
-        return question.scale(task.layout, task.max_sample_weight).bound.sensitivity(task.promise.neighbours)
-
     # -- what is asked -----------------------------------------------------------------------------------------------------
 
     @property
@@ -281,9 +273,7 @@ class TailoredDescent:
         return GradientSum(Linear(v), self._clip, loss=self.loss)
 
     def _moments(self) -> list[Ask]:
-        clip = None if self.task.sees_features else math.sqrt(2.0 * self.task.layout.numbers)
-        z = self._multiplier("moments", 2)
-        return [Ask(RowCount(), z), Ask(NumberMoments(clip), z)]
+        return moments_of(self.task, self._multiplier("moments", 2))
 
     def _losses(self, v: Floats, cells: Cells | None) -> GroupLosses:
         return GroupLosses(Linear(v), cells, self.loss, clip=MOST[self.loss])
@@ -326,14 +316,9 @@ class TailoredDescent:
             return [Ask(Weighed(gradient, self.cells, factors), m * self._saving(factors))]
         parts = (1.0 - LOSSES_PART, LOSSES_PART) if self.bounded else (1.0, 0.0)
         if shares is None or self.is_exact:
-            asks = [
-                Ask(ByCell(gradient, one), m / math.sqrt(parts[0]), column=j) for j, one in enumerate(each_column(self.cells))
-            ]
-            if self.bounded:
-                z = m / math.sqrt(parts[1])
-                asks += [Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)]
-            return asks
-        each = m / np.sqrt(shares.paid)
+            each: Any = m
+        else:
+            each = m / np.sqrt(shares.paid)
         asks = by_column(self.cells, lambda one: ByCell(gradient, one), each / math.sqrt(parts[0]))
         if self.bounded:
             asks += by_column(self.cells, lambda one: self._losses(v, one), each / math.sqrt(parts[1]))
@@ -347,19 +332,15 @@ class TailoredDescent:
         """What the run costs; of the rounds what the worst person may, whatever the shares will be, or by shares that are
         fixed."""
         v, none = self.start, np.zeros((self._outputs, 1 + self.task.layout.width))
-        before: list[Event] = [self._event(self._moments())] if self.scales else []
-        before.append(self._event(self._sized()))
+        before: list[Event] = [self.task.event(self._moments())] if self.scales else []
+        before.append(self.task.event(self._sized()))
         if self.measures_errors:
-            warming = self._event(self._warming(none))
+            warming = self.task.event(self._warming(none))
             before.append(Repeated(warming, WARMING) if self.loss == "log" else warming)
-            before.append(self._event(self._measured(none)))
+            before.append(self.task.event(self._measured(none)))
         shares = None if bound else self._shares(None, None)
-        a_round = Repeated(self._event(self._asked(v, shares, None), self.batch), self.rounds)
-        return compose([*before, a_round, self._event(self._reported(v))])
-
-    def _event(self, asks: Sequence[Ask], batch: Batch = FULL) -> Event:
-        task = self.task
-        return describe(asks, task.layout, task.promise, batch, max_sample_weight=task.max_sample_weight)
+        a_round = Repeated(self.task.event(self._asked(v, shares, None), self.batch), self.rounds)
+        return compose([*before, a_round, self.task.event(self._reported(v))])
 
     # -- shares ------------------------------------------------------------------------------------------------------------
 
@@ -386,8 +367,6 @@ class TailoredDescent:
 
     def _within_rounds(self, limit: Floats) -> Floats:
         """A limit on all that a person pays, as one on her part of the rounds."""
-        if self.is_exact:
-            return np.full(len(limit), 0.0 if not limit.any() else math.inf)
         return np.maximum(limit * self.z**2 - (1.0 - self.last_part), 0.0) / self.last_part
 
     @property
@@ -425,9 +404,7 @@ class TailoredDescent:
     def _scaled(self, curator: Curator) -> Scaling:
         """Have numbers scaled by their means and deviations."""
         asks = self._moments()
-        rows, (sums, squares) = curator.answer(asks, purpose="moments of the numbers")
-        noise = 0.0 if self.task.promise.features_are_public else float(asks[1].multiplier) * self._move(asks[1].question)
-        return Scaling.of(float(rows[0]), sums, squares, noise).apply(curator)
+        return Scaling.of_moments(self.task, asks, curator.answer(asks, purpose="moments of the numbers")).apply(curator)
 
     def _begun(self, curator: Curator) -> tuple[Floats | None, Floats, bool]:
         """Sums of the precursor's losses by group, sizes, and whether a released number of rows cannot be told from none: a
@@ -450,7 +427,7 @@ class TailoredDescent:
         if self.loss == "squared":
             asks = self._warming(none)
             ((matrix,),) = curator.answer(asks, purpose="Gram matrix of all rows")
-            noise = 0.0 if self.task.promise.features_are_public else float(asks[0].multiplier) * self._move(asks[0].question)
+            noise = 0.0 if self.task.sees_features else float(asks[0].multiplier) * self.task.move(asks[0].question)
             told = GroupQuadratics.of(matrix[np.newaxis], noise=noise, cells=None)
             return told.best(np.ones(1))[np.newaxis] if told.has_rows else none
         walk, noise = Walk.at(none), self._multiplier("precursor", WARMING) * usual_clip(self.task.promise) / rows
@@ -465,7 +442,8 @@ class TailoredDescent:
 
     @property
     def _count_noise(self) -> float:
-        return 0.0 if self.is_exact else self._multiplier("counts", len(self.columns)) * self._move(CellCounts(self.columns[0]))
+        ask = self._sized()[0]
+        return 0.0 if self.is_exact else float(ask.multiplier) * self.task.move(ask.question)
 
     def _posed(self, counts: Floats) -> Posed:
         task = self.task
@@ -499,15 +477,16 @@ class TailoredDescent:
             losses = np.maximum(sums, 0.0) * UNIT[self.loss] / posed.rows
             pressure = self._auditor.step(pressure, (posed.lines @ losses - posed.bounds)[np.newaxis])
         heavy = float(weights @ posed.counts) / posed.rows  # of the curvature of sum_k w_k l_k, over that of a mean of rows
-        noise = self._noise(state.walk.weights) * loudest * scale
+        noise = self._noise * loudest * scale
         walk = self.steps.walked(state.walk, gradient * scale, noise, heavy, loudest, t)
         return State(walk, pressure, losses, t)
 
-    def _noise(self, v: Floats) -> float:
+    @cached_property
+    def _noise(self) -> float:
         """The deviation of a round's noise where every row counts 1: by group over a norm, of one sum over the sensitivity."""
         if self.is_exact:
             return 0.0
-        bound = self.gradient(v).scale(self.task.layout, self.task.max_sample_weight).bound
+        bound = self.gradient(self.start).scale(self.task.layout, self.task.max_sample_weight).bound
         alone = not self.adds_groups or self.sampling_rate < 1.0
         return self._round_multiplier * (bound.norm if alone else bound.sensitivity(self.task.promise.neighbours))
 
@@ -520,7 +499,7 @@ class TailoredDescent:
     def _concluded(self, curator: Curator, v: Floats, state: State, posed: Posed, reason: Reason | Ended) -> RegressionOutcome:
         asks = self._reported(v)
         answers, task, half = curator.answer(asks, purpose="losses of the groups"), self.task, len(self.columns)
-        noise = 0.0 if self.is_exact else float(asks[0].multiplier) * self._move(asks[0].question)
+        noise = 0.0 if self.is_exact else float(asks[0].multiplier) * self.task.move(asks[0].question)
         if self.skeleton is None:
             sums, per_row = np.concatenate(answers[:half]), UNIT[self.loss] / posed.rows
         else:

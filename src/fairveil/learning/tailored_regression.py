@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from ..curator import Ask, CellCounts, Curator, GramMatrices, GroupLosses, Linear, describe
+from ..curator import Ask, CellCounts, Curator, GramMatrices, GroupLosses, Linear
 from ..facts import Cells
 from ..fairness.objectives import Error, MeanGroupLoss
 from ..privacy import calibrate
@@ -149,7 +149,7 @@ class TailoredRegression:
         none = np.zeros(1 + self.task.layout.width)
         before, after = self._asked_before(none), self._asked_after(none)
         matrices = NoOp() if self.task.is_exact else self._matrices(bound)
-        return compose([*(self._event(one) for one in before), matrices, *(self._event(one) for one in after)])
+        return compose([*(self.task.event(one) for one in before), matrices, *(self.task.event(one) for one in after)])
 
     def _matrices(self, bound: bool) -> Event:
         columns = each_column(self.cells)
@@ -159,20 +159,16 @@ class TailoredRegression:
             return compose([Gaussian(self.z * math.sqrt(len(columns) / self.last_part))] * len(columns))
         tailored = 1.0 / np.sqrt(self._shares(None, None).paid)
         clip = self._inner._clip
-        return self._event(by_column(self.cells, lambda one: GramMatrices(one, clip), tailored))
-
-    def _event(self, asks: list[Ask]) -> Event:
-        task = self.task
-        return describe(asks, task.layout, task.promise, max_sample_weight=task.max_sample_weight)
+        return self.task.event(by_column(self.cells, lambda one: GramMatrices(one, clip), tailored))
 
     def _asked_before(self, c: Floats) -> list[list[Ask]]:
         """The releases before the matrices; `c`: the precursor's coefficients, which the last of them is about."""
         out: list[list[Ask]] = []
         if self.measures_errors:
             out.append([Ask(GramMatrices(None, self._usual), self._multiplier("gram"))])
-            out.append([*self._residuals(c), *self._counts("counts")])
+            out.append([*self._residuals(c), *self._counts()])
             return out
-        sizes = self._counts("counts") if self.counts_first else []
+        sizes = self._counts() if self.counts_first else []
         if self.scales and self.task.sees_features:  # exact, and free: columns far smaller than others are seen the second time
             out += [self._inner._moments()] * 2
         moments = self._inner._moments() if self.scales and not self.task.sees_features else []
@@ -187,11 +183,10 @@ class TailoredRegression:
 
     def _residuals(self, c: Floats) -> list[Ask]:
         z = self._multiplier("residuals", len(each_column(self.cells)))
-        return [Ask(GroupLosses(Linear(c), one, "squared", clip=RESIDUAL_CLIP), z) for one in each_column(self.cells)]
+        return by_column(self.cells, lambda one: GroupLosses(Linear(c), one, "squared", clip=RESIDUAL_CLIP), z)
 
-    def _counts(self, part: str) -> list[Ask]:
-        z = self._multiplier(part, len(each_column(self.cells)))
-        return [Ask(CellCounts(one), z) for one in each_column(self.cells)]
+    def _counts(self) -> list[Ask]:
+        return by_column(self.cells, CellCounts, self._multiplier("counts", len(each_column(self.cells))))
 
     @property
     def _usual(self) -> float:
@@ -247,7 +242,7 @@ class TailoredRegression:
         task, at = self.task, self.task.layout.numbers
         (before, joint) = self._asked_before(np.zeros(1 + task.layout.width))
         ((matrix,),) = curator.answer(before, purpose="Gram matrix of all rows")
-        noise = 0.0 if task.sees_features else float(before[0].multiplier) * self._inner._move(before[0].question)
+        noise = 0.0 if task.sees_features else float(before[0].multiplier) * self.task.move(before[0].question)
         last = self._inner._target_last(matrix)
         told = GroupQuadratics.of(last[np.newaxis], noise=noise, cells=None)
         c = np.insert(told.best(np.ones(1)), at, 0.0) if told.has_rows else np.zeros(1 + task.layout.width)
@@ -269,8 +264,8 @@ class TailoredRegression:
     @property
     def _count_noise(self) -> float:
         zeros = np.zeros(1 + self.task.layout.width)
-        asks = self._counts("counts") if "counts" in self._parts else self._asked_after(zeros)[0][1:]
-        return 0.0 if self.task.is_exact else float(asks[0].multiplier) * self._inner._move(asks[0].question)
+        asks = self._counts() if "counts" in self._parts else self._asked_after(zeros)[0][1:]
+        return 0.0 if self.task.is_exact else float(asks[0].multiplier) * self.task.move(asks[0].question)
 
     def _shares(self, sums: Floats | None, counts: Floats | None) -> Shares:
         """Of what was released."""
@@ -319,7 +314,7 @@ class TailoredRegression:
         sums, counts = curator.answer(asks, purpose="losses and counts of the groups")
         counts = self._floored(counts)
         rows = float(task.stated_rows or max(counts.sum(), LEAST_ROWS))
-        noise = 0.0 if task.is_exact else float(asks[0].multiplier) * inner._move(asks[0].question)
+        noise = 0.0 if task.is_exact else float(asks[0].multiplier) * self.task.move(asks[0].question)
         per_row = 0.25 / rows  # of squared residuals of codes, in squared ranges
         outcome = task.outcome(
             best.coefficients,

@@ -226,10 +226,13 @@ def each_column(cells: Cells) -> list[Cells]:
     return [Cells((column,), "product", (name,)) for column, name in zip(cells.columns, cells.names, strict=True)]
 
 
-def by_column(cells: Cells, question: Callable[[Cells], Question], multipliers: Floats) -> list[Ask]:
-    """One ask for each column of groups, with a multiplier for each group: what one person pays adds up over columns."""
+def by_column(cells: Cells, question: Callable[[Cells], Question], multipliers: Floats | float) -> list[Ask]:
+    """One ask for each column of groups, with one multiplier for all or one for each group: what one person pays adds up over
+    columns."""
     parts = zip(each_column(cells), columns_of(cells), strict=True)
-    return [Ask(question(one), multipliers[column], column=j) for j, (one, column) in enumerate(parts)]
+    each = np.broadcast_to(multipliers, cells.count)
+    alike = np.ndim(multipliers) == 0
+    return [Ask(question(one), multipliers if alike else each[column], column=j) for j, (one, column) in enumerate(parts)]
 
 
 def factors_of(counts: Floats) -> Floats:
