@@ -387,7 +387,7 @@ def _revive_post(estimator: OddsPostProcessor, content: Mapping[str, Any], model
     estimator._set_base(base, model)
 
 
-def _regression_content(estimator: GroupObjectiveRegressor) -> dict[str, Any]:
+def _regression_content(estimator: GroupObjectiveRegressor | TailoredRegressor) -> dict[str, Any]:
     return {
         "coding": coding_json.to_dict(estimator.coding_),
         "outcome": regression_json.outcome_to_dict(estimator.outcome_),
@@ -396,26 +396,22 @@ def _regression_content(estimator: GroupObjectiveRegressor) -> dict[str, Any]:
 
 
 def _revive_regression(estimator: GroupObjectiveRegressor, content: Mapping[str, Any], model: Any, base: Any) -> None:
-    if not isinstance(model, RegressionModel):
-        raise _broken("a linear regression", type(model).__name__)
-    coding = _coding_of(content, [model])
-    estimator._set_model(model, coding, regression_json.target_from_dict(content["target"]))
+    _set_regression(estimator, content, model)
     estimator._set_outcome(regression_json.outcome_from_dict(content["outcome"]))
 
 
-def _tailored_regression_content(estimator: TailoredRegressor) -> dict[str, Any]:
-    return {
-        "coding": coding_json.to_dict(estimator.coding_),
-        "outcome": regression_json.outcome_to_dict(estimator.outcome_),
-        "target": regression_json.target_to_dict(estimator.target_),
-        "tailoring": estimator.tailoring_.written(),
-    }
-
-
-def _revive_tailored_regression(estimator: TailoredRegressor, content: Mapping[str, Any], model: Any, base: Any) -> None:
+def _set_regression(estimator: GroupObjectiveRegressor | TailoredRegressor, content: Mapping[str, Any], model: Any) -> None:
     if not isinstance(model, RegressionModel):
         raise _broken("a linear regression", type(model).__name__)
     estimator._set_model(model, _coding_of(content, [model]), regression_json.target_from_dict(content["target"]))
+
+
+def _tailored_regression_content(estimator: TailoredRegressor) -> dict[str, Any]:
+    return _regression_content(estimator) | {"tailoring": estimator.tailoring_.written()}
+
+
+def _revive_tailored_regression(estimator: TailoredRegressor, content: Mapping[str, Any], model: Any, base: Any) -> None:
+    _set_regression(estimator, content, model)
     _revive_tailored(estimator, content)
 
 
