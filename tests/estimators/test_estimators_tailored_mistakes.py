@@ -94,6 +94,7 @@ def test_arguments_of_both(make: Any, given: Any, options: Any, says: str, asked
     ("given", "options", "says"),
     [
         ((), {"method": "gram"}, "method: expected 'moments' or 'descent'"),
+        ((), {"method": "moments", "region": "sphere"}, "region: expected 'ball' or 'box'"),
         ((), {"target_bounds": (1.0, 0.0)}, "target_bounds"),
         ((), {"target_bounds": 3.0}, "target_bounds"),
     ],

@@ -16,6 +16,7 @@ from ..facts import Cells
 from ..fairness import keys
 from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
 from ..learning.descent import Floats
+from ..learning.tailored_steps import ITERATES, REGIONS, STEP_SIZES
 from ..learning.tailoring import SPENDS, Allocation, Shares, checked_rule, each_column
 from ..privacy.promise import Promise
 from ..privacy.routes import gaussian_mu
@@ -114,6 +115,10 @@ def check(estimator: Any) -> None:
     _checks.one_of(OBJECTIVES, objective=estimator.objective)
     _checks.one_of(SPENDS, spend=estimator.spend)
     _checks.one_of(MODES, groups=estimator.groups)
+    _checks.one_of(REGIONS, region=estimator.region)
+    _checks.one_of(STEP_SIZES, step_size=estimator.step_size)
+    if estimator.iterate is not None:
+        _checks.one_of(ITERATES, iterate=estimator.iterate)
     _checks.fraction(stage_one_share=estimator.stage_one_share, low_open=True, high_open=True)
 
 
