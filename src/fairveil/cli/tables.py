@@ -16,7 +16,7 @@ from ..data.databases import SQLITE_HEADER, Failure, connector_for
 from ..data.files import BROKEN_GZIP, existing, open_text, unreadable
 from ..data.sql import QUERY
 from ..data.tables import column_of
-from ..data.urls import scrubbed, without_password
+from .._urls import scrubbed, without_password
 from ..errors import DataNotFoundError, InputError, SchemaError, complaint
 from ..facts import Schema
 

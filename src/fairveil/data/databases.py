@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
 from ..errors import DataNotFoundError, InputError, complaint
-from .urls import without_password
+from .._urls import without_password
 
 SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://")
 FILE_SCHEMES = ("sqlite", "duckdb")

@@ -15,7 +15,7 @@ from .databases import Cursor, Failure, connector_for, file_of
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
 from .streamed import Chunk, StreamedRows, rows_of
-from .urls import scrubbed, without_password
+from .._urls import scrubbed, without_password
 
 QUERY = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
 
