@@ -6,6 +6,8 @@ release the data holder sees what is wrong with the table.
 
 from __future__ import annotations
 
+import functools
+
 
 class FairveilError(Exception):
     """The root of the family: catch this to catch everything that Fairveil raises on purpose."""
@@ -33,6 +35,24 @@ class PrivacyError(FairveilError, RuntimeError):
 
 class BudgetError(PrivacyError):
     """The promise has no room for what was asked."""
+
+
+class Overspent(BudgetError):  # noqa: N818  # what happened, as in ConstraintNotMet
+    """A ledger has no room for what was asked. Epsilons at the ledger's delta, as one release each; `largest_epsilon`: of a
+    release like the one asked, at its own delta; all of them but `asked` are 0 where nothing is left."""
+
+    def __init__(self, message: str, *, spent: float, asked: float, left: float, largest_epsilon: float) -> None:
+        super().__init__(message)
+        self.spent, self.asked, self.left, self.largest_epsilon = spent, asked, left, largest_epsilon
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors of workers come back to the process that asked: by keyword arguments too."""
+        figures = {"spent": self.spent, "asked": self.asked, "left": self.left, "largest_epsilon": self.largest_epsilon}
+        return (functools.partial(type(self), str(self), **figures), ())
+
+
+class LedgerError(PrivacyError):
+    """A ledger cannot be used so, or is not what it should be."""
 
 
 class StatementError(InputError):

@@ -106,25 +106,34 @@ class Filter:
 
     def largest_epsilon(self) -> float:
         """The epsilon, at the promise's delta, of the largest single release that still fits: a Gaussian, or a pure one."""
+        return self.as_release(self.room())
+
+    def as_release(self, amount: float) -> float:
+        """The epsilon, at the promise's delta, of one release that adds this much: a Gaussian, or a pure one."""
         if self.kind == "pure":
-            return self.room()
-        square = {"gaussian": 1.0, "zcdp": 2.0, "renyi": 2.0 / (self.order or 1.0)}[self.kind] * self.room()
+            return amount
+        square = {"gaussian": 1.0, "zcdp": 2.0, "renyi": 2.0 / (self.order or 1.0)}[self.kind] * amount
         return min(self.promise.epsilon, routes.gaussian_epsilon(math.sqrt(square), self.promise.delta))
+
+    @property
+    def allowance(self) -> float:
+        """The part of delta that leaks may use."""
+        return self.promise.delta if self.kind == "pure" else self.promise.delta * self.reserve
 
     def fits(self, events: Event | Iterable[Event]) -> bool:
         """Whether `add` would admit these."""
-        cost, leak = self._cost(events)
+        cost, leak = self.cost(events)
         return self._within(cost, leak)
 
     def add(self, events: Event | Iterable[Event]) -> Filter:
         """The filter after these; a `BudgetError` with spent, asked, left, and the largest epsilon that fits."""
-        cost, leak = self._cost(events)
+        cost, leak = self.cost(events)
         if not self._within(cost, leak):
             raise BudgetError(
                 complaint(
                     expected=f"a fit of at most {self.room():.6g} ({self.kind}; spent {self.spent:.6g} of {self.budget:.6g})",
                     of="filter",
-                    got=f"{cost:.6g}, leaking {leak:.3g} of {self._allowance() - self.leaked:.3g} left",
+                    got=f"{cost:.6g}, leaking {leak:.3g} of {self.allowance - self.leaked:.3g} left",
                     remedy=f"The largest epsilon that fits is {self.largest_epsilon():.6g} at delta {self.promise.delta:g}.",
                 )
             )
@@ -166,14 +175,11 @@ class Filter:
             admitted=_checks.whole(admitted=values["admitted"]),
         )
 
-    def _allowance(self) -> float:
-        return self.promise.delta if self.kind == "pure" else self.promise.delta * self.reserve
-
     def _within(self, cost: float, leak: float) -> bool:
-        return _up(self.spent + cost, cost) <= self.budget and (leak == 0 or _up(self.leaked + leak, leak) <= self._allowance())
+        return _up(self.spent + cost, cost) <= self.budget and (leak == 0 or _up(self.leaked + leak, leak) <= self.allowance)
 
-    def _cost(self, events: Event | Iterable[Event]) -> tuple[float, float]:
-        """What these add to the sum, and to what is lost to delta."""
+    def cost(self, events: Event | Iterable[Event]) -> tuple[float, float]:
+        """What these add to the sum, and to what is lost to delta; inf where they are not private."""
         total = leaves.inventory(leaves.as_event(events), self.promise.neighbours)
         if not total.private:
             return math.inf, 0.0

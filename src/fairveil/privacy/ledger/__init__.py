@@ -1,0 +1,33 @@
+"""A budget shared by many fits, that outlives them: every release reserved, settled and written down (docs/ledger.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..._lazy import lazily
+
+if TYPE_CHECKING:
+    from .ambient import current as current
+    from .ambient import ledger as ledger
+    from .balance import Balance as Balance
+    from .entries import Entry as Entry
+    from .handle import Ledger as Ledger
+    from .handle import Spend as Spend
+    from .spends import Spent as Spent
+    from .terms import Terms as Terms
+
+PLACES = {
+    "Balance": ".balance",
+    "Entry": ".entries",
+    "Ledger": ".handle",
+    "Spend": ".handle",
+    "Spent": ".spends",
+    "Terms": ".terms",
+    "current": ".ambient",
+    "ledger": ".ambient",
+}
+
+__all__ = ["Balance", "Entry", "Ledger", "Spend", "Spent", "Terms", "current", "ledger"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, PLACES)

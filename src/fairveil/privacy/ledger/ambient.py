@@ -1,0 +1,61 @@
+"""The ledger of a block: whatever is fitted inside is recorded, unless it has a ledger of its own.
+
+    with fairveil.ledger("budget.db", "census"):
+        GridSearchCV(estimator, grid, n_jobs=2).fit(X, y)
+
+The block is the whole process's, not one thread's: searches hand out their work from threads of their own, and a fit that a
+thread-local block would miss is a spend that nobody recorded. Hence blocks of two ledgers in two threads at once are refused.
+
+Guarantees (tests/privacy/ledger/test_ledger_ambient.py):
+1. Inside the block `current()` is its ledger in every thread; after it, what it was before, also when it raised.
+2. Two threads never have blocks of different ledgers at the same time.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...errors import InputError, LedgerError, complaint
+from .handle import Ledger
+
+_blocks: list[tuple[int, Ledger]] = []
+_lock = threading.Lock()
+
+
+@contextmanager
+def ledger(ledger: Ledger | str | os.PathLike[str], dataset: str | None = None) -> Iterator[Ledger]:
+    """Record every fit of the block in this ledger, given as a handle or as what `Ledger.open` takes."""
+    if isinstance(ledger, Ledger):
+        if dataset is not None:
+            remedy = "A handle knows its data set: leave dataset out."
+            raise InputError(complaint(expected="None beside a Ledger", of="dataset", got=dataset, remedy=remedy))
+        handle = ledger
+    else:
+        handle = Ledger.open(ledger, dataset)
+    block = (threading.get_ident(), handle)
+    with _lock:
+        if any(thread != block[0] and not _same(other, handle) for thread, other in _blocks):
+            remedy = "A block is the whole process's: give estimators of several threads their own ledger= instead."
+            raise LedgerError(
+                complaint(expected="one ledger at a time", of="ledger block", got="another thread's", remedy=remedy)
+            )
+        _blocks.append(block)
+    try:
+        yield handle
+    finally:
+        with _lock:
+            at = next(i for i in reversed(range(len(_blocks))) if _blocks[i] is block)
+            del _blocks[at]
+
+
+def current() -> Ledger | None:
+    """The ledger of the innermost block, if there is one."""
+    with _lock:
+        return _blocks[-1][1] if _blocks else None
+
+
+def _same(one: Ledger, other: Ledger) -> bool:
+    return one is other or (one.dataset == other.dataset and one.address is not None and one.address == other.address)

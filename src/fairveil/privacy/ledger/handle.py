@@ -1,0 +1,497 @@
+"""A budget that many fits share, as a handle: the lines are in a store, and the handle only says where.
+
+Life of a spend: reserved (its whole plan, before a row is read; refused where the filter has no room) -> committed with what
+was really released -> or refunded, if nothing was. A spend whose process died stays charged as reserved.
+
+A charge is the filter's (PRIVACY T10), so it bounds fits that were chosen after seeing earlier answers, in any number of
+processes at once: every fit is a sequence of single answers, and however they interleave, each is one more event of the same
+filter, whose sum the reservations keep within the budget (Rogers, Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021). For
+the same reason a fit that broke off may be charged what it had asked by then. One exception: the first spend of a ledger that
+nothing was spent of may take all of it, when its own tight price is within the promise.
+
+Guarantees (tests/privacy/ledger/test_ledger_handle.py):
+1. What is charged never passes the cap, whoever reserves, from however many processes, and whichever of them die.
+2. A reservation is on the disk before `reserve` returns. A process that dies later leaves it charged.
+3. A refused reservation, and any error, changes nothing.
+4. A reservation reads the head and adds a line: its price does not grow with the history.
+5. A handle is never copied: `clone`, `copy` and `deepcopy` give itself, pickling opens the store again.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import socket
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InputError, LedgerError, Overspent, complaint
+from ...facts import Schema
+from .. import accounting
+from ..events import Event, compose
+from ..leaves import as_event
+from ..promise import Promise
+from .entries import COMMITTED, CREATED, FIRST_PREVIOUS, REFUNDED, RESERVED, RESUMED, Entry, encoded, malformed
+from .spends import Spent, standing
+from .store import MemoryStore, Page, Store, missing
+from .terms import MOST, WHOLE, Cost, Terms
+
+if TYPE_CHECKING:
+    from ..statement import Receipt
+    from ..statement_checks import Finding
+    from .balance import Balance
+
+_IN_MEMORY: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
+MOST_WORDS = 500
+
+
+class Ledger:
+    """A named budget of a named data set. Make one by `Ledger.create`, find one by `Ledger.open`.
+
+    `url`: a path (SQLite), "postgresql://..." or None (this process's memory). Give it to estimators as `ledger=`, or to all
+    fits of a block by `with fairveil.ledger(ledger):`.
+
+    >>> from fairveil.privacy.events import Gaussian
+    >>> ledger = Ledger.create(None, "census", 1.0, 1e-6)
+    >>> with ledger.reserve(Gaussian(12.0), purpose="counts by region"):
+    ...     pass  # ask, and add the noise
+    >>> print(f"{ledger.balance().spent_share:.2f}")
+    0.14
+    """
+
+    def __init__(self, store: Store, dataset: str, *, read_only: bool = False, who: str | None = None) -> None:
+        first = next(store.entries(dataset, 0, 1), None)
+        if first is None:
+            raise missing(dataset, store.datasets(), store.shown)
+        self._store = store
+        self.terms = terms_of(first)
+        self.dataset, self.promise, self.read_only = dataset, self.terms.promise, read_only
+        self._who = _who() if who is None else _line("who", who)
+
+    # -- finding one -------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def create(
+        url: str | os.PathLike[str] | None,
+        dataset: str,
+        epsilon: float,
+        delta: float,
+        protects: str = "records",
+        neighbours: str | None = None,
+        production: bool = False,
+        *,
+        schema: Schema | None = None,
+        kind: str | None = None,
+        order: float | None = None,
+        who: str | None = None,
+    ) -> Ledger:
+        """Begin a budget. An error where the store has one of this data set.
+
+        `production`: refuse seeded noise and anything read from the data without privacy. `schema`: only rows read by it.
+        `kind`, `order`: of the filter, fixed for good; "renyi" takes every event, "gaussian" (unsampled Gaussians alone) and
+        "pure" are tighter for what they take.
+        """
+        promise = Promise(epsilon, delta, protects, neighbours)
+        terms = Terms.create(dataset, promise, production=production, schema=schema, kind=kind, order=order)
+        return _begun(url, _created(terms, _who() if who is None else _line("who", who)), who)
+
+    @staticmethod
+    def open(
+        url: str | os.PathLike[str] | None, dataset: str | None = None, *, read_only: bool = False, who: str | None = None
+    ) -> Ledger:
+        """The ledger of a data set in a store; `dataset` may be left out where there is one. `read_only`: to look only."""
+        if url is None:
+            store: Store = _in_memory(dataset)
+        else:
+            from .opening import store_of
+
+            store = store_of(url, create=False, read_only=read_only)
+        known = store.datasets()
+        if dataset is None and len(known) == 1:
+            dataset = known[0]
+        if dataset is None:
+            store.close()
+            raise missing(None, known, store.shown)
+        return Ledger(store, dataset, read_only=read_only, who=who)
+
+    @staticmethod
+    def datasets(url: str | os.PathLike[str]) -> list[str]:
+        """The data sets that a store has ledgers of."""
+        from .opening import store_of
+
+        store = store_of(url, create=False, read_only=True)
+        try:
+            return store.datasets()
+        finally:
+            store.close()
+
+    @staticmethod
+    def restore(url: str | os.PathLike[str] | None, document: str) -> Ledger:
+        """Write an exported ledger into a store that has none of its data set. A document that `check` finds fault with is
+        refused."""
+        from .documents import read
+
+        lines = read(document)
+        return _begun(url, lines[0], None, lines[1:])
+
+    # -- what it says ------------------------------------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> str:
+        """Where it is, without a password."""
+        return self._store.shown
+
+    @property
+    def address(self) -> str | None:
+        """What opens it again, in another process too; None in memory. It may hold a password: show `shown` instead."""
+        return self._store.address
+
+    def balance(self) -> Balance:
+        """What is spent and what is left."""
+        from .balance import balance_of
+
+        return balance_of(self.terms, self._store)
+
+    def history(self, first: int = 0, limit: int | None = None) -> Iterator[Entry]:
+        """Every line from number `first` on."""
+        return self._store.entries(self.dataset, first, limit)
+
+    def standing(self, spend: str) -> Spent:
+        """Where one spend stands, by its id."""
+        return self._standing(self._store.of_spend(self.dataset, spend), spend)
+
+    def check(self, receipts: Iterable[Receipt] = ()) -> list[Finding]:
+        """Every contradiction among the lines, and with receipts that were kept elsewhere; empty when all fits."""
+        from .checking import findings
+
+        lines = self._store.entries(self.dataset)
+        return findings(lines, self._store.kept_head(self.dataset), tuple(receipts))
+
+    def export(self) -> str:
+        """All lines as one JSON document, to keep elsewhere, to check, or to restore."""
+        from .documents import written
+
+        return written(self._store.entries(self.dataset))
+
+    def fits(self, events: Event | Iterable[Event], promise: Promise | None = None) -> bool:
+        """Whether there is room for these now. Another process may take it before you reserve it."""
+        event, asked = as_event(events), promise or self.promise
+        cost = self.terms.cost(event, asked)
+        last = self._store.last(self.dataset)
+        return cost.within(last.spent, last.leaked) or (last.spent == last.leaked == 0 and self.terms.fits_alone(event, asked))
+
+    # -- spending ----------------------------------------------------------------------------------------------------------
+
+    def require(
+        self,
+        promise: Promise,
+        *,
+        secure: bool = True,
+        read_from_data: Iterable[str] = (),
+        schema: Schema | bool | None = False,
+    ) -> None:
+        """Refuse, before a row is read, what would be refused later. `read_from_data`: what was, outside of the guarantee.
+        `schema`: that rows are read by; False: not known yet."""
+        self._require_writable()
+        self.terms.require_relation(promise)
+        of = f"ledger {self.dataset!r}, in production,"
+        if self.terms.production and not secure:
+            remedy = "Leave random_state=None."
+            raise LedgerError(complaint(expected="secure noise", of=of, got="seeded noise", remedy=remedy))
+        read = sorted(set(read_from_data))
+        if self.terms.production and read:
+            remedy = "State it: in a Schema, or as an argument, without unsafe_data_dependent_bounds."
+            raise LedgerError(complaint(expected="nothing read from the data", of=of, got=", ".join(read), remedy=remedy))
+        if self.terms.fingerprint is not None and schema is not False:
+            got = schema.fingerprint if isinstance(schema, Schema) else None
+            if got != self.terms.fingerprint:
+                remedy = "Read the rows by the schema that the ledger was begun with."
+                expected = f"a schema of fingerprint {self.terms.fingerprint[:16]}"
+                of = f"ledger {self.dataset!r}"
+                raise LedgerError(complaint(expected=expected, of=of, got=got and got[:16], remedy=remedy))
+
+    def reserve(
+        self,
+        events: Event | Iterable[Event],
+        promise: Promise | None = None,
+        *,
+        purpose: str = "",
+        secure: bool = True,
+        read_from_data: Iterable[str] = (),
+    ) -> Spend:
+        """Charge all that a release may come to, before it is asked; an `Overspent` where there is no room.
+
+        `promise`: whose neighbours the events are priced for, the ledger's unless told. `purpose`: a line of words. `secure`,
+        `read_from_data`: see `require`. As a context manager the spend is committed as reserved when its block ends, also by an
+        error.
+        """
+        asked, event, words = promise or self.promise, as_event(events), _line("purpose", purpose)
+        read = sorted(set(read_from_data))
+        self.require(asked, secure=secure, read_from_data=read)
+        cost = self.terms.cost(event, asked)
+        whole = not cost.within(0, 0) and self.terms.fits_alone(event, asked)
+        with self._store.writing(self.dataset) as page:
+            head = page.head()
+            alone = whole and head.spent == head.leaked == 0
+            charged = Cost(MOST, MOST) if alone else cost
+            fits = charged.within(head.spent, head.leaked)
+            if fits:
+                told = {"promise": asked.to_dict(), "plan": event.to_dict(), "whole": alone}
+                content = {**told, "noise": "secure" if secure else "seeded", "read_from_data": read}
+                change, name = (charged.units, charged.leak), secrets.token_hex(16)
+                entry = self._next(head, RESERVED, name, words, content, change, _under(asked))
+                page.append(entry)
+        if not fits:
+            raise self._overspent(event, asked, cost, head)
+        return Spend(self, entry)
+
+    def resume(self, spend: str, sitting: int) -> Spend:
+        """Go on with a spend in another process: sitting number `sitting` of its run, later than all before it.
+
+        A copy of a run's journal that goes on after the run did is refused here: it would release the plan twice.
+        """
+        self._require_writable()
+        with self._store.writing(self.dataset) as page:
+            now = self._standing(page.of_spend(spend), spend)
+            if now.is_open:
+                if sitting <= now.sitting:
+                    remedy = "Copies of a checkpoint are runs of their own: begin another, with a spend of its own."
+                    got = f"sitting {sitting}, which went on before"
+                    raise LedgerError(complaint(expected="a run in one place", of=f"spend {spend}", got=got, remedy=remedy))
+                page.append(self._step(page, RESUMED, now, {"sitting": sitting}, (0, 0)))
+            elif not now.complete:
+                remedy = "What is left of it was given back. Begin another run."
+                raise LedgerError(
+                    complaint(expected="one that goes on", of=f"spend {spend}", got=f"one {now.last}", remedy=remedy)
+                )
+        return Spend(self, now.reserved)
+
+    def _settle(self, spend: str, events: Event | None, complete: bool) -> None:
+        """Commit, with what was admitted (None: as reserved)."""
+        with self._store.writing(self.dataset) as page:
+            now = self._standing(page.of_spend(spend), spend)
+            now.require_open()
+            promise = Promise.from_dict(now.reserved.values["promise"])
+            units, leak = now.units, now.leak
+            if events is not None and not now.whole:
+                cost = self.terms.cost(events, promise)
+                units, leak = min(units, cost.units), min(leak, cost.leak)
+            content = {"events": None if events is None else events.to_dict(), "complete": complete}
+            change = (units - now.units, leak - now.leak)
+            page.append(self._step(page, COMMITTED, now, content, change))
+
+    def _refund(self, spend: str) -> None:
+        with self._store.writing(self.dataset) as page:
+            now = self._standing(page.of_spend(spend), spend)
+            now.require_open()
+            page.append(self._step(page, REFUNDED, now, {}, (-now.units, -now.leak)))
+
+    # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _step(self, page: Page, kind: str, now: Spent, content: dict[str, Any], change: tuple[int, int]) -> Entry:
+        first = now.reserved
+        return self._next(page.head(), kind, first.spend, first.purpose, content, change, first.under)
+
+    def _next(
+        self, head: Entry, kind: str, spend: str, purpose: str, content: dict[str, Any], change: tuple[int, int], under: str
+    ) -> Entry:
+        text = (_now(), self._who, _code(), purpose, under, encoded(content))
+        sums = (*change, head.spent + change[0], head.leaked + change[1])
+        return Entry(head.number + 1, kind, spend, *text, *sums, head.hash).sealed()
+
+    def _standing(self, lines: list[Entry], spend: str) -> Spent:
+        if not lines:
+            remedy = "Pass the ledger that the run began with, or begin another run."
+            of = f"ledger {self.dataset!r}"
+            raise LedgerError(complaint(expected="one of its own spends", of=of, got=spend, remedy=remedy))
+        return standing(lines)
+
+    def _overspent(self, event: Event, asked: Promise, cost: Cost, head: Entry) -> Overspent:
+        terms = self.terms
+        figures = {
+            "spent": terms.as_release(head.spent),
+            "asked": accounting.epsilon(event, asked.delta, asked.neighbours),
+            "left": terms.as_release(max(0, WHOLE - head.spent)),
+            "largest_epsilon": terms.largest_epsilon(event, asked, head.spent, head.leaked),
+        }
+        room = (MOST - head.spent) / WHOLE
+        least = f"epsilon={figures['largest_epsilon']:g} at delta={asked.delta:g}"
+        remedy = (
+            f"The largest epsilon that fits is {least}."
+            if figures["largest_epsilon"]
+            else "Nothing of this kind fits any more."
+        )
+        got = (
+            f"{max(cost.units, cost.leak) / WHOLE:.2%} (epsilon={figures['asked']:.6g}); spent {head.spent / WHOLE:.2%} "
+            f"(as one release epsilon={figures['spent']:.6g} of {terms.promise.epsilon:g} at delta={terms.promise.delta:g}), "
+            f"left {max(0.0, room):.2%} (epsilon={figures['left']:.6g})"
+        )
+        expected = f"a release of at most {max(0.0, room):.2%} of the budget"
+        text = complaint(expected=expected, of=f"ledger {self.dataset!r}", got=_Words(got), remedy=remedy)
+        return Overspent(text, **figures)
+
+    def _require_writable(self) -> None:
+        if self.read_only:
+            remedy = "Open it without read_only=True."
+            of = f"ledger {self.dataset!r}"
+            raise LedgerError(complaint(expected="one to write in", of=of, got="one opened to read", remedy=remedy))
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.shown!r}, {self.dataset!r}{', read_only=True' if self.read_only else ''})"
+
+    def __sklearn_clone__(self) -> Ledger:
+        return self
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Ledger:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        address = self.address
+        if address is None:
+            remedy = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
+            raise LedgerError(complaint(expected="a ledger in a store", of="pickle", got="one in memory", remedy=remedy))
+        return (_reopened, (address, self.dataset, self.read_only, self._who))
+
+
+class Spend:
+    """What one release was reserved. Settle it once: `commit` with what was admitted, or `refund` if nothing was."""
+
+    def __init__(self, ledger: Ledger, reserved: Entry) -> None:
+        self.ledger, self.id, self.entry, self.hash = ledger, reserved.spend, reserved.number, reserved.hash
+
+    @property
+    def receipt(self) -> Receipt:
+        """What a statement keeps of it: with this, a ledger that lost or changed the line is found out."""
+        from ..statement import Receipt
+
+        return Receipt(self.ledger.dataset, self.id, self.entry, self.hash)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be settled."""
+        return self.ledger.standing(self.id).is_open
+
+    def commit(self, events: Event | Iterable[Event] | None = None, *, complete: bool = True) -> None:
+        """Charge for good: what was admitted (never more than was reserved; None: all that was reserved).
+
+        `complete=False`: the release broke off, and does not go on. Answers that failed after they began count as admitted.
+        """
+        self.ledger._settle(self.id, None if events is None else compose([as_event(events)]), bool(complete))
+
+    def refund(self) -> None:
+        """Give it back: only if nothing was asked of the rows."""
+        self.ledger._refund(self.id)
+
+    def __enter__(self) -> Spend:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if kind is None:
+            if self.is_open:
+                self.commit()
+            return
+        with suppress(LedgerError, OSError):  # the block's own error is the one to see; unsettled, it stays charged
+            if self.is_open:
+                self.commit(complete=False)
+
+    def __repr__(self) -> str:
+        return f"Spend({self.id!r} of {self.ledger!r})"
+
+
+class _Words(str):
+    """Words in an error that are not quoted."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def terms_of(first: Entry) -> Terms:
+    """What the first line says."""
+    if first.kind != CREATED or first.number != 0:
+        raise malformed("a first line that begins the ledger", first.kind)
+    values = first.values
+    if set(values) != {"terms"}:
+        raise malformed("terms", values)
+    return Terms.from_dict(values["terms"])
+
+
+def _created(terms: Terms, who: str) -> Entry:
+    text = (_now(), who, _code(), "", _under(terms.promise), encoded({"terms": terms.to_dict()}))
+    return Entry(0, CREATED, "", *text, 0, 0, 0, 0, FIRST_PREVIOUS).sealed()
+
+
+def _begun(url: str | os.PathLike[str] | None, first: Entry, who: str | None, rest: Iterable[Entry] = ()) -> Ledger:
+    """Write a ledger's first lines into a store."""
+    dataset = terms_of(first).dataset
+    if url is None:
+        memory = MemoryStore()
+        store: Store = memory
+        _IN_MEMORY[dataset] = memory
+    else:
+        from .opening import store_of
+
+        store = store_of(url, create=True, read_only=False)
+    store.create(dataset, first)
+    following = list(rest)
+    if following:
+        with store.writing(dataset) as page:
+            for entry in following:
+                page.append(entry)
+    return Ledger(store, dataset, who=who)
+
+
+def _in_memory(dataset: str | None) -> MemoryStore:
+    names = sorted(_IN_MEMORY)
+    name = names[0] if dataset is None and len(names) == 1 else dataset
+    store = None if name is None else _IN_MEMORY.get(name)
+    if store is None:
+        raise missing(dataset, names, MemoryStore.shown)
+    return store
+
+
+def _reopened(address: str, dataset: str, read_only: bool, who: str) -> Ledger:
+    return Ledger.open(address, dataset, read_only=read_only, who=who)
+
+
+def _under(promise: Promise) -> str:
+    return f"{promise.protects}, {promise.neighbours}"
+
+
+def _line(name: str, value: object) -> str:
+    if isinstance(value, str) and len(value) <= MOST_WORDS and (value == "" or value.isprintable()):
+        return value
+    expected = f"at most {MOST_WORDS} printable letters"
+    raise InputError(complaint(expected=expected, of=name, got=value, remedy=f"Pass {name}='monthly model', say."))
+
+
+def _who() -> str:
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no such account, in a container say
+        name = f"user {os.getuid()}"
+    words = f"{name}@{socket.gethostname()}"
+    return "".join(letter for letter in words if letter.isprintable())[:MOST_WORDS]
+
+
+@lru_cache(maxsize=1)
+def _code() -> str:
+    from ..statement_checks import versions_now
+
+    return ", ".join(f"{name} {version}" for name, version in versions_now())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+__all__ = ["Ledger", "Page", "Spend"]

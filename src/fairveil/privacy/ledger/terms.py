@@ -1,0 +1,268 @@
+"""What a ledger promises, fixed when it is begun, and what events cost under it.
+
+Costs are whole numbers of units, 2^60 to the whole budget of the filter (and 2^60 to the part of delta that leaks may use),
+each rounded up: sums are exact, in any order, and giving back what was reserved leaves no trace. A filter is exceeded at 1e-12
+above its budget: else 0.001, whose binary value is a little more, would fit 999 times into 1.
+
+Who is protected, and between which neighbours, differs from release to release. The sum is of one relation, so a release
+under another is charged only where its events bound what the ledger's neighbours can see (docs/ledger.md has the proofs):
+
+| the ledger | takes |
+|---|---|
+| records, add-remove | the same |
+| records, replace-one | the same; add-remove at the price of two neighbours in a row |
+| sensitive features | the same; records, whose neighbours differ in more, as above |
+
+Two neighbours in a row: a row replaced is one removed and one added. Gaussians of mu become 2 mu, pure events of epsilon
+2 epsilon; anything else has no such price here, and is refused.
+
+Guarantees (tests/privacy/ledger/test_ledger_terms.py):
+1. A cost is never below the filter's, and the sum of costs that fit is within the promise, however adaptively they were chosen.
+2. A release under another relation is charged at no less than it costs under the ledger's, or refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from ... import _checks
+from ...errors import InputError, LedgerError, complaint
+from ...facts import Schema
+from .. import accounting, leaves, routes
+from ..calibration import scaled
+from ..events import Event, Gaussian, NoOp, Pure, compose
+from ..filters import KINDS, Filter
+from ..promise import Promise
+from .entries import malformed
+
+WHOLE = 1 << 60
+"""All of the budget, in units."""
+MOST = WHOLE + (1 << 20)
+"""What may be charged: 1e-12 more, for decimals that binary numbers miss."""
+FORMAT_VERSION = 1
+LAST_BITS = 1e-12
+TRIES = 40
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Units of the budget, and of what may leak."""
+
+    units: int
+    leak: int
+
+    def within(self, spent: int, leaked: int) -> bool:
+        """Whether there is room beside what is charged."""
+        return spent + self.units <= MOST and leaked + self.leak <= MOST
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The data set, the promise, the filter that keeps it, and what the ledger insists on. Make them by `Terms.create`.
+
+    `kind`, `order`, `reserve`: of the filter (`fairveil.privacy.Filter`). `production`: no seeded noise, nothing read from the
+    data. `fingerprint`: of the only schema that rows may be read by.
+    """
+
+    dataset: str
+    promise: Promise
+    kind: str
+    order: float | None
+    reserve: float
+    production: bool
+    fingerprint: str | None
+
+    @staticmethod
+    def create(
+        dataset: str,
+        promise: Promise,
+        *,
+        production: bool = False,
+        schema: Schema | None = None,
+        kind: str | None = None,
+        order: float | None = None,
+    ) -> Terms:
+        """Checked terms. `kind`: "renyi" unless told (for delta 0 "pure"), at the best order for many Gaussians."""
+        if production not in (True, False):
+            raise InputError(complaint(expected="True or False", of="production", got=production, remedy="Leave it False."))
+        given: object = schema
+        if given is not None and not isinstance(given, Schema):
+            remedy = "Read it with Schema.load(path)."
+            raise InputError(complaint(expected="a Schema, or None", of="schema", got=type(given).__name__, remedy=remedy))
+        chosen = kind if kind is not None else "renyi" if promise.delta > 0 else "pure"
+        if order is not None and chosen != "renyi":
+            raise InputError(complaint(expected="None", of="order", got=order, remedy="Only kind='renyi' has an order."))
+        if not promise.is_private:
+            raise no_promise()
+        fresh = Filter.create(promise, _checks.one_of(KINDS, kind=chosen), order=order)
+        fingerprint = None if schema is None else schema.fingerprint
+        return Terms(checked_name(dataset), promise, fresh.kind, fresh.order, fresh.reserve, bool(production), fingerprint)
+
+    @property
+    def filter(self) -> Filter:
+        """The filter, with nothing in it."""
+        return _filter(self)
+
+    def cost(self, events: Event | Iterable[Event], promise: Promise) -> Cost:
+        """What these events add, released under `promise`; a `LedgerError` where the ledger cannot take them at all."""
+        self.require_relation(promise)
+        return _cost(self, leaves.as_event(events), promise.neighbours == self.promise.neighbours)
+
+    def fits_alone(self, events: Event | Iterable[Event], promise: Promise) -> bool:
+        """Whether these events keep the whole promise by themselves: a ledger that nothing was spent of may give all to them.
+
+        Nothing was answered before, so nothing was chosen after seeing answers: the tight total is a valid price (PRIVACY T10).
+        """
+        same = (promise.protects, promise.neighbours) == (self.promise.protects, self.promise.neighbours)
+        if not same:
+            return False
+        found = accounting.epsilon(events, self.promise.delta, self.promise.neighbours)
+        return found <= self.promise.epsilon * (1 + LAST_BITS)
+
+    def largest_epsilon(self, events: Event, promise: Promise, spent: int, leaked: int) -> float:
+        """The epsilon, at `promise.delta`, of these events with just enough more noise to fit; 0 where none is enough."""
+        plan, untouched = scaled(events), spent == leaked == 0
+
+        def fits(z: float) -> bool:
+            more = plan(z)
+            return self.cost(more, promise).within(spent, leaked) or (untouched and self.fits_alone(more, promise))
+
+        low, high = 1.0, 2.0
+        while not fits(high):
+            low, high = high, high * 4.0
+            if high > 1e9:
+                return 0.0
+        for _ in range(TRIES):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if fits(middle) else (middle, high)
+            if high < low * (1 + 1e-9):
+                break
+        found = accounting.epsilon(plan(high), promise.delta, promise.neighbours)
+        return 0.0 if math.isinf(found) else _down(found)
+
+    def as_release(self, units: int) -> float:
+        """The epsilon, at the ledger's delta, of one Gaussian (or pure) release that costs so much."""
+        if units >= WHOLE:
+            return self.promise.epsilon
+        return self.filter.as_release(float(Fraction(units, WHOLE) * Fraction(self.filter.budget)))
+
+    def require_relation(self, promise: Promise) -> None:
+        """Refuse a promise that says nothing about the ledger's neighbours."""
+        ours = self.promise
+        if not promise.is_private:
+            raise no_promise("epsilon=inf")
+        covers = promise.protects == ours.protects or promise.protects == "records"
+        if covers and (promise.neighbours == ours.neighbours or ours.neighbours == "replace-one"):
+            return
+        if promise.protects != ours.protects:
+            why = "What protects sensitive features alone publishes the rest of every row"
+        else:
+            why = "What is private between data sets of one size may publish the number of rows"
+        remedy = f"{why}: pass protects={ours.protects!r}, neighbours={ours.neighbours!r}, or keep a ledger for each."
+        got = f"{promise.protects}, {promise.neighbours}"
+        expected = f"a promise for {ours.protects}, {ours.neighbours}"
+        raise LedgerError(complaint(expected=expected, of=f"ledger {self.dataset!r}", got=got, remedy=remedy))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "version": FORMAT_VERSION,
+            "dataset": self.dataset,
+            "promise": self.promise.to_dict(),
+            "kind": self.kind,
+            "order": self.order,
+            "reserve": self.reserve,
+            "production": self.production,
+            "fingerprint": self.fingerprint,
+        }
+
+    @staticmethod
+    def from_dict(values: object) -> Terms:
+        """The inverse of `to_dict`."""
+        names = {"version", "dataset", "promise", "kind", "order", "reserve", "production", "fingerprint"}
+        if not isinstance(values, dict) or set(values) != names or values["version"] != FORMAT_VERSION:
+            raise malformed(f"terms of version {FORMAT_VERSION}", values)
+        if not isinstance(values["promise"], dict) or not isinstance(values["production"], bool):
+            raise malformed("terms", values)
+        fingerprint = values["fingerprint"]
+        if fingerprint is not None and not isinstance(fingerprint, str):
+            raise malformed("a fingerprint", fingerprint)
+        try:
+            promise = Promise.from_dict(values["promise"])
+            fresh = Filter.create(promise, values["kind"], order=values["order"], reserve=values["reserve"])
+            name = checked_name(values["dataset"])
+        except (InputError, TypeError, ArithmeticError) as error:
+            raise malformed("terms", str(error)) from None
+        return Terms(name, promise, fresh.kind, fresh.order, fresh.reserve, values["production"], fingerprint)
+
+
+def checked_name(dataset: object) -> str:
+    """A name that can be printed on one line."""
+    if isinstance(dataset, str) and 0 < len(dataset) <= LONGEST_NAME and dataset.isprintable() and dataset == dataset.strip():
+        return dataset
+    remedy = "Pass dataset='credit-2026', say."
+    expected = f"a name of at most {LONGEST_NAME} printable letters"
+    raise InputError(complaint(expected=expected, of="dataset", got=dataset, remedy=remedy))
+
+
+def no_promise(got: str = "inf") -> LedgerError:
+    """What is not private cannot be added up."""
+    remedy = "What promises nothing spends without end: pass a finite epsilon, or keep it out of the ledger."
+    return LedgerError(complaint(expected="a finite epsilon", of="ledger", got=got, remedy=remedy))
+
+
+@lru_cache(maxsize=256)
+def _filter(terms: Terms) -> Filter:
+    return Filter.create(terms.promise, terms.kind, order=terms.order, reserve=terms.reserve)
+
+
+@lru_cache(maxsize=4096)
+def _cost(terms: Terms, event: Event, same_relation: bool) -> Cost:
+    cap = terms.filter
+    amount, leak = cap.cost(event if same_relation else two_in_a_row(event))
+    if math.isinf(amount) and leaves.inventory(event, terms.promise.neighbours).private:
+        remedy = "Begin a ledger with a delta above 0 for releases that need one."
+        raise LedgerError(complaint(expected="pure releases", of=f"ledger {terms.dataset!r}", got="others", remedy=remedy))
+    if math.isinf(amount) or math.isnan(amount):
+        raise no_promise("a release without noise")
+    return Cost(_units(amount, cap.budget), _units(leak, cap.allowance))
+
+
+def two_in_a_row(event: Event) -> Event:
+    """What add-remove events cost between data sets of which one row is replaced: removed, then added.
+
+    (G_mu after G_mu is G_2mu, and epsilon after epsilon is 2 epsilon: Dong, Roth and Su 2022, Theorem 2.14.)
+    """
+    total = leaves.inventory(event, "add-remove")
+    exact = total.private and total.total_variation == 0
+    if exact and not total.others:
+        return Gaussian(0.5 / math.sqrt(total.gaussian)) if total.gaussian > 0 else NoOp()
+    epsilon, leak = routes.addition(total, "add-remove") if exact else (math.inf, 1.0)
+    if leak == 0 and not math.isinf(epsilon):
+        return compose([Pure(2.0 * epsilon)]) if epsilon > 0 else NoOp()
+    remedy = "Pass neighbours='replace-one' to what releases them."
+    expected = "Gaussian or pure releases, where a row replaced is charged as one removed and one added"
+    raise LedgerError(complaint(expected=expected, of="events under add-remove", got="others", remedy=remedy))
+
+
+def _units(amount: float, budget: float) -> int:
+    """Rounded up. What is beyond the whole is told apart from it, and no more."""
+    if amount <= 0:
+        return 0
+    if budget <= 0:
+        return 2 * WHOLE
+    return min(2 * WHOLE, math.ceil(Fraction(amount) * WHOLE / Fraction(budget)))
+
+
+def _down(value: float) -> float:
+    """Six digits, rounded down: a number that is typed in again still fits."""
+    if value <= 0:
+        return 0.0
+    place = 10.0 ** (5 - math.floor(math.log10(value)))
+    return math.floor(value * place) / place
