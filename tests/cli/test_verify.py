@@ -73,6 +73,7 @@ def test_findings_as_json(run: Run, statement: Path) -> None:
     code, out, _ = run("verify", statement, "--json")
     assert code == 0
     assert json.loads(out)["consistent"] is True
+    assert json.loads(out)["ledger"] is None
     forge(statement, 0.1)
     code, out, _ = run("verify", "--json", statement)
     assert code == 1

@@ -33,7 +33,7 @@ from fairveil.privacy.events import (
 )
 from fairveil.privacy.filters import KINDS as FILTERS
 from fairveil.privacy.filters import Filter
-from fairveil.privacy.statement import READ_FROM_DATA, Audit, PrivacyStatement, PublicFact, StatedBound
+from fairveil.privacy.statement import READ_FROM_DATA, Audit, PrivacyStatement, PublicFact, Receipt, StatedBound
 from fairveil.privacy.statement_checks import examine, is_prefix
 from fairveil.privacy.statement_json import checksum
 from fairveil.privacy.statement_words import items
@@ -41,6 +41,7 @@ from fairveil.privacy.statement_words import items
 GAUSSIANS = [Gaussian(20.0), *[Gaussian(30.0)] * 5]
 PROMISE = Promise(1.0, 1e-6)
 LOOSE = Promise(5.0, 1e-6, neighbours="replace-one")
+RECEIPT = Receipt("census", "5f1d", 12, "0a" * 32)
 
 
 def full() -> PrivacyStatement:
@@ -62,6 +63,7 @@ def full() -> PrivacyStatement:
         arithmetic="float32",
         user_code="trusted",
         created="2024-01-01",
+        ledger=RECEIPT,
     )
 
 
@@ -100,6 +102,16 @@ def test_g1_only_words_and_checked_numbers_get_in() -> None:
         StatedBound("sum", "L2", math.nan, "clipped")
     with pytest.raises(InputError, match="words"):
         PublicFact("rows", "\x1b[2Jmany", "schema")
+    for values in (
+        ("", "5f", 1, "0a" * 32),
+        ("census", "\n", 1, "0a" * 32),
+        ("census", "5f", -1, "0a" * 32),
+        ("census", "5f", 1, "0A"),
+    ):
+        with pytest.raises(InputError):
+            Receipt(*values)
+    with pytest.raises(StatementError, match="ledger"):
+        PrivacyStatement.of(PROMISE, [], ledger="census")  # type: ignore[arg-type]
 
 
 def test_g2_epsilon_is_the_accountants_price() -> None:
@@ -211,6 +223,16 @@ def test_words_follow_the_contents() -> None:
     assert "classes was read from the data" in full().summary()
     assert "the bound of age was read from the data" in full().summary()
     assert "20 times" in sampled().summary()
+
+
+def test_a_receipt_says_where_the_other_releases_are() -> None:
+    words = dict(items(full()))["Earlier releases"]
+    assert words.startswith("none. The ledger of data set 'census' holds this release as entry 12")
+    assert RECEIPT.hash in words
+    alone = PrivacyStatement.of(PROMISE, GAUSSIANS, plan=GAUSSIANS)
+    assert "is not counted" in dict(items(alone))["Earlier releases"]
+    assert "ledger" not in alone.to_dict()
+    assert dict(items(edited(alone, ("ledger", RECEIPT.__dict__))))["Earlier releases"].startswith("the ledger of data set")
 
 
 def test_words_never_promise_more_than_the_number() -> None:
@@ -466,6 +488,9 @@ def test_the_date_is_no_part_of_the_checksum() -> None:
         ('"noise_multiplier": 20.0', '"noise_multiplier": 0'),
         ('"noise_multiplier": 20.0', '"noise_multiplier": [1]'),
         ('"read from the data, not covered"', '"nobody knows"'),
+        ('"entry": 12', '"entry": -1'),
+        ('"spend": "5f1d"', '"spent": "5f1d"'),
+        ('"dataset": "census"', '"dataset": null'),
     ],
 )
 def test_g4_a_malformed_file_is_refused(old: str, new: str) -> None:

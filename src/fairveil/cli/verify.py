@@ -70,11 +70,13 @@ def _print_words(statement: PrivacyStatement, found: list[Finding]) -> None:
 
 def _print_json(statement: PrivacyStatement, found: list[Finding]) -> None:
     import json
+    from dataclasses import asdict
 
     out = {
         "consistent": not any(finding.grave for finding in found),
         "epsilon": statement.epsilon if statement.is_private else "inf",
         "delta": statement.delta,
+        "ledger": None if statement.ledger is None else asdict(statement.ledger),
         "findings": [{"grave": finding.grave, "sentence": finding.sentence} for finding in found],
         "proves": WHAT_IT_PROVES,
     }

@@ -169,13 +169,32 @@ class GroupGuarantee:
 
 
 @dataclass(frozen=True)
+class Receipt:
+    """What shows that a ledger holds a release: its data set, the spend's id, the number of the line that reserved it, and the
+    line's hash, which a ledger that lost or changed a line no longer has (`Ledger.check(receipts=...)`)."""
+
+    dataset: str
+    spend: str
+    entry: int
+    hash: str
+
+    def __post_init__(self) -> None:
+        _words(dataset=self.dataset, spend=self.spend)
+        object.__setattr__(self, "entry", _checks.whole(entry=self.entry))
+        given: object = self.hash
+        if not isinstance(given, str) or len(given) != 64 or not set(given) <= set("0123456789abcdef"):
+            remedy = "Take the receipt of a spend: spend.receipt."
+            raise StatementError(complaint(expected="64 hexadecimal digits", of="hash", got=given, remedy=remedy))
+
+
+@dataclass(frozen=True)
 class PrivacyStatement:
     """What a release cost, under which promise, and what is outside it. Make one with `PrivacyStatement.of`.
 
     `events`: what was done, from the log. `plan`: what was fixed before data were touched; else `cap`: the filter that was
     (neither, where nothing is promised or nothing was done). `neighbours`: the relation that `epsilon` was priced under.
     `tuning`, `earlier_releases`: a sentence, or None when nothing was said. `groups`: what the people of each named group have,
-    where noise differs by group; `epsilon` is everybody's.
+    where noise differs by group; `epsilon` is everybody's. `ledger`: the receipt of the ledger that holds this release.
     """
 
     promise: Promise
@@ -199,6 +218,7 @@ class PrivacyStatement:
     versions: tuple[tuple[str, str], ...]
     created: str | None = None
     groups: tuple[GroupGuarantee, ...] = ()
+    ledger: Receipt | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
@@ -214,6 +234,11 @@ class PrivacyStatement:
         _checks.one_of(USER_CODES, user_code=self.user_code)
         for stamp in self.stamps:
             _checks.one_of(STAMPS, stamp=stamp)
+        receipt: object = self.ledger
+        if receipt is not None and not isinstance(receipt, Receipt):
+            remedy = "Pass the receipt of a spend: spend.receipt."
+            got = type(receipt).__name__
+            raise StatementError(complaint(expected="a Receipt, or None", of="ledger", got=got, remedy=remedy))
 
     @classmethod
     def of(
@@ -234,11 +259,13 @@ class PrivacyStatement:
         user_code: UserCode = "none",
         created: str | None = None,
         groups: Iterable[NamedGroups] = (),
+        ledger: Receipt | None = None,
     ) -> PrivacyStatement:
         """The statement of these events under this promise, priced now. Runs of equal events are folded, free ones dropped.
 
         Without a plan, `cap` is the filter that admitted them, or None for the one that takes every event (Renyi; pure for
         delta 0). A `BudgetError` when it would not have admitted them. `groups`: whose own guarantees to tell, one a column.
+        `ledger`: the receipt of the ledger that holds them.
 
         >>> from fairveil.privacy.events import Gaussian
         >>> statement = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4)
@@ -277,6 +304,7 @@ class PrivacyStatement:
             versions=versions_now(with_torch=arithmetic != "exact"),
             created=created,
             groups=guarantees(groups, done, planned, promise, price.epsilon),
+            ledger=ledger,
         )
 
     @property

@@ -16,7 +16,7 @@ from ..errors import FairveilError, StatementError, complaint
 from . import events as event_tree
 from .events import Composed, Event
 from .promise import Promise
-from .statement import Audit, Cap, GroupGuarantee, PrivacyStatement, PublicFact, StatedBound
+from .statement import Audit, Cap, GroupGuarantee, PrivacyStatement, PublicFact, Receipt, StatedBound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,8 +34,9 @@ FIELDS = frozenset(
         *("noise", "arithmetic", "user_code", "stamps", "versions"),
     )
 )
-LATER = frozenset(("groups",))
+LATER = frozenset(("groups", "ledger"))
 """Fields that a file need not have."""
+RECEIPT = frozenset(("dataset", "spend", "entry", "hash"))
 
 
 def to_dict(statement: PrivacyStatement) -> dict[str, Any]:
@@ -65,6 +66,8 @@ def to_dict(statement: PrivacyStatement) -> dict[str, Any]:
     }
     if statement.groups:
         out["groups"] = [_told(group) for group in statement.groups]
+    if statement.ledger is not None:
+        out["ledger"] = asdict(statement.ledger)
     out["checksum"] = checksum(out)
     return out
 
@@ -148,6 +151,7 @@ def _statement(values: Any) -> PrivacyStatement:
         versions=_versions(fields["versions"]),
         created=fields["created"],
         groups=tuple(_group(group) for group in _list(fields.get("groups", []), "groups")),
+        ledger=Receipt(**_fields(fields["ledger"], RECEIPT, "ledger")) if "ledger" in fields else None,
     )
 
 

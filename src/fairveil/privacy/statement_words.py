@@ -63,11 +63,7 @@ def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
         ("Composition", _composition(statement)),
         ("Sampling", _sampling(statement)),
         ("Tuning", _said(statement.tuning) or "nothing was said: a choice among several fits on these data is not covered."),
-        (
-            "Earlier releases",
-            _said(statement.earlier_releases)
-            or "nothing was said: what was released before adds to this cost and is not counted.",
-        ),
+        ("Earlier releases", _earlier(statement)),
         ("Noise source", _noise(statement)),
         ("Floating point", _arithmetic(statement)),
         ("Versions", ", ".join(f"{name} {version}" for name, version in statement.versions) + "."),
@@ -274,6 +270,17 @@ def _sampling(statement: PrivacyStatement) -> str:
         "the library's own sampler put every row in each batch independently with the stated probability (Poisson), "
         "as the computation assumes; the sizes of batches are not given out."
     )
+
+
+def _earlier(statement: PrivacyStatement) -> str:
+    said, receipt = _said(statement.earlier_releases), statement.ledger
+    if receipt is None:
+        return said or "nothing was said: what was released before adds to this cost and is not counted."
+    recorded = (
+        f"the ledger of data set {receipt.dataset!r} holds this release as entry {receipt.entry} (spend {receipt.spend}, hash "
+        f"{receipt.hash}), with all others recorded there; what was released and not recorded there is not counted."
+    )
+    return recorded if said is None else f"{said} {recorded[0].upper()}{recorded[1:]}"
 
 
 def _noise(statement: PrivacyStatement) -> str:
