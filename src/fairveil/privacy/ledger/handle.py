@@ -335,6 +335,10 @@ class Ledger:
         text = complaint(expected=expected, of=f"ledger {self.dataset!r}", got=_Words(got), remedy=remedy)
         return Overspent(text, **figures)
 
+    def close(self) -> None:
+        """Let go of files and connections; the next use opens them again."""
+        self._store.close()
+
     def _require_writable(self) -> None:
         if self.read_only:
             remedy = "Open it without read_only=True."
