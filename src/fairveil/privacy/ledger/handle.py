@@ -180,10 +180,9 @@ class Ledger:
 
     def fits(self, events: Event | Iterable[Event], promise: Promise | None = None) -> bool:
         """Whether there is room for these now. Another process may take it before you reserve it."""
-        event, asked = as_event(events), promise or self.promise
-        cost = self.terms.cost(event, asked)
+        cost, alone = self._priced(as_event(events), promise or self.promise)
         last = self._store.last(self.dataset)
-        return cost.within(last.spent, last.leaked) or (last.spent == last.leaked == 0 and self.terms.fits_alone(event, asked))
+        return cost.within(last.spent, last.leaked) or (alone and last.spent == last.leaked == 0)
 
     # -- spending ----------------------------------------------------------------------------------------------------------
 
@@ -233,15 +232,14 @@ class Ledger:
         asked, event, words = promise or self.promise, as_event(events), _line("purpose", purpose)
         read = sorted(set(read_from_data))
         self.require(asked, secure=secure, read_from_data=read)
-        cost = self.terms.cost(event, asked)
-        whole = not cost.within(0, 0) and self.terms.fits_alone(event, asked)
+        cost, alone = self._priced(event, asked)
         with self._store.writing(self.dataset) as page:
             head = page.head()
-            alone = whole and head.spent == head.leaked == 0
-            charged = Cost(MOST, MOST) if alone else cost
+            whole = alone and head.spent == head.leaked == 0
+            charged = Cost(MOST, MOST) if whole else cost
             fits = charged.within(head.spent, head.leaked)
             if fits:
-                told = {"promise": asked.to_dict(), "plan": event.to_dict(), "whole": alone}
+                told = {"promise": asked.to_dict(), "plan": event.to_dict(), "whole": whole}
                 content = {**told, "noise": "secure" if secure else "seeded", "read_from_data": read}
                 change, name = (charged.units, charged.leak), secrets.token_hex(16)
                 entry = self._next(head, RESERVED, name, words, content, change, _under(asked))
@@ -273,13 +271,15 @@ class Ledger:
 
     def _settle(self, spend: str, events: Event | None, complete: bool) -> None:
         """Commit, with what was admitted (None: as reserved)."""
+        cost = None
+        if events is not None:  # priced while others may write
+            promise = Promise.from_dict(self.standing(spend).reserved.values["promise"])
+            cost = self.terms.cost(events, promise)
         with self._store.writing(self.dataset) as page:
             now = self._standing(page.of_spend(spend), spend)
             now.require_open()
-            promise = Promise.from_dict(now.reserved.values["promise"])
             units, leak = now.units, now.leak
-            if events is not None and not now.whole:
-                cost = self.terms.cost(events, promise)
+            if cost is not None and not now.whole:
                 units, leak = min(units, cost.units), min(leak, cost.leak)
             content = {"events": None if events is None else events.to_dict(), "complete": complete}
             change = (units - now.units, leak - now.leak)
@@ -292,6 +292,11 @@ class Ledger:
             page.append(self._step(page, REFUNDED, now, {}, (-now.units, -now.leak)))
 
     # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _priced(self, event: Event, asked: Promise) -> tuple[Cost, bool]:
+        """What it costs in the filter; and whether, too much for that, it may have an untouched ledger for itself."""
+        cost = self.terms.cost(event, asked)
+        return cost, not cost.within(0, 0) and self.terms.fits_alone(event, asked)
 
     def _step(self, page: Page, kind: str, now: Spent, content: dict[str, Any], change: tuple[int, int]) -> Entry:
         first = now.reserved
