@@ -31,7 +31,7 @@ from fairveil.privacy.promise import Promise
 
 PROMISE = Promise(1.0, 1e-5)
 ROUNDS: dict[str, list[Event]] = {
-    "gaussian": [Gaussian(20.0), Gaussian(35.0)],
+    "gaussian": [Gaussian(20.0), Laplace(40.0), Gaussian(35.0), Exponential(0.03), Approximate(0.01, 1e-10)],
     "zcdp": [Gaussian(20.0), ZeroConcentrated(0.002), Laplace(20.0), Exponential(0.1)],
     "renyi": [
         PoissonSampled(0.02, Gaussian(1.5)),
@@ -140,6 +140,16 @@ def test_leaks_and_sampler_errors_share_the_reserve() -> None:
     assert not Filter.create(PROMISE, reserve=0.0).fits(SamplerError(1e-30))
 
 
+@pytest.mark.parametrize("pure", [1e-4, 0.01, 0.3, 1.0, 4.0, 30.0])
+def test_a_pure_release_is_no_easier_to_tell_apart_than_the_gaussian_it_is_charged_as(pure: float) -> None:
+    # Hockey-stick divergences at every epsilon, against the pure mechanism that is worst at all of them.
+    mu = filters.gaussian_below(pure)
+    at = [pure * i / 50 for i in range(51)]
+    worst = [max(0.0, -math.expm1(one - pure)) / (1.0 + math.exp(-pure)) for one in at]
+    assert all(w <= profiles.gaussian_delta(one, mu) * (1 + 1e-9) for w, one in zip(worst, at, strict=True))
+    assert worst[0] > profiles.gaussian_delta(0.0, mu / 1.01)  # and no smaller Gaussian would do
+
+
 def test_what_cannot_be_capped() -> None:
     with pytest.raises(InputError, match="finite epsilon"):
         Filter.create(Promise(math.inf, 1e-6))
@@ -147,8 +157,8 @@ def test_what_cannot_be_capped() -> None:
         Filter.create(Promise(1.0, 0.0))
     with pytest.raises(InputError, match="kind: expected"):
         Filter.create(PROMISE, "moments")
-    with pytest.raises(InputError, match="unsampled Gaussian releases only"):
-        Filter.create(PROMISE).fits(Laplace(10.0))
+    with pytest.raises(InputError, match="unsampled Gaussian releases, and pure ones"):
+        Filter.create(PROMISE).fits(PoissonSampled(0.1, Gaussian(10.0)))
     assert Filter.create(Promise(1.0, 0.0), "pure").add(Pure(0.5)).room() == pytest.approx(0.5)
     for kind in filters.KINDS:
         assert not Filter.create(PROMISE, kind).fits(NonPrivate())

@@ -4,7 +4,8 @@ A tight total of a fixed list is *not* such a cap: two mechanisms may each compl
 choosing between them by an earlier answer goes beyond it. A filter fixes, before anything is asked, one number that only adds
 up, and admits a fit while the sum stays within:
 
-- `gaussian`: the sum of mu^2 of unsampled Gaussians (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023).
+- `gaussian`: the sum of mu^2 of releases that are each no easier to tell apart than a Gaussian of mu (Smith and Thakurta 2022;
+  Koskela, Tobaben and Honkela 2023): unsampled Gaussians exactly, pure ones by the Gaussian just below their trade-off curve.
 - `zcdp`: the sum of rho (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023).
 - `renyi`: the sum of the divergences at ONE order, fixed at creation (Feldman and Zrnic 2021). "Some order still has room"
   would be a choice made after seeing the answers; so the order never changes.
@@ -26,6 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from scipy import special
 
 from .. import _checks
 from ..errors import BudgetError, InputError, complaint
@@ -38,6 +40,7 @@ Kind = Literal["gaussian", "zcdp", "renyi", "pure"]
 KINDS: tuple[Kind, ...] = ("gaussian", "zcdp", "renyi", "pure")
 FORMAT_VERSION = 1
 RESERVE = 0.01
+ROUNDED = 1e-12
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,9 @@ class Filter:
         if not total.private:
             return math.inf, 0.0
         if self.kind == "gaussian":
-            return self._gaussian(total), routes.sampler_charge(self.promise.epsilon, total.total_variation)
+            square, leak = self._gaussian(total)
+            error = routes.whole_error(total, self.promise.neighbours)
+            return square, leak + routes.sampler_charge(self.promise.epsilon, error)
         if self.kind == "pure":
             epsilon, delta = routes.addition(total, self.promise.neighbours)
             error = routes.whole_error(total, self.promise.neighbours)
@@ -197,17 +202,37 @@ class Filter:
             cost = float(np.max(curve.values / renyi.ORDERS))
         return cost, curve.leak + routes.sampler_charge(self.promise.epsilon, curve.total_variation)
 
-    def _gaussian(self, total: Inventory) -> float:
-        if total.others:
-            raise InputError(
-                complaint(
-                    expected="unsampled Gaussian releases only",
-                    of="events",
-                    got=[event.kind for event, _ in total.others],
-                    remedy="Make the filter of kind 'renyi', which takes every event.",
+    def _gaussian(self, total: Inventory) -> tuple[float, float]:
+        """The sum of mu^2, and the deltas of those that hold but for a delta (Kairouz, Oh and Viswanath 2015: each is the pure
+        one, but for a part of probability delta)."""
+        squares, leaks = [total.gaussian], [0.0]
+        for event, count in total.others:
+            epsilon, leak = routes.addition(Inventory(0.0, ((event, 1),), 0.0, True), self.promise.neighbours)
+            if math.isinf(epsilon):
+                raise InputError(
+                    complaint(
+                        expected="unsampled Gaussian releases, and pure ones",
+                        of="events",
+                        got=event.kind,
+                        remedy="Make the filter of kind 'renyi', which takes every event.",
+                    )
                 )
-            )
-        return total.gaussian
+            squares.append(count * gaussian_below(epsilon) ** 2)
+            leaks.append(count * leak)
+        return math.fsum(squares), math.fsum(leaks)
+
+
+def gaussian_below(epsilon: float) -> float:
+    """The mu of the Gaussian whose trade-off curve lies just below that of every pure mechanism of this epsilon.
+
+    That curve is two lines, which meet where both errors are 1/(1 + e^epsilon); a Gaussian's is convex between the same ends,
+    so it lies below as soon as it does there: Phi(-mu/2) = 1/(1 + e^epsilon) (after Dong, Roth and Su 2022).
+
+    >>> round(gaussian_below(1.0), 4)
+    1.232
+    """
+    mu = -2.0 * float(special.ndtri_exp(-np.logaddexp(0.0, epsilon)))
+    return mu * (1.0 + ROUNDED)
 
 
 def _kind(kind: str) -> Kind:
