@@ -93,8 +93,8 @@ class Ledger:
         """Begin a budget. An error where the store has one of this data set.
 
         `production`: refuse seeded noise and anything read from the data without privacy. `schema`: only rows read by it.
-        `kind`, `order`: of the filter, fixed for good; "renyi" takes every event, "gaussian" (unsampled Gaussians alone) and
-        "pure" are tighter for what they take.
+        `kind`, `order`: of the filter, fixed for good; "renyi" takes every event, "gaussian" (no random batches) and "pure"
+        are tighter for what they take.
         """
         promise = Promise(epsilon, delta, protects, neighbours)
         terms = Terms.create(dataset, promise, production=production, schema=schema, kind=kind, order=order)
