@@ -27,8 +27,9 @@ from ...errors import DataNotFoundError, FairveilError, LedgerError, complaint
 from . import migrations
 from .connections import Connections
 from .entries import Entry
+from .refusals import changed_by_a_child, half_failed, not_for_reading, one_inside_another
 from .store import Page
-from .tables import Lines, TablePage
+from .tables import Ask, Lines, TablePage
 
 T = TypeVar("T")
 PATIENCE = 60.0
@@ -55,7 +56,7 @@ class SQLiteStore:
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool, read_only: bool = False) -> None:
         if create and read_only:
-            raise LedgerError(_of_handle("create"))
+            raise not_for_reading("create")
         self._path = Path(os.path.abspath(os.fspath(path)))
         self._read_only = read_only
         self._create = create
@@ -112,32 +113,33 @@ class SQLiteStore:
             return self._patiently(lambda: connection.link.execute(statement, parameters).fetchall())
 
     @contextmanager
-    def _changing(self) -> Iterator[Callable[[str, Sequence[object]], list[tuple[Any, ...]]]]:
+    def _changing(self) -> Iterator[Ask]:
         """A transaction that nobody else can enter: committed at the end, undone if the block raises."""
         if self._read_only:
-            raise LedgerError(_of_handle("write"))
+            raise not_for_reading("write")
         with self._connections.using() as connection:
             link, process = connection.link, os.getpid()
             if link.in_transaction:
-                raise LedgerError(
-                    complaint(
-                        expected="one block of writing at a time",
-                        of=self.shown,
-                        got="a block inside another of the same thread",
-                        remedy="End the first block before the next.",
-                    )
-                )
+                raise one_inside_another(self.shown)
+            failed = False
 
             def ask(statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+                nonlocal failed
                 if os.getpid() != process:
-                    raise LedgerError(self._forked())
-                return self._tried(lambda: link.execute(statement, parameters).fetchall())
+                    raise changed_by_a_child(self.shown)
+                try:
+                    return self._tried(lambda: link.execute(statement, parameters).fetchall())
+                except LedgerError:
+                    failed = True
+                    raise
 
             self._begin(connection)
             try:
                 yield ask
                 if os.getpid() != process:
-                    raise LedgerError(self._forked())
+                    raise changed_by_a_child(self.shown)
+                if failed:
+                    raise half_failed(self.shown)
                 self._tried(lambda: link.execute("COMMIT"))
             except BaseException:
                 if os.getpid() == process:
@@ -326,10 +328,6 @@ class SQLiteStore:
         got = getattr(error, "strerror", None) or str(error)
         return LedgerError(complaint(expected="a file that can be reached", of=self.shown, got=got, remedy=remedy))
 
-    def _forked(self) -> str:
-        remedy = "Start processes outside of the block: the parent ends it."
-        return complaint(expected="the process that began to write", of=self.shown, got="a child of it", remedy=remedy)
-
 
 _WAYS_OUT = (
     (
@@ -360,8 +358,3 @@ def _code(error: Exception) -> int | None:
     """SQLite's kind of error, without its finer distinctions."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else int(code) & 0xFF
-
-
-def _of_handle(verb: str) -> str:
-    remedy = "Open the ledger without read_only=True."
-    return complaint(expected=f"a handle that may {verb}", of="ledger", got="read_only=True", remedy=remedy)

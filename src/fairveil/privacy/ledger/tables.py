@@ -21,6 +21,13 @@ COLUMNS = ", ".join(NAMES)
 LINES_AT_ONCE = 500
 CHARGES_AT_ONCE = 20_000
 
+# Names of the lines, each found from the one before: not by reading all lines.
+_WITH_LINES = """WITH RECURSIVE named (dataset) AS (
+  SELECT min(dataset) FROM fairveil_ledger_entries UNION ALL
+  SELECT (SELECT min(e.dataset) FROM fairveil_ledger_entries e WHERE e.dataset > named.dataset)
+  FROM named WHERE named.dataset IS NOT NULL)
+SELECT dataset FROM named WHERE dataset IS NOT NULL"""
+
 
 class Lines:
     """Reading: each question is one statement, long answers are read part by part."""
@@ -31,8 +38,8 @@ class Lines:
 
     def datasets(self) -> list[str]:
         """Names of what has a head or a line."""
-        query = "SELECT dataset FROM fairveil_ledger_heads UNION SELECT dataset FROM fairveil_ledger_entries WHERE number = 0"
-        return sorted(str(name) for (name,) in self._ask(query, ()))
+        heads = self._ask("SELECT dataset FROM fairveil_ledger_heads", ())
+        return sorted({str(name) for (name,) in (*heads, *self._ask(_WITH_LINES, ()))})
 
     def last(self, dataset: str) -> Entry:
         """The line with the largest number."""
