@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
 import sqlite3
-import subprocess
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -119,45 +115,8 @@ def test_passwords_never_appear(url: str, schema: Schema) -> None:
     assert "expected" in str(caught.value)
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A PostgreSQL server of its own, which ends with the tests."""
-    found = shutil.which("initdb") or next(iter(sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")))), None)
-    if found is None:
-        pytest.skip("no PostgreSQL programs (initdb) are installed")
-    programs, folder, port = Path(found).parent, tmp_path_factory.mktemp("pg"), _free_port()
-    data, password = folder / "data", folder / "password"
-    password.write_text("s3cret@word")
-    # PostgreSQL refuses to run for the superuser.
-    user = {"user": "postgres"} if os.geteuid() == 0 else {}
-    if user:
-        for path in (folder, *folder.parents):
-            if path.stat().st_mode & 0o005 != 0o005:  # parallel workers have a folder more above theirs
-                path.chmod(0o755)
-        try:
-            shutil.chown(folder, "postgres")
-        except LookupError:
-            pytest.skip("no account to run PostgreSQL as")
-    run: Any = {"check": True, "capture_output": True, "timeout": 60, "cwd": folder, **user}
-    subprocess.run([found, "-D", data, "-U", "me", "--auth=scram-sha-256", f"--pwfile={password}", "--no-sync"], **run)
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
-    control = [str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log")]
-    # With pipes of its own the server would hold ours open.
-    quiet = {**run, "capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.run([*control, "-o", options, "start"], **quiet)
-    try:
-        yield f"postgresql://me:s3cret%40word@127.0.0.1:{port}/postgres"
-    finally:
-        subprocess.run([*control, "-m", "immediate", "stop"], **quiet)
-
-
-def test_postgresql_gives_the_bits_of_the_table(server: str, people: Any, schema: Schema, same_bits: Same) -> None:
+def test_postgresql_gives_the_bits_of_the_table(postgres_url: str, people: Any, schema: Schema, same_bits: Same) -> None:
+    server = postgres_url
     engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
         pd.DataFrame(people).to_sql("people", connection, index=False)

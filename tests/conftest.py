@@ -1,0 +1,107 @@
+"""A server of PostgreSQL, for whatever test asks for one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+INSTALL_SECONDS = 180
+_SILENT: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL server of its own, on a loopback port, which ends with the tests. The password holds an @."""
+    programs, folder = _postgres_programs(tmp_path_factory.getbasetemp().parent), tmp_path_factory.mktemp("pg")
+    data, password = folder / "data", folder / "password"
+    password.write_text("s3cret@word")
+    user = _postgres_account(folder)
+    run: Any = {"check": True, "capture_output": True, "timeout": 60, "cwd": folder, **user}
+    settings = ["-U", "me", "--auth=scram-sha-256", f"--pwfile={password}", "--no-sync", "--encoding=UTF8", "--no-locale"]
+    subprocess.run([programs / "initdb", "-D", data, *settings], **run)
+    control = [str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log")]
+    # With pipes of its own the server would hold ours open.
+    quiet = {**run, **_SILENT, "capture_output": False}
+    port = _start(control, folder, quiet)
+    try:
+        yield f"postgresql://me:s3cret%40word@127.0.0.1:{port}/postgres"
+    finally:
+        subprocess.run([*control, "-m", "immediate", "stop"], **quiet)
+
+
+def _start(control: list[str], folder: Path, quiet: Any) -> int:
+    for attempt in range(3):
+        port = _free_port()
+        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
+        try:
+            subprocess.run([*control, "-o", options, "start"], **quiet)
+            return port
+        except subprocess.CalledProcessError:  # somebody else took the port meanwhile, perhaps
+            if attempt == 2:
+                pytest.fail(f"PostgreSQL does not start: {(folder / 'log').read_text()[-2000:]}")
+    raise AssertionError
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _postgres_programs(shared: Path) -> Path:
+    """The folder of initdb; installed once where that is possible."""
+    found = _found_programs()
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        with (shared / "postgres.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # workers side by side
+            found = _found_programs() or _installed_programs(shared / "postgres.tried")
+    if found is None:
+        pytest.skip("no PostgreSQL programs (initdb) are installed, and they cannot be installed here")
+    return found
+
+
+def _found_programs() -> Path | None:
+    on_path = shutil.which("initdb")
+    if on_path is not None:
+        return Path(on_path).resolve().parent
+    found = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(re.sub(r"\D", "", path.parts[4]) or 0)
+    )
+    return found[-1].parent if found else None
+
+
+def _installed_programs(tried: Path) -> Path | None:
+    if tried.exists():
+        return None
+    tried.touch()
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    command = "apt-get install -y postgresql || { apt-get update && apt-get install -y postgresql; }"
+    try:
+        # No pipes: what it started may outlive it, and would hold them open.
+        subprocess.run(["sh", "-c", command], **_SILENT, check=True, timeout=INSTALL_SECONDS, env=environment)
+    except (subprocess.SubprocessError, OSError):
+        return None
+    return _found_programs()
+
+
+def _postgres_account(folder: Path) -> dict[str, str]:
+    """PostgreSQL refuses to run for the superuser: then it runs as its own account, which must reach the folder."""
+    if os.geteuid() != 0:
+        return {}
+    for path in (folder, *folder.parents):
+        if path.stat().st_mode & 0o005 != 0o005:  # parallel workers have a folder more above theirs
+            path.chmod(0o755)
+    try:
+        shutil.chown(folder, "postgres")
+    except LookupError:
+        pytest.skip("no account to run PostgreSQL as")
+    return {"user": "postgres"}
