@@ -31,7 +31,7 @@ from functools import lru_cache
 from typing import Any
 
 from ... import _checks
-from ...errors import InputError, LedgerError, complaint
+from ...errors import BudgetError, InputError, LedgerError, complaint
 from ...facts import Schema
 from .. import accounting, leaves, routes
 from ..calibration import scaled
@@ -46,6 +46,7 @@ MOST = WHOLE + (1 << 20)
 """What may be charged: 1e-12 more, for decimals that binary numbers miss."""
 FORMAT_VERSION = 1
 LAST_BITS = 1e-12
+LAST_DIGITS = 1e-15
 TRIES = 40
 LONGEST_NAME = 200
 
@@ -186,10 +187,13 @@ class Terms:
     def from_dict(values: object) -> Terms:
         """The inverse of `to_dict`."""
         names = {"version", "dataset", "promise", "kind", "order", "reserve", "production", "fingerprint"}
-        if not isinstance(values, dict) or set(values) != names or values["version"] != FORMAT_VERSION:
+        known = isinstance(values, dict) and set(values) == names and type(values["version"]) is int
+        if not isinstance(values, dict) or not known or values["version"] != FORMAT_VERSION:
             raise malformed(f"terms of version {FORMAT_VERSION}", values)
         if not isinstance(values["promise"], dict) or not isinstance(values["production"], bool):
             raise malformed("terms", values)
+        if values["order"] is not None and values["kind"] != "renyi":
+            raise malformed("an order for kind 'renyi' alone", values["order"])
         fingerprint = values["fingerprint"]
         if fingerprint is not None and not isinstance(fingerprint, str):
             raise malformed("a fingerprint", fingerprint)
@@ -197,7 +201,7 @@ class Terms:
             promise = Promise.from_dict(values["promise"])
             fresh = Filter.create(promise, values["kind"], order=values["order"], reserve=values["reserve"])
             name = checked_name(values["dataset"])
-        except (InputError, TypeError, ArithmeticError) as error:
+        except (InputError, BudgetError, TypeError, ArithmeticError) as error:
             raise malformed("terms", str(error)) from None
         return Terms(name, promise, fresh.kind, fresh.order, fresh.reserve, values["production"], fingerprint)
 
@@ -240,9 +244,9 @@ def two_in_a_row(event: Event) -> Event:
     (G_mu after G_mu is G_2mu, and epsilon after epsilon is 2 epsilon: Dong, Roth and Su 2022, Theorem 2.14.)
     """
     total = leaves.inventory(event, "add-remove")
-    exact = total.private and total.total_variation == 0
+    exact = total.private and routes.whole_error(total, "add-remove") == 0
     if exact and not total.others:
-        return Gaussian(0.5 / math.sqrt(total.gaussian)) if total.gaussian > 0 else NoOp()
+        return Gaussian(0.5 / math.sqrt(total.gaussian) * (1 - LAST_DIGITS)) if total.gaussian > 0 else NoOp()
     epsilon, leak = routes.addition(total, "add-remove") if exact else (math.inf, 1.0)
     if leak == 0 and not math.isinf(epsilon):
         return compose([Pure(2.0 * epsilon)]) if epsilon > 0 else NoOp()
