@@ -107,7 +107,6 @@ class Witness:
         if common is None and promise.neighbours == "add-remove":
             common = min(rows, neighbour, key=lambda side: side.exact_count)
         self._sides: dict[tuple[bytes, ...], _Sides] = {(): _Sides(rows, neighbour, common)}
-        self._exact: dict[int, Curator] = {}
 
     def score(self, tape: Tape | Iterable[Heard]) -> Any:
         """The log likelihood ratio of all that was heard: a float, or one a model where questions were about many."""
@@ -161,19 +160,16 @@ class Witness:
     def _noiseless(self, question: Question, rows: Rows) -> Floats:
         """(models, *shape): the exact sum over these rows, contributions clipped as the curator clips them."""
         if self.promise.protects == "sensitive_features" and isinstance(question, GradientSum):
-            exact = self._exact.setdefault(id(rows), Curator(rows, Promise(math.inf, self.promise.delta, "sensitive_features")))
-            shape, costs = (question.models, *question.shape(rows.layout)), np.zeros(())
+            costs = np.zeros(())
             if question.clip is not None:  # the clip shortens the costs' part alone
                 part = replace(question, loss="none")
-                scales = public_scale.of(part, rows)
-                (sums,) = totals([(part, scales)], rows, rows.blocks())
-                costs = sums * np.array([scale.unit for scale in scales]).reshape(-1, *(1,) * (len(shape) - 1))
-                question = replace(question, cells=None, cell_costs=None)
-            (answer,) = exact.answer([(question, 0.0)])
-            return np.asarray(answer).reshape(shape) + costs
-        scales = self._scales(Ask(question, 1.0), rows)
-        (sums,) = totals([(question, scales)], rows, rows.blocks())
-        return np.asarray(sums * np.array([scale.unit for scale in scales]).reshape(-1, *(1,) * (sums.ndim - 1)))
+                costs = _sum(part, public_scale.of(part, rows), rows)
+                question = replace(question, cells=None, cell_costs=None, clip=None)
+            parts = question.parted() if question.loss != "none" and "sensitive" in question.reads else (question,)
+            for one in parts:  # as a curator asks it of rows that are public, of the attacker's own two data sets
+                costs = costs + _sum(one, public_scale.of(one, rows, exact=True), rows)
+            return costs
+        return _sum(question, self._scales(Ask(question, 1.0), rows), rows)
 
     def _noise(self, ask: Ask, rows: Rows, batch: Batch, shape: tuple[int, ...]) -> Floats:
         """(models or 1, ...): the scale of the promised noise, in the units of the question."""
@@ -187,6 +183,12 @@ class Witness:
                 question = replace(question, loss="none")
             return public_scale.of(question, rows, ask.order)
         return [pricing.constant_scale(question, rows.layout, self.promise, _cap(rows), ask.order)]
+
+
+def _sum(question: Question, scales: list[Scale], rows: Rows) -> Floats:
+    """(models, *shape): over all rows, on these grids."""
+    (sums,) = totals([(question, scales)], rows, rows.blocks())
+    return np.asarray(sums * np.array([scale.unit for scale in scales]).reshape(-1, *(1,) * (sums.ndim - 1)))
 
 
 def _cap(rows: Rows) -> float | None:
