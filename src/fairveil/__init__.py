@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .fairness import demographic_parity_gap as demographic_parity_gap
     from .fairness import equalized_odds_gap as equalized_odds_gap
     from .fairness import group_table as group_table
+    from .privacy.ledger import Ledger as Ledger
+    from .privacy.ledger import ledger as ledger
     from .privacy.promise import Promise as Promise
     from .privacy.statement import PrivacyStatement as PrivacyStatement
     from .study import Frontier as Frontier
@@ -82,6 +84,8 @@ PLACES = {
     "privacy": ".privacy",
     "report": ".report",
     "study": ".study",
+    "Ledger": ".privacy.ledger",
+    "ledger": ".privacy.ledger",
     "PrivacyStatement": ".privacy.statement",
     "Promise": ".privacy.promise",
     "Frontier": ".study",
@@ -102,6 +106,7 @@ __all__ = [
     "Frontier",
     "GroupObjectiveClassifier",
     "GroupObjectiveRegressor",
+    "Ledger",
     "OddsPostProcessor",
     "OracleGameClassifier",
     "PrivacyStatement",
@@ -122,6 +127,7 @@ __all__ = [
     "frontier",
     "group_table",
     "learning",
+    "ledger",
     "load",
     "models",
     "plan_sample_size",

@@ -87,6 +87,10 @@ class UnstatedBounds(FairveilWarning):
     """No public bounds were stated of protected numbers: they were taken to be in [-1, 1], and cut to it."""
 
 
+class NotSettled(FairveilWarning):
+    """A ledger could not be told how a release ended: the release stays charged as it was reserved."""
+
+
 class NotWritten(FairveilWarning):
     """A part of an estimator is not saved with it, and must be handed in again for what needs it."""
 

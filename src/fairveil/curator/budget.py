@@ -6,6 +6,7 @@ Guarantees (tests/curator/test_curator_curator.py):
 3. The log of a planned run is a beginning of the plan, or finer (tests/privacy/test_privacy_bounding.py): after an answer that
    failed, a plan goes no further.
 4. What an earlier sitting released is charged before anything else, and its numbers are not given again.
+5. `admitted` lists all events that were charged, of earlier sittings and of failed answers, too; `failed` says that one failed.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class Budget:
         self.room: Filter | None = None
         self._state = _GOES_ON
         self._releases = 0
+        self._admitted: list[Event] = []
+        self.failed = False
         self._lock = threading.Lock()
         self._due: deque[Event] = deque()
         self._to_come: Iterator[Event] = iter(())
@@ -86,16 +89,27 @@ class Budget:
             try:
                 yield number
             except BaseException:
-                if self.plan is not None and not isinstance(event, NoOp):
-                    self._state = _BROKEN
+                if not isinstance(event, NoOp):
+                    self.failed = True
+                    self._state = self._state if self.plan is None else _BROKEN
                 raise
 
+    @property
+    def admitted(self) -> tuple[Event, ...]:
+        """What was charged, whether its answer came or not."""
+        return tuple(self._admitted)
+
     def _charge(self, event: Event, of: str = "answer") -> None:
-        if not self.promise.is_private or isinstance(event, NoOp):
+        if isinstance(event, NoOp):
             return
         if self.room is not None:
             self.room = self.room.add(event)
-            return
+        elif self.promise.is_private:
+            self._follow(event, of)
+        self._admitted.append(event)
+
+    def _follow(self, event: Event, of: str) -> None:
+        """The plan's next events, or an error that says which was due."""
         if event is not self._asked[0]:  # the steps of a run are one event many times: what was found equal stays equal
             self._asked = (event, list(spelled_out(event)), {})
         parts, equals = self._asked[1:]

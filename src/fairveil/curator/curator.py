@@ -7,14 +7,16 @@ Guarantees (tests/curator/test_curator_*.py):
 4. An answer that the promise, or the plan, has no room for is refused before the rows are read.
 5. The entry is in the log before the answer is handed out; a run broken off half way leaves a log of what was released.
 6. With records protected the realised size of a Poisson batch is neither used nor released (else membership is priced as seen).
+7. With a ledger all that a run may cost is reserved there before a row is read, and settled when it ends: see `recording`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +26,10 @@ from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells
 from ..privacy.events import Event, Exponential, NoOp, OnPart, compose
 from ..privacy.filters import Filter
+from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
-from ..privacy.statement import NamedGroups, PrivacyStatement, PublicFact, StatedBound
+from ..privacy.statement import READ_FROM_DATA, NamedGroups, PrivacyStatement, PublicFact, StatedBound
 from . import choice, choice_by_function, decisions, noising, pricing, public_scale
 from .attached import Attached
 from .block import Block, Drawn, lines_of
@@ -41,6 +44,7 @@ from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
 from .pricing import Ask, Deciding
 from .public_facts import public_facts
 from .question import Question, Scale
+from .recording import Recording
 from .row_function import RowFunction, Troubles
 from .row_questions import FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import MOST_ROWS, Rows
@@ -64,6 +68,9 @@ class Curator:
     that it would get alone). `public_rows`: the number to divide by, where the true one is private. `threads`: a knob of
     speed only. `journal`: called with each log entry before its answer is handed out. `earlier`: what an earlier sitting of the
     same run released, as its entries or as its `Journal`, which is then written on (or begun, where it is new).
+    `bounds`: of what was done to the rows before, for the statement. `ledger`: where the run is recorded, for `purpose`; None:
+    in that of a `with fairveil.ledger(...)` block, if there is one. A plan is reserved there now, and settled by `finish()`, or
+    by `close()`, which the end of a `with` block calls, too.
     """
 
     def __init__(
@@ -76,9 +83,12 @@ class Curator:
         noise: NoiseSource | Sequence[NoiseSource] | None = None,
         public_rows: int | None = None,
         facts: Iterable[PublicFact] = (),
+        bounds: Iterable[StatedBound] = (),
         threads: int | None = None,
         journal: Callable[[Entry], None] | None = None,
         earlier: Sequence[Entry] | Journal = (),
+        ledger: Ledger | None = None,
+        purpose: str = "",
     ) -> None:
         _need_type("rows", rows, Rows, "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table).")
         _need_type("promise", promise, Promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
@@ -89,6 +99,7 @@ class Curator:
         self._sources = _sources(noise)
         self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
         self._facts = public_facts(rows, self._public_rows, facts)
+        self._bounds_before = tuple(bounds)
         self._scalings: tuple[tuple[Floats, Floats], ...] = ()
         self._bounds: dict[tuple[str, str], StatedBound] = {}
         self._ready: dict[tuple[object, ...], Prepared] = {}
@@ -108,8 +119,17 @@ class Curator:
                 )
             )
         self._budget = Budget(promise, None if plan is None else compose([plan] if isinstance(plan, Event) else plan), cap)
+        self._recording = self._recorded(ledger, purpose)
         self.journal: Journal | None = None
         self.log = self._opened(journal, earlier)
+
+    def _recorded(self, ledger: Ledger | None, purpose: str) -> Recording:
+        if ledger is not None:
+            _need_type("ledger", ledger, Ledger, "Make one with Ledger.create, or find one with Ledger.open.")
+        secure = all(source.is_secure for source in self._sources)
+        read = [fact.name for fact in self._facts if fact.origin == READ_FROM_DATA]
+        read += [bound.question for bound in self._bounds_before if bound.origin == READ_FROM_DATA]
+        return Recording(ledger, self.promise, self._budget.plan, purpose, secure=secure, read_from_data=read)
 
     def _opened(self, journal: Callable[[Entry], None] | None, earlier: Sequence[Entry] | Journal) -> Log:
         """The log, and what an earlier sitting released charged: the last thing to be made, for it may write a file."""
@@ -123,20 +143,15 @@ class Curator:
         if book is None:
             entries = earlier_entries(earlier)
             first = 0 if not entries else (max(entry.number for entry in entries) // SITTING + 1) * SITTING
-            self._budget.go_on([entry.event for entry in entries], first)
+            events = [entry.event for entry in entries]
+            self._budget.go_on(events, first)
+            self._recording.begin(events)
             return Log(journal, entries)
-        budget, secure = self._budget, all(source.is_secure for source in self._sources)
-        plan = budget.plan if self.promise.is_private else None
-        rows = self._rows.exact_count if self.promise.rows_are_public or not self.promise.is_private else None
-        first = book.begin(self.promise, plan, budget.room, rows, secure=secure)
-        entries = book.entries
         try:
-            budget.go_on([entry.event for entry in entries], first)
+            entries = self._begun(book)
         except BaseException:
-            book.close()
+            self._recording.withdraw()
             raise
-        self._bounds.update({(bound.question, bound.norm): bound for bound in book.bounds})
-        self._trusted, self._singles = USER_CODE in book.marks, SINGLES in book.marks
         self.journal = book
 
         def write(entry: Entry) -> None:
@@ -145,6 +160,24 @@ class Curator:
                 journal(entry)
 
         return Log(write, entries)
+
+    def _begun(self, book: Journal) -> tuple[Entry, ...]:
+        """What earlier sittings wrote, charged; and the journal, to be written on."""
+        budget, secure = self._budget, all(source.is_secure for source in self._sources)
+        plan = budget.plan if self.promise.is_private else None
+        rows = self._rows.exact_count if self.promise.rows_are_public or not self.promise.is_private else None
+        agreed = self._recording.take(book)
+        first = book.begin(self.promise, plan, budget.room, rows, secure=secure, agreed=agreed)
+        entries = book.entries
+        try:
+            budget.go_on([entry.event for entry in entries], first)
+            self._recording.mark(book)
+        except BaseException:
+            book.close()
+            raise
+        self._bounds.update({(bound.question, bound.norm): bound for bound in book.bounds})
+        self._trusted, self._singles = USER_CODE in book.marks, SINGLES in book.marks
+        return entries
 
     # -- what is public ----------------------------------------------------------------------------------------------------
 
@@ -209,7 +242,7 @@ class Curator:
             batch = batch if isinstance(batch, Part) else FULL
         ready = self._prepared(wanted, batch)
         jobs = [] if ready.noise is not None else self._all_jobs(wanted, ready.known)
-        with self._budget.release(ready.event) as number:
+        with self._admitted(ready.event, purpose) as number:
             chosen = self._chosen(batch, number)
             if ready.noise is not None and ready.passes is not None:
                 begun = ready.noise.begin(self._sources, number)
@@ -252,7 +285,7 @@ class Curator:
         names = tuple(dict.fromkeys(f"choice by {one.name}" for one in asked))
         if isinstance(event, Exponential) and contest.stated is not None:
             self._widest(StatedBound(names[0], "range", contest.stated, "scores of candidates move apart by no more"))
-        with self._budget.release(event) as number:
+        with self._admitted(event, purpose) as number:
             if isinstance(event, Exponential):
                 index = contest.drawn(event.epsilon, self._sources[0].stream("noise", number, 0))
             else:
@@ -321,10 +354,19 @@ class Curator:
         self._decided.clear()
 
     def close(self) -> None:
-        """End the run: nothing more is answered."""
+        """End the run: nothing more is answered. What was reserved in a ledger is settled, by what was admitted."""
         self._budget.close()
-        if self.journal is not None:
-            self.journal.close()
+        try:
+            self._recording.end(self._budget.admitted, failed=self._budget.failed)
+        finally:
+            if self.journal is not None:
+                self.journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def trouble(self) -> tuple[str, ...]:
         """What went wrong inside user code. For the data holder, once the run has ended: it may depend on private rows."""
@@ -343,6 +385,8 @@ class Curator:
         """End the run and give the whole log as one event; with a plan, an error unless all of it was done."""
         if self._budget.plan is not None and self.promise.is_private:
             self.log.reconcile([self._budget.plan], self.promise.neighbours)
+        self._budget.close()
+        self._recording.finish(self.log.events)
         self.close()
         return compose(self.log.events)
 
@@ -362,7 +406,7 @@ class Curator:
             plan=None if self._budget.plan is None or not self.promise.is_private else [self._budget.plan],
             cap=self._budget.room,
             facts=self._facts,
-            bounds=self._bounds.values(),
+            bounds=[*self._bounds.values(), *self._bounds_before],
             not_covered=not_covered,
             tuning=tuning,
             earlier_releases=earlier_releases,
@@ -370,9 +414,21 @@ class Curator:
             user_code="trusted" if self._trusted else "none",
             arithmetic="float32" if self._singles else "exact",
             groups=groups,
+            ledger=self._recording.receipt,
         )
 
     # -- inside ------------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _admitted(self, event: Event, purpose: str) -> Iterator[int]:
+        """An answer's number, once there is room for it everywhere."""
+        spend, admitted = self._recording.answer(event, purpose), False
+        try:
+            with self._budget.release(event) as number:
+                admitted = True
+                yield number
+        finally:
+            self._recording.answered(spend, admitted=admitted)
 
     @property
     def _public(self) -> bool:

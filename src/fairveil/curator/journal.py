@@ -8,11 +8,13 @@ Guarantees (tests/curator/test_curator_journal.py):
 2. A line cut short by a crash counts as released. One cut before it says what was released ends the run.
 3. A journal of another promise, plan or filter is refused, as is one that somebody else is writing, and nothing is changed.
 4. No two sittings of a run number their answers alike, so a seeded source's streams are never used twice.
+5. A run that is paid in a ledger says so before its first answer: see `recording`.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -23,7 +25,7 @@ from ..privacy.events import Event
 from ..privacy.filters import Filter
 from ..privacy.promise import Promise
 from ..privacy.statement import StatedBound
-from .journal_lines import SITTING, encoded, header_of, read, refused
+from .journal_lines import PAID, SITTING, encoded, header_of, read, refused
 from .log import Entry
 
 try:
@@ -71,10 +73,32 @@ class Journal:
         """What the statement must say of any sitting: that code of the caller ran beside the rows, say."""
         return frozenset(self._written.marks)
 
+    @property
+    def ledger(self) -> tuple[str, str] | None:
+        """The data set of the ledger that the run is paid in, and its spend there."""
+        return self._written.ledger
+
+    def look_again(self) -> None:
+        """Read what others wrote since. Only before `begin`."""
+        if self._file is None:
+            self._written = read(self.path)
+
     # -- writing -----------------------------------------------------------------------------------------------------------
 
-    def begin(self, promise: Promise, plan: Event | None, cap: Filter | None, rows: int | None = None, *, secure: bool) -> int:
-        """Open for writing, for a run of this promise, plan, filter and public number of rows. Its next answer's number."""
+    def begin(
+        self,
+        promise: Promise,
+        plan: Event | None,
+        cap: Filter | None,
+        rows: int | None = None,
+        *,
+        secure: bool,
+        agreed: Callable[[int], None] | None = None,
+    ) -> int:
+        """Open for writing, for a run of this promise, plan, filter and public number of rows. Its next answer's number.
+
+        `agreed` is called with the number of this sitting once the file is ours and fits, before anything is written.
+        """
         if self._file is not None:
             raise refused("one that nobody writes", "one in use", "Give each curator a journal of its own.")
         self._written = read(self.path)
@@ -88,6 +112,8 @@ class Journal:
             _lock(file)
             self._written = read(self.path)  # again: it is ours only now
             self._check(header_of(promise, plan, cap, rows), promise)
+            if agreed is not None:
+                agreed(0 if self.is_new else self._written.sitting + 1)
             self._open(file, header_of(promise, plan, cap, rows), plan, secure)
         except BaseException:
             os.close(file)
@@ -119,11 +145,15 @@ class Journal:
         self._append({"bound": asdict(bound)}, sync=False)
         self._written.bounds.append(bound)
 
-    def mark(self, name: str) -> None:
-        """Write down what the statement must say, once. It is on the disk when the next answer is."""
+    def mark(self, name: str, *, sync: bool = False) -> None:
+        """Write down what the statement must say, once. It is on the disk when the next answer is; with `sync` now."""
         if name not in self._written.marks:
-            self._append({"mark": name}, sync=False)
+            self._append({"mark": name}, sync=sync)
             self._written.marks.add(name)
+
+    def mark_ledger(self, dataset: str, spend: str) -> None:
+        """Write down in which ledger the run is paid: at once, or a run that dies before its first answer is paid twice."""
+        self.mark(f"{PAID} {dataset} {spend}", sync=True)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -26,6 +26,8 @@ FORMAT_VERSION = 1
 MAGIC = b'{"format":"fairveil journal"'
 SITTING = 1 << 40
 """Answers of one sitting are numbered from a multiple of this: no sitting gives so many."""
+PAID = "ledger"
+"""The first word of the mark that says in which ledger a run is paid: then the data set, then the spend."""
 CUT = "an answer whose line in the journal was cut short"
 AHEAD = ("bound", "mark", "sitting")
 
@@ -51,6 +53,16 @@ class Written:
         """Of a new run."""
         self.header, self.planned = header, plan
         self.to_come = iter(()) if plan is None else spelled_out(plan)
+
+    @property
+    def ledger(self) -> tuple[str, str] | None:
+        """The data set of the ledger that the run is paid in, and its spend there."""
+        for mark in self.marks:
+            word, _, rest = mark.partition(" ")
+            if word == PAID:
+                dataset, _, spend = rest.rpartition(" ")
+                return dataset, spend
+        return None
 
     def line_of(self, entry: Entry) -> dict[str, Any]:
         """An answer as a line. A planned one says up to which event of the plan answers were given, and repeats none; it says

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .calibration import scaled as scaled
     from .calibration import split as split
     from .filters import Filter as Filter
+    from .ledger import Ledger as Ledger
     from .noise import NoiseSource as NoiseSource
     from .promise import NEIGHBOURS as NEIGHBOURS
     from .promise import PROTECTS as PROTECTS
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 PLACES = {
     "Calibrated": ".calibration",
     "Filter": ".filters",
+    "Ledger": ".ledger",
     "NEIGHBOURS": ".promise",
     "NamedGroups": ".statement",
     "NoiseSource": ".noise",
@@ -61,6 +63,7 @@ __all__ = [
     "PROTECTS",
     "Calibrated",
     "Filter",
+    "Ledger",
     "NamedGroups",
     "NoiseSource",
     "Price",

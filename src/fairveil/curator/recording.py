@@ -1,0 +1,181 @@
+"""A run's place in a ledger: all that it may come to is reserved before anything is asked, and settled once, when it ends.
+
+| the run | its spend |
+|---|---|
+| finished | is committed with the log |
+| ended before any answer was admitted | is given back |
+| was broken off | is committed with what was admitted |
+| was broken off by an answer that failed | stays as reserved: what made it fail may be one private row |
+| has a journal, and may go on | stays as reserved, and open; the next sitting resumes it |
+| died with its process | stays as reserved |
+
+Without a plan every answer is a spend of its own: reserved before the filter admits it, committed before it is handed out.
+
+A spend that cannot be settled, as the store is away, say, stays charged as reserved: never too little. What was released is
+out and paid for, so keeping its model back would protect nobody: it is a warning, `NotSettled`. Where an error is on its way
+already it is a note on that error, which it must not hide.
+
+Guarantees (tests/curator/test_curator_ledger.py):
+1. Nothing is asked of a row before all that it may cost is reserved. A refused reservation leaves no journal and no log.
+2. A spend is settled once, by what the run's budget admitted and never by less than that.
+3. A run with a journal is paid once, in however many sittings; a copy of its journal is refused once the run went on, and so is
+   the run without its ledger, or with another.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from ..errors import FairveilError, LedgerError, NotSettled, complaint
+from ..privacy.events import Event, NoOp, compose, spelled_out
+from ..privacy.ledger import Ledger, Spend, current
+from ..privacy.promise import Promise
+from ..privacy.statement import Receipt
+from ..privacy.statement_checks import is_whole
+from .journal import Journal
+from .journal_lines import refused
+
+NO_SPEND = "-"
+"""In a journal's mark, of a run without a plan, whose answers are spends of their own."""
+
+
+class Recording:
+    """What a run tells its ledger; nothing, where `ledger` is None and no block has one."""
+
+    def __init__(
+        self,
+        ledger: Ledger | None,
+        promise: Promise,
+        plan: Event | None,
+        purpose: str,
+        *,
+        secure: bool,
+        read_from_data: Iterable[str],
+    ) -> None:
+        self.ledger = current() if ledger is None else ledger
+        self._promise, self._plan, self._purpose = promise, plan, purpose
+        self._secure, self._read = secure, tuple(read_from_data)
+        self._spend: Spend | None = None  # of the plan, until it is settled
+        self._may_go_on = False
+        self.receipt: Receipt | None = None
+        if self.ledger is not None:
+            self.ledger.require(promise, secure=secure, read_from_data=self._read)
+
+    # -- before anything is asked ------------------------------------------------------------------------------------------
+
+    def begin(self, earlier: Sequence[Event] = ()) -> None:
+        """Reserve the plan whole. Without one, what an earlier sitting released is charged; whether it was recorded then is not
+        known where no journal says so."""
+        if self.ledger is None:
+            return
+        if self._plan is not None:
+            self._spend = self._reserved(self.ledger, [self._plan], self._purpose)
+        elif earlier:
+            _settle(self._reserved(self.ledger, earlier, self._purpose).commit)
+
+    def take(self, journal: Journal) -> Callable[[int], None]:
+        """Before a journal is written in: refused where it is another ledger's; a run that is new to its ledger is reserved.
+
+        To be called when the journal is this run's alone, with the number of the sitting and before anything is written: then
+        a spend goes on. The ledger is told first: where the process dies between the two the run is over, and charged whole.
+        The other way round a copy of the journal could go on as well.
+        """
+        journal.look_again()
+        mark, entries = journal.ledger, journal.entries
+        if mark is None:
+            self.begin([entry.event for entry in entries])
+        elif self.ledger is None or self.ledger.dataset != mark[0]:
+            expected = f"the ledger of data set {mark[0]!r}, which the run began with"
+            got = None if self.ledger is None else self.ledger.dataset
+            remedy = "Pass that ledger: what the journal holds is charged there."
+            raise LedgerError(complaint(expected=expected, of="ledger", got=got, remedy=remedy))
+
+        def agreed(sitting: int) -> None:
+            if (journal.ledger, journal.entries) != (mark, entries):
+                raise refused("one that nobody else writes", "one that grew meanwhile", "Give each run a journal of its own.")
+            if mark is not None and self._plan is not None:
+                self._resume(mark[1], sitting, self._plan, [entry.event for entry in entries])
+
+        return agreed
+
+    def _resume(self, spend_id: str, sitting: int, plan: Event, done: Sequence[Event]) -> None:
+        assert self.ledger is not None
+        spend = self.ledger.resume(spend_id, sitting)
+        self.receipt = spend.receipt
+        if spend.is_open:
+            self._spend, self._may_go_on = spend, True
+        elif not is_whole(tuple(done), (plan,), self._promise.neighbours):
+            remedy = "Its run went on elsewhere, to its end. Begin another, with a spend of its own."
+            raise refused("one that is whole, of a run that was finished", "a copy that is not", remedy)
+
+    def withdraw(self) -> None:
+        """Give back what was reserved: the run never began. What was resumed stays."""
+        self.end((), failed=False)
+
+    def mark(self, journal: Journal) -> None:
+        """Write down where the run is paid: another sitting goes on with that."""
+        if self.ledger is not None and journal.ledger is None:
+            journal.mark_ledger(self.ledger.dataset, NO_SPEND if self._spend is None else self._spend.id)
+        self._may_go_on = True
+
+    # -- answers without a plan --------------------------------------------------------------------------------------------
+
+    def answer(self, event: Event, purpose: str) -> Spend | None:
+        """Reserve one answer that no plan holds."""
+        if self.ledger is None or self._plan is not None or isinstance(event, NoOp):
+            return None
+        words = ": ".join(words for words in (self._purpose, purpose) if words)
+        return self._reserved(self.ledger, [event], words)
+
+    def answered(self, spend: Spend | None, *, admitted: bool) -> None:
+        """Commit it, whether its answer came or not; give it back where it was not admitted."""
+        if spend is not None:
+            _settle(spend.commit if admitted else spend.refund)
+
+    # -- the end -----------------------------------------------------------------------------------------------------------
+
+    def finish(self, log: Iterable[Event]) -> None:
+        """The run did all of its plan."""
+        spend, self._spend = self._spend, None
+        if spend is not None and self._plan is not None:
+            done = compose(log)
+            as_planned = list(spelled_out(done)) == list(spelled_out(self._plan))
+            _settle(partial(spend.commit, None if as_planned else done))
+
+    def end(self, admitted: Sequence[Event], *, failed: bool) -> None:
+        """The run is over, unless it was finished or goes on in another sitting. `failed`: an answer did."""
+        spend, self._spend = self._spend, None
+        if spend is None or self._may_go_on:
+            return
+        if admitted:
+            _settle(partial(spend.commit, None if failed else compose(admitted), complete=False))
+        else:
+            _settle(spend.refund)
+
+    # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _reserved(self, ledger: Ledger, events: Sequence[Event], purpose: str) -> Spend:
+        spend = ledger.reserve(events, self._promise, purpose=purpose, secure=self._secure, read_from_data=self._read)
+        self.receipt = spend.receipt
+        return spend
+
+
+def _settle(settle: Callable[[], None]) -> None:
+    """Tell the ledger; where that fails, say so, and go on: see above."""
+    on_its_way = sys.exception()
+    try:
+        settle()
+    except (FairveilError, OSError) as error:
+        text = complaint(
+            expected="a ledger that can be told how the release ended",
+            of="spend",
+            got=str(error),
+            remedy="It stays charged as it was reserved: `fairveil ledger show` lists it as open.",
+        )
+        if on_its_way is None:
+            warnings.warn(text, NotSettled, stacklevel=4)
+        else:
+            on_its_way.add_note(text)
