@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ...errors import FairveilError, LedgerError
 from ..events import Event, from_dict
 from ..promise import Promise
-from ..statement_checks import Finding
+from ..statement_checks import UNPRICED, Finding
 from .entries import COMMITTED, CREATED, FIRST_PREVIOUS, RESERVED, Entry
 from .handle import terms_of
 from .spends import Spent, after, standing
@@ -32,31 +32,41 @@ SLACK = 1e-9
 
 def findings(lines: Iterable[Entry], head: tuple[int, str], receipts: Sequence[Receipt] = ()) -> list[Finding]:
     """All contradictions, the grave ones first."""
-    book = _Book({receipt.entry: receipt for receipt in receipts})
+    book = _Book(receipts)
     try:
         for line in lines:
             book.read(line)
-    except FairveilError as error:
-        book.say(True, f"after line {book.number - 1}: {error}")
+    except UNPRICED as error:  # what a stranger's lines may come to
+        words = str(error) if isinstance(error, FairveilError) else f"{type(error).__name__}: {error}"
+        book.say(True, f"at line {book.number - 1}: {words}")
         return sorted(book.found, key=lambda one: not one.grave)
     if (book.number - 1, book.previous) != head:
         book.say(
             True, f"the last line is number {book.number - 1}, the head beside says {head[0]}: lines were taken off or changed"
         )
-    for receipt in book.receipts.values():
-        book.say(True, f"a receipt names line {receipt.entry}, which is not there: lines were taken off")
+    for number in sorted(book.receipts):
+        book.say(True, f"a receipt names line {number}, which is not there: lines were taken off")
     waiting = sum(spent.is_open for spent in book.spends.values())
     if waiting:
         book.say(False, f"{waiting} spends are not settled: they run, or their process died; they are charged as reserved")
     return sorted(book.found, key=lambda one: not one.grave)
 
 
+def past_the_head(line: Entry, head: tuple[int, str]) -> Finding:
+    """Of a line that no head was ever moved to."""
+    return Finding(
+        True, f"line {line.number} is there, and the head beside says {head[0]}: lines were added, or the head changed"
+    )
+
+
 class _Book:
     """What was read so far."""
 
-    def __init__(self, receipts: dict[int, Receipt]) -> None:
+    def __init__(self, receipts: Sequence[Receipt]) -> None:
         self.found: list[Finding] = []
-        self.receipts = receipts
+        self.receipts: dict[int, list[Receipt]] = {}
+        for receipt in receipts:
+            self.receipts.setdefault(receipt.entry, []).append(receipt)
         self.spends: dict[str, Spent] = {}
         self.number, self.previous, self.at = 0, FIRST_PREVIOUS, ""
         self.spent = self.leaked = 0
@@ -77,12 +87,16 @@ class _Book:
             self.say(True, f"{here} is not what its hash was made of: it was changed")
         if line.at < self.at:
             self.say(False, f"{here} is dated before the line above it")
-        self._receipt(line)
         self.number, self.previous, self.at = line.number + 1, line.hash, max(line.at, self.at)
         if self.terms is None:
             self.terms = terms_of(line)
-            change = (0, 0)
+            change = (line.units, line.leak)
+            promise = self.terms.promise
+            if change != (0, 0) or line.spend or line.under != f"{promise.protects}, {promise.neighbours}":
+                self.say(True, f"{here} begins the ledger, and says more than its terms")
+            self._receipts(self.terms, line)
         else:
+            self._receipts(self.terms, line)
             change = self._charge(self.terms, line)
         self.spent, self.leaked = self.spent + change[0], self.leaked + change[1]
         if (line.spent, line.leaked) != (self.spent, self.leaked):
@@ -91,10 +105,12 @@ class _Book:
         if max(self.spent, self.leaked) > MOST:
             self.say(True, f"{here} passes the cap")
 
-    def _receipt(self, line: Entry) -> None:
-        receipt = self.receipts.pop(line.number, None)
-        if receipt is not None and (receipt.hash, receipt.spend) != (line.hash, line.spend):
-            self.say(True, f"line {line.number} is not the one of which a receipt was given: the ledger was written anew")
+    def _receipts(self, terms: Terms, line: Entry) -> None:
+        for receipt in self.receipts.pop(line.number, []):
+            if receipt.dataset != terms.dataset:
+                self.say(True, f"a receipt is of data set {receipt.dataset!r}, and this is the ledger of {terms.dataset!r}")
+            elif (receipt.hash, receipt.spend) != (line.hash, line.spend):
+                self.say(True, f"line {line.number} is not the one of which a receipt was given: the ledger was written anew")
 
     def _charge(self, terms: Terms, line: Entry) -> tuple[int, int]:
         """Follow the spend's life, and price what it says again."""
@@ -115,22 +131,30 @@ class _Book:
         return line.units, line.leak
 
     def _reserved(self, terms: Terms, line: Entry, now: Spent) -> None:
-        event, promise, cost = self._priced(terms, line.values["plan"], line.values["promise"], line)
+        event, promise, cost = self._priced(terms, line.values.get("plan"), line.values.get("promise"), line)
         if line.under != f"{promise.protects}, {promise.neighbours}":
             self.say(True, f"line {line.number} is under {line.under!r}, which is not its promise's")
+        if terms.production and (line.values.get("noise"), line.values.get("read_from_data")) != ("secure", []):
+            self.say(True, f"line {line.number} has seeded noise, or something read from the data: in production none is taken")
         if not now.whole:
             self._compare(line, cost, now)
-        elif (self.spent, self.leaked) != (0, 0) or now.units < MOST or not terms.fits_alone(event, promise):
+        elif (self.spent, self.leaked, now.units, now.leak) != (0, 0, MOST, MOST) or not terms.fits_alone(event, promise):
             self.say(True, f"line {line.number} was given the whole ledger, and could not be")
 
     def _settled(self, terms: Terms, line: Entry, now: Spent) -> None:
-        if line.kind != COMMITTED or (line.units, line.leak) == (0, 0):
+        if line.under != now.reserved.under:
+            self.say(
+                True, f"line {line.number} is under {line.under!r}, and its spend was reserved under {now.reserved.under!r}"
+            )
+        if line.kind != COMMITTED:
             return
-        events = line.values["events"]
-        if events is None or now.whole:
+        events = line.values.get("events")
+        if (line.units, line.leak) != (0, 0) and (events is None or now.whole):
             self.say(True, f"line {line.number} gives back a part of what was released")
-            return
-        self._compare(line, self._priced(terms, events, now.reserved.values["promise"], line)[2], now)
+        elif events is not None:
+            cost = self._priced(terms, events, now.reserved.values.get("promise"), line)[2]
+            if not now.whole:
+                self._compare(line, cost, now)
 
     def _compare(self, line: Entry, cost: Cost, now: Spent) -> None:
         short = any(charged < least * (1 - SLACK) - 1 for charged, least in ((now.units, cost.units), (now.leak, cost.leak)))

@@ -82,7 +82,7 @@ class Entry:
                     raise malformed(f"a whole number for {name}", value)
             elif not isinstance(value, str) or len(value) > MOST_TEXT:
                 raise malformed(f"text for {name}", value)
-            elif name != "content" and value and not value.isprintable():
+            elif not value.isprintable():
                 raise malformed(f"printable text for {name}", value)
         if values["kind"] not in KINDS:
             raise malformed(f"a kind among {KINDS}", values["kind"])
