@@ -30,6 +30,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ... import _checks
 from ...errors import InputError, LedgerError, Overspent, complaint
 from ...facts import Schema
 from .. import accounting
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 _IN_MEMORY: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
 MOST_WORDS = 500
+MOST_SITTINGS = 1 << 62
 
 
 class Ledger:
@@ -167,10 +169,14 @@ class Ledger:
 
     def check(self, receipts: Iterable[Receipt] = ()) -> list[Finding]:
         """Every contradiction among the lines, and with receipts that were kept elsewhere; empty when all fits."""
-        from .checking import findings
+        from .checking import findings, past_the_head
 
-        lines = self._store.entries(self.dataset)
-        return findings(lines, self._store.kept_head(self.dataset), tuple(receipts))
+        head = self._store.kept_head(self.dataset)
+        found = findings(self._store.entries(self.dataset, 0, head[0] + 1), head, tuple(receipts))
+        beyond = next(self._store.entries(self.dataset, head[0] + 1), None)
+        if beyond is not None and self._store.kept_head(self.dataset) == head:  # else somebody wrote meanwhile
+            found.insert(0, past_the_head(beyond, head))
+        return found
 
     def export(self) -> str:
         """All lines as one JSON document, to keep elsewhere, to check, or to restore."""
@@ -202,7 +208,7 @@ class Ledger:
         if self.terms.production and not secure:
             remedy = "Leave random_state=None."
             raise LedgerError(complaint(expected="secure noise", of=of, got="seeded noise", remedy=remedy))
-        read = sorted(set(read_from_data))
+        read = _names(read_from_data)
         if self.terms.production and read:
             remedy = "State it: in a Schema, or as an argument, without unsafe_data_dependent_bounds."
             raise LedgerError(complaint(expected="nothing read from the data", of=of, got=", ".join(read), remedy=remedy))
@@ -230,7 +236,7 @@ class Ledger:
         error.
         """
         asked, event, words = promise or self.promise, as_event(events), _line("purpose", purpose)
-        read = sorted(set(read_from_data))
+        read = _names(read_from_data)
         self.require(asked, secure=secure, read_from_data=read)
         cost, alone = self._priced(event, asked)
         with self._store.writing(self.dataset) as page:
@@ -254,6 +260,10 @@ class Ledger:
         A copy of a run's journal that goes on after the run did is refused here: it would release the plan twice.
         """
         self._require_writable()
+        sitting = _checks.whole(at_least=1, sitting=sitting)
+        if sitting > MOST_SITTINGS:
+            remedy = "Number the sittings of a run from 1."
+            raise InputError(complaint(expected="a sitting of a run", of="sitting", got=sitting, remedy=remedy))
         with self._store.writing(self.dataset) as page:
             now = self._standing(page.of_spend(spend), spend)
             if now.is_open:
@@ -279,8 +289,8 @@ class Ledger:
             now = self._standing(page.of_spend(spend), spend)
             now.require_open()
             units, leak = now.units, now.leak
-            if cost is not None and not now.whole:
-                units, leak = min(units, cost.units), min(leak, cost.leak)
+            if cost is not None:
+                units, leak = now.charge(cost)
             content = {"events": None if events is None else events.to_dict(), "complete": complete}
             change = (units - now.units, leak - now.leak)
             page.append(self._step(page, COMMITTED, now, content, change))
@@ -481,6 +491,16 @@ def _line(name: str, value: object) -> str:
         return value
     expected = f"at most {MOST_WORDS} printable letters"
     raise InputError(complaint(expected=expected, of=name, got=value, remedy=f"Pass {name}='monthly model', say."))
+
+
+def _names(read_from_data: object) -> list[str]:
+    if not isinstance(read_from_data, str) and isinstance(read_from_data, Iterable):
+        names = list(read_from_data)
+        if all(isinstance(name, str) for name in names):
+            return sorted(set(names))
+    remedy = "Pass read_from_data=['bounds of age'], say, or nothing."
+    got = read_from_data
+    raise InputError(complaint(expected="a list of words", of="read_from_data", got=got, remedy=remedy))
 
 
 def _who() -> str:

@@ -18,6 +18,10 @@ from dataclasses import dataclass
 
 from ...errors import LedgerError, complaint
 from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry, malformed
+from .terms import WHOLE, Cost
+
+LAST_BITS = 1 << 31
+"""A log may cost this part more than its plan: the order of sums, which is no overspending."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,23 @@ class Spent:
     @property
     def whole(self) -> bool:
         """Whether it was given all of an untouched ledger."""
-        return self.reserved.values["whole"] is True
+        return self.reserved.values.get("whole") is True
+
+    def charge(self, cost: Cost) -> tuple[int, int]:
+        """What it is charged once events of this cost were admitted: that, and never more than was reserved.
+
+        Units and leak go together: of two bounds on what was released one holds, and not the smaller half of each. Events that
+        cost more than was reserved are an error, and leave it open, charged as reserved; the last bits of a sum are none.
+        """
+        if self.whole or (cost.units <= self.units and cost.leak <= self.leak):
+            return (self.units, self.leak) if self.whole else (cost.units, cost.leak)
+        for charged, least in ((self.units, cost.units), (self.leak, cost.leak)):
+            if least > charged + charged // LAST_BITS + 1:
+                remedy = "Reserve all that a release may come to, before it is asked. What was reserved stays charged."
+                got = f"{least / WHOLE:.3%} of the budget"
+                expected = f"a log that costs at most the {charged / WHOLE:.3%} reserved"
+                raise LedgerError(complaint(expected=expected, of="spend", got=got, remedy=remedy))
+        return self.units, self.leak
 
     def require_open(self) -> None:
         """Refuse to settle it again."""
@@ -69,11 +89,11 @@ def after(now: Spent, line: Entry) -> Spent:
         raise malformed(f"nothing after a spend was {now.last}, or a step of it", line.kind)
     units, leak = now.units + line.units, now.leak + line.leak
     if line.kind == RESUMED:
-        sitting = line.values["sitting"]
+        sitting = line.values.get("sitting")
         if type(sitting) is not int or sitting <= now.sitting or line.units or line.leak:
             raise malformed("a later sitting, for no more", sitting)
         return Spent(now.reserved, units, leak, RESUMED, sitting, False)
     if line.units > 0 or line.leak > 0 or units < 0 or leak < 0 or (line.kind == REFUNDED and (units or leak)):
         raise malformed("a settlement within what was reserved", line.units)
-    complete = line.kind == COMMITTED and line.values["complete"] is True
+    complete = line.kind == COMMITTED and line.values.get("complete") is True
     return Spent(now.reserved, units, leak, line.kind, now.sitting, complete)

@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from ... import _checks
 from ...errors import BudgetError, InputError, LedgerError, complaint
@@ -155,7 +155,10 @@ class Terms:
 
     def require_relation(self, promise: Promise) -> None:
         """Refuse a promise that says nothing about the ledger's neighbours."""
-        ours = self.promise
+        ours, given = self.promise, cast(object, promise)
+        if not isinstance(given, Promise):
+            remedy = "Pass promise=Promise(1.0, 1e-6), or None for the ledger's."
+            raise InputError(complaint(expected="a Promise, or None", of="promise", got=given, remedy=remedy))
         if not promise.is_private:
             raise no_promise("epsilon=inf")
         covers = promise.protects == ours.protects or promise.protects == "records"
