@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,19 @@ _SILENT: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stde
 @pytest.fixture(scope="session")
 def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A PostgreSQL server of its own, on a loopback port, which ends with the tests. The password holds an @."""
-    programs, folder = _postgres_programs(tmp_path_factory.getbasetemp().parent), tmp_path_factory.mktemp("pg")
+    programs = _postgres_programs(tmp_path_factory.getbasetemp().parent)
+    # Not in pytest's folder: that is its user's alone, and PostgreSQL has to run as another user where ours is the superuser.
+    folder = Path(tempfile.mkdtemp(prefix="fairveil-postgres-"))
+    try:
+        yield from _served(programs, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _served(programs: Path, folder: Path) -> Iterator[str]:
     data, password = folder / "data", folder / "password"
     password.write_text("s3cret@word")
-    user = _postgres_account(folder)
-    run: Any = {"check": True, "capture_output": True, "timeout": 60, "cwd": folder, **user}
+    run: Any = {"check": True, "capture_output": True, "timeout": 60, "cwd": folder, **_postgres_account(folder)}
     settings = ["-U", "me", "--auth=scram-sha-256", f"--pwfile={password}", "--no-sync", "--encoding=UTF8", "--no-locale"]
     subprocess.run([programs / "initdb", "-D", data, *settings], **run)
     control = [str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log")]
@@ -94,12 +103,9 @@ def _installed_programs(tried: Path) -> Path | None:
 
 
 def _postgres_account(folder: Path) -> dict[str, str]:
-    """PostgreSQL refuses to run for the superuser: then it runs as its own account, which must reach the folder."""
+    """PostgreSQL refuses to run for the superuser: then it runs as its own account."""
     if os.geteuid() != 0:
         return {}
-    for path in (folder, *folder.parents):
-        if path.stat().st_mode & 0o005 != 0o005:  # parallel workers have a folder more above theirs
-            path.chmod(0o755)
     try:
         shutil.chown(folder, "postgres")
     except LookupError:

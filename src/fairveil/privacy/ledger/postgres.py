@@ -46,6 +46,8 @@ set_config('synchronous_commit',
   CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"""
 _VERSION = "(SELECT max(version) FROM fairveil_ledger_version)"
 _TURN = f"SELECT {_VERSION} FROM fairveil_ledger_heads h WHERE dataset = ? FOR UPDATE OF h"
+# Reads the catalogue itself: to_regclass may answer from what was so before another process made the tables.
+_MADE = "SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'fairveil_ledger_version' AND pg_catalog.pg_table_is_visible(oid)"
 _CREATING = "SELECT pg_advisory_xact_lock(?)"
 
 
@@ -281,7 +283,7 @@ class PostgresStore:
 
     def _version(self, link: Link) -> int:
         """0 where there are no tables yet."""
-        if self._tried(partial(_rows, link, "SELECT to_regclass('fairveil_ledger_version')", ()))[0][0] is None:
+        if not self._tried(partial(_rows, link, _MADE, ())):
             return 0
         version = self._tried(partial(_rows, link, f"SELECT {_VERSION}", ()))[0][0]
         return 0 if version is None else int(version)

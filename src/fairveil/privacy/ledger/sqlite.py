@@ -58,6 +58,8 @@ class SQLiteStore:
         if create and read_only:
             raise not_for_reading("create")
         self._path = Path(os.path.abspath(os.fspath(path)))
+        if "\0" in str(self._path):
+            raise self._unreachable(ValueError("a name with a zero byte"))
         self._read_only = read_only
         self._create = create
         self._lines = Lines(self._ask, self.shown)
@@ -223,7 +225,7 @@ class SQLiteStore:
             descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600)
         except FileExistsError:
             return
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise self._unreachable(error) from None
         os.close(descriptor)
 
@@ -231,7 +233,7 @@ class SQLiteStore:
         try:
             is_file = self._path.is_file()
             found = f"no file {self._path}" if not self._path.exists() else f"a folder, {self._path}"
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise self._unreachable(error) from None
         if not is_file:
             remedy = "Begin one with Ledger.create, or name the file that it is in."
