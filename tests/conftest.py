@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -28,7 +29,7 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         yield from _served(programs, folder)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)  # what is left, where it did not start
 
 
 def _served(programs: Path, folder: Path) -> Iterator[str]:
@@ -41,10 +42,12 @@ def _served(programs: Path, folder: Path) -> Iterator[str]:
     # With pipes of its own the server would hold ours open.
     quiet = {**run, **_SILENT, "capture_output": False}
     port = _start(control, folder, quiet)
-    try:
+    # Stops the server when its standard input ends: here, or where these tests are killed.
+    stop = shlex.join([*control, "-m", "immediate", "stop"])
+    ending = ["sh", "-c", f"cat; {stop}; rm -rf {shlex.quote(str(folder))}"]
+    own = {name: value for name, value in quiet.items() if name in ("user", "stdout", "stderr")}
+    with subprocess.Popen(ending, stdin=subprocess.PIPE, cwd="/", start_new_session=True, **own):
         yield f"postgresql://me:s3cret%40word@127.0.0.1:{port}/postgres"
-    finally:
-        subprocess.run([*control, "-m", "immediate", "stop"], **quiet)
 
 
 def _start(control: list[str], folder: Path, quiet: Any) -> int:

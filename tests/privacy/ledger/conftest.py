@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+import warnings
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -82,7 +83,9 @@ def in_child() -> Callable[[Callable[[], object]], Callable[[], str]]:
 
     def begin(action: Callable[[], object]) -> Callable[[], str]:
         reader, writer = os.pipe()
-        child = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads: such a one is tested
+            child = os.fork()
         if child == 0:
             try:
                 told = str(action())
