@@ -377,3 +377,15 @@ def test_many_processes_may_begin_at_once(lasting: Any, line: Line, in_child: Ch
     store = lasting.open()
     assert store.datasets() == sorted(["shared", *(f"set {number}" for number in range(6))])
     assert len(list(store.entries("shared"))) == 1
+
+
+def test_many_first_lines_are_all_there_or_none(place: Any, line: Line) -> None:
+    store, lines = begun(place, line), [line(purpose="restored")]
+    for _ in range(4):
+        lines.append(line(lines[-1]))
+    with pytest.raises(LedgerError):
+        store.create("restored", lines[0], [*lines[1:3], lines[4]])
+    assert "restored" not in store.datasets()
+    store.create("restored", lines[0], lines[1:])
+    assert list(store.entries("restored")) == lines
+    assert store.kept_head("restored") == (4, lines[4].hash)

@@ -160,7 +160,9 @@ class Ledger:
         return balance_of(self.terms, self._store)
 
     def history(self, first: int = 0, limit: int | None = None) -> Iterator[Entry]:
-        """Every line from number `first` on."""
+        """Every line from number `first` on, at most `limit` of them."""
+        first = _checks.whole(first=first)
+        limit = None if limit is None else _checks.whole(limit=limit)
         return self._store.entries(self.dataset, first, limit)
 
     def standing(self, spend: str) -> Spent:
@@ -460,12 +462,7 @@ def _begun(url: str | os.PathLike[str] | None, first: Entry, who: str | None, re
         from .opening import store_of
 
         store = store_of(url, create=True, read_only=False)
-    store.create(dataset, first)
-    following = list(rest)
-    if following:
-        with store.writing(dataset) as page:
-            for entry in following:
-                page.append(entry)
+    store.create(dataset, first, rest)
     return Ledger(store, dataset, who=who)
 
 

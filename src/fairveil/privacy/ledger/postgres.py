@@ -15,7 +15,7 @@ Guarantees (tests/privacy/ledger/test_ledger_postgres.py, and those of `store`):
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -88,10 +88,9 @@ class PostgresStore:
     def datasets(self) -> list[str]:
         return self._lines.datasets()
 
-    def create(self, dataset: str, entry: Entry) -> None:
+    def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
         with self._changing(dataset, _CREATING, migrations.CREATE_LOCK) as change:
-            Lines(change.ask, self.shown).begin(dataset, entry)
-            change.wrote = entry
+            change.wrote = Lines(change.ask, self.shown).begin(dataset, first, rest)
 
     @contextmanager
     def writing(self, dataset: str) -> Iterator[Page]:

@@ -18,7 +18,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -81,9 +81,9 @@ class SQLiteStore:
     def datasets(self) -> list[str]:
         return self._lines.datasets()
 
-    def create(self, dataset: str, entry: Entry) -> None:
+    def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
         with self._changing() as ask:
-            Lines(ask, self.shown).begin(dataset, entry)
+            Lines(ask, self.shown).begin(dataset, first, rest)
 
     @contextmanager
     def writing(self, dataset: str) -> Iterator[Page]:

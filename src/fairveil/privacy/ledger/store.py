@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -46,8 +46,8 @@ class Store(Protocol):
     def datasets(self) -> list[str]:
         """The names, sorted."""
 
-    def create(self, dataset: str, entry: Entry) -> None:
-        """Begin the lines of a data set; an error where it has some."""
+    def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
+        """Begin the lines of a data set, all of these or none; an error where it has some."""
 
     def writing(self, dataset: str) -> AbstractContextManager[Page]:
         """The only writer of this data set, for as long as the block lasts; an error where there is no such data set."""
@@ -84,12 +84,15 @@ class MemoryStore:
     def datasets(self) -> list[str]:
         return sorted(self._lines)
 
-    def create(self, dataset: str, entry: Entry) -> None:
+    def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
         with self._lock:
             if dataset in self._lines:
                 raise exists(dataset, self.shown)
-            follows(None, entry)
-            self._lines[dataset] = [entry]
+            follows(None, first)
+            page = _MemoryPage([first])
+            for entry in rest:
+                page.append(entry)
+            self._lines[dataset] = [first, *page.added]
 
     @contextmanager
     def writing(self, dataset: str) -> Iterator[Page]:

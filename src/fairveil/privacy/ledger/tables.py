@@ -5,7 +5,7 @@ SQL is fixed text; values are parameters, marked ?. What is read is read strictl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -75,17 +75,21 @@ class Lines:
         rows = self._pages(query, dataset, 0, None, CHARGES_AT_ONCE)
         return ((kind, spend, under, _number(units)) for _, kind, spend, under, units in rows)
 
-    def begin(self, dataset: str, entry: Entry) -> None:
-        """The first line; the caller holds the transaction."""
+    def begin(self, dataset: str, first: Entry, rest: Iterable[Entry]) -> Entry:
+        """The first lines; the caller holds the transaction. The last of them."""
         if not dataset or not dataset.isprintable():
             remedy = "Name the data set by letters, digits and signs."
             raise LedgerError(complaint(expected="printable text", of="dataset", got=dataset, remedy=remedy))
-        follows(None, _strictly(entry))
+        follows(None, _strictly(first))
         tables = ("fairveil_ledger_heads", "fairveil_ledger_entries")
         if any(self._ask(f"SELECT 1 FROM {table} WHERE dataset = ? LIMIT 1", (dataset,)) for table in tables):
             raise exists(dataset, self._shown)
-        self._ask("INSERT INTO fairveil_ledger_heads (dataset, number, hash) VALUES (?, ?, ?)", (dataset, 0, entry.hash))
-        _insert(self._ask, dataset, entry)
+        self._ask("INSERT INTO fairveil_ledger_heads (dataset, number, hash) VALUES (?, ?, ?)", (dataset, 0, first.hash))
+        _insert(self._ask, dataset, first)
+        page = TablePage(self._ask, dataset, self._shown)
+        for entry in rest:
+            page.append(entry)
+        return page.head()
 
     def require_name(self, dataset: str) -> None:
         """No data set has a name that could not be begun; a database might stumble over it."""
