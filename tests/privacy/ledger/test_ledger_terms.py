@@ -459,3 +459,11 @@ def test_units_are_told_as_one_release_that_is_never_above_the_promise(kind: str
     assert told[0] == 0.0
     assert told == sorted(told)
     assert told[-3:] == [1.0, 1.0, 1.0]
+
+
+def test_events_nested_beyond_reading_are_refused() -> None:
+    event: Event = Gaussian(100.0)
+    for _ in range(1000):
+        event = Composed((event,))
+    with pytest.raises(LedgerError, match="levels"):
+        Terms.create("people", ADD_REMOVE).cost(event, ADD_REMOVE)

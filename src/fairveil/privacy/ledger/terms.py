@@ -35,7 +35,19 @@ from ...errors import BudgetError, InputError, LedgerError, complaint
 from ...facts import Schema
 from .. import accounting, leaves, routes
 from ..calibration import scaled
-from ..events import Event, Gaussian, NoOp, Pure, compose
+from ..events import (
+    Composed,
+    Event,
+    Gaussian,
+    NoOp,
+    OnPart,
+    PoissonSampled,
+    PrivateSelection,
+    Pure,
+    Repeated,
+    VisiblySampled,
+    compose,
+)
 from ..filters import KINDS, Filter
 from ..promise import Promise
 from .entries import malformed
@@ -49,6 +61,7 @@ LAST_BITS = 1e-12
 LAST_DIGITS = 1e-15
 TRIES = 40
 LONGEST_NAME = 200
+DEEPEST = 50
 
 
 @dataclass(frozen=True)
@@ -113,7 +126,9 @@ class Terms:
     def cost(self, events: Event | Iterable[Event], promise: Promise) -> Cost:
         """What these events add, released under `promise`; a `LedgerError` where the ledger cannot take them at all."""
         self.require_relation(promise)
-        return _cost(self, leaves.as_event(events), promise.neighbours == self.promise.neighbours)
+        event = leaves.as_event(events)
+        _require_shallow(event)
+        return _cost(self, event, promise.neighbours == self.promise.neighbours)
 
     def fits_alone(self, events: Event | Iterable[Event], promise: Promise) -> bool:
         """Whether these events keep the whole promise by themselves: a ledger that nothing was spent of may give all to them.
@@ -256,6 +271,26 @@ def two_in_a_row(event: Event) -> Event:
     remedy = "Pass neighbours='replace-one' to what releases them."
     expected = "Gaussian or pure releases, where a row replaced is charged as one removed and one added"
     raise LedgerError(complaint(expected=expected, of="events under add-remove", got="others", remedy=remedy))
+
+
+def _require_shallow(event: Event) -> None:
+    """What is nested too deeply could be written, and not read again."""
+    level, depth = [event], 0
+    while level:
+        depth += 1
+        if depth > DEEPEST:
+            remedy = "Put them beside each other: fairveil.privacy.events.compose."
+            raise LedgerError(complaint(expected=f"at most {DEEPEST} levels", of="events", got="more", remedy=remedy))
+        level = [inner for one in level for inner in _inside(one)]
+
+
+def _inside(event: Event) -> tuple[Event, ...]:
+    match event:
+        case Composed():
+            return event.events
+        case Repeated() | PoissonSampled() | VisiblySampled() | OnPart() | PrivateSelection():
+            return (event.event,)
+    return ()
 
 
 def _units(amount: float, budget: float) -> int:
