@@ -74,7 +74,7 @@ class Recording:
         if self._plan is not None:
             self._spend = self._reserved(self.ledger, [self._plan], self._purpose)
         elif earlier:
-            _settle(self._reserved(self.ledger, earlier, self._purpose).commit)
+            settle(self._reserved(self.ledger, earlier, self._purpose).commit)
 
     def take(self, journal: Journal) -> Callable[[int], None]:
         """Before a journal is written in: refused where it is another ledger's; a run that is new to its ledger is reserved.
@@ -133,7 +133,7 @@ class Recording:
     def answered(self, spend: Spend | None, *, admitted: bool) -> None:
         """Commit it, whether its answer came or not; give it back where it was not admitted."""
         if spend is not None:
-            _settle(spend.commit if admitted else spend.refund)
+            settle(spend.commit if admitted else spend.refund)
 
     # -- the end -----------------------------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class Recording:
         if spend is not None and self._plan is not None:
             done = compose(log)
             as_planned = list(spelled_out(done)) == list(spelled_out(self._plan))
-            _settle(partial(spend.commit, None if as_planned else done))
+            settle(partial(spend.commit, None if as_planned else done))
 
     def end(self, admitted: Sequence[Event], *, failed: bool) -> None:
         """The run is over, unless it was finished or goes on in another sitting. `failed`: an answer did."""
@@ -151,9 +151,9 @@ class Recording:
         if spend is None or self._may_go_on:
             return
         if admitted:
-            _settle(partial(spend.commit, None if failed else compose(admitted), complete=False))
+            settle(partial(spend.commit, None if failed else compose(admitted), complete=False))
         else:
-            _settle(spend.refund)
+            settle(spend.refund)
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class Recording:
         return spend
 
 
-def _settle(settle: Callable[[], None]) -> None:
+def settle(settle: Callable[[], None]) -> None:
     """Tell the ledger; where that fails, say so, and go on: see above."""
     on_its_way = sys.exception()
     try:

@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError, PrivacyError, complaint
 from ..privacy.events import Approximate, Event
+from ..privacy.ledger import Ledger
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
 from .rate_constrained import RateConstrainedClassifier
@@ -70,6 +71,7 @@ class Wishes:
     given: dict[str, Any]
     """Shared arguments that an unfitted base of ours takes over where it leaves its own at None or at their defaults."""
     seed: int | None
+    ledger: Ledger | None = None
 
 
 def carries_a_promise(estimator: Any) -> bool:
@@ -194,6 +196,8 @@ def _promised(estimator: Any, wishes: Wishes, spare: bool) -> Any:
     defaults = type(chosen)().get_params(deep=False)
     taken = {name: value for name, value in wishes.given.items() if name in params and _same(params[name], defaults.get(name))}
     chosen.set_params(**taken)
+    if "ledger" in params:
+        chosen.set_params(ledger=wishes.ledger)
     if "random_state" in params and params["random_state"] is None:
         chosen.set_params(random_state=derived_seed(wishes.seed, 1))
     return chosen

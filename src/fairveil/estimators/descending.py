@@ -66,7 +66,7 @@ class DescentClassifier(LinearClassifier):
         if kept is not None:
             kept.require(intent.search.identity())
         curator = intent.curator(promises.noise_of(self.random_state), earlier=None if kept is None else kept.journal)
-        with progress("Fitting") as tick:
+        with curator, progress("Fitting") as tick:
             outcome = outcome_of(curator, intent.search, tick, kept)
         self._conclude(intent, outcome, statement_of(curator, intent.training))
         self._after_fit()
@@ -96,7 +96,7 @@ class DescentClassifier(LinearClassifier):
     def _intend(self, read: Callable[[Ways], Training], shape: tuple[int, ...] | None = None) -> Intent:
         """Check, read the rows and plan: all that comes before the first question."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
-        promises.refuse_ledger(self.ledger)
+        ledger = promises.ledger_of(self, promise)
         if self.model is None:
             for name in ("learning_rate", "device"):
                 if getattr(self, name) is not None:
@@ -128,7 +128,8 @@ class DescentClassifier(LinearClassifier):
             "skeleton": skeleton,
         }
         search = self._plan(promise, training, cells, notions, facts)
-        return Intent(promise, training, cells, search, public_rows, self.public_rows is not None)
+        purpose = f"{type(self).__name__}.fit"
+        return Intent(promise, training, cells, search, public_rows, self.public_rows is not None, ledger, purpose)
 
     def _require_groups(self, notions: list[Notion], training: Training) -> None:
         promises.require_groups(notions, training)

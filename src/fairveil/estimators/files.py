@@ -76,7 +76,8 @@ def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = Fals
     An existing folder is replaced only if it holds an estimator and `overwrite=True`. A random generator is not written: the
     loaded estimator has `random_state=None`. Nor is a base classifier of another library: hand it to `load`. Nor are functions
     of yours (`objectives.Custom`): the loaded estimator decides without them, has the word "given" in their place, and is
-    fitted again only when they are set anew; a warning says so.
+    fitted again only when they are set anew; a warning says so. Nor is a ledger, whose address is none of the model's: the
+    loaded estimator has `ledger=None`.
     """
     return write_folder(path, _to_files(estimator), replaces=ESTIMATOR_FILE if overwrite else None)
 
@@ -117,7 +118,7 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     check_is_fitted(estimator, "model_")
     model = {} if estimator.model_ is None else model_files.to_files(estimator.model_)
     files = model | {STATEMENT_FILE: estimator.privacy_.to_json().encode()}
-    parameters = estimator.get_params(deep=False)
+    parameters = estimator.get_params(deep=False) | {"ledger": None}
     if getattr(estimator, "candidates_", ()):
         parameters[_listed_in(estimator)] = "given"
     if "estimator" in parameters:

@@ -153,7 +153,7 @@ class GroupObjectiveClassifier(MixingClassifier):
     ) -> GroupObjectiveClassifier:
         """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
-        promises.refuse_ledger(self.ledger)
+        ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
         confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
         _checks.one_of(METHODS, method=self.method)
@@ -188,8 +188,10 @@ class GroupObjectiveClassifier(MixingClassifier):
             promises.noise_of(self.random_state),
             public_rows,
             rows_given=self.public_rows is not None,
+            ledger=ledger,
+            purpose=f"{type(self).__name__}.fit",
         )
-        with progress("Choosing") as tick:
+        with curator, progress("Choosing") as tick:
             outcome, certain = _found(search, curator, tick)
         statement = statement_of(curator, training, told_of(listed))
         mixture = None if listed else MixtureModel([model_of(rule, training) for rule in outcome.rules], outcome.weights)

@@ -135,7 +135,7 @@ class GroupObjectiveRegressor(CodedRegressor):
     ) -> GroupObjectiveRegressor:
         """Fit to a table X and numbers y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
-        promises.refuse_ledger(self.ledger)
+        ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
         _checks.one_of((*METHODS, EXPONENTIAL), method=self.method)
         if self.decisions is not None and self.method != EXPONENTIAL:
@@ -157,8 +157,10 @@ class GroupObjectiveRegressor(CodedRegressor):
             promises.noise_of(self.random_state),
             public_rows,
             rows_given=self.public_rows is not None,
+            ledger=ledger,
+            purpose=f"{type(self).__name__}.fit",
         )
-        with progress("Fitting") as tick:
+        with curator, progress("Fitting") as tick:
             outcome = planned.run(curator, tick) if isinstance(planned, GroupRegression) else planned.run(curator)
         statement = statement_of(curator, training)
         assert training.target is not None

@@ -41,7 +41,7 @@ class Training:
 
     `columns`: the names of X's columns (with a schema, of those that are features), none where X had no names. `n_features`:
     how many such columns there are. `rows_stated`: the schema's number of rows, if any. `target`: the scale of a target that is
-    a number.
+    a number. `schema`: as it was given, or as coded rows have it.
     """
 
     rows: Rows
@@ -52,6 +52,7 @@ class Training:
     n_features: int
     rows_stated: int | None = None
     target: TargetScale | None = None
+    schema: Schema | None = None
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -154,7 +155,9 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     stated = schema.rows if schema is not None else None
     if stated is None and isinstance(found.coding, SchemaCoding):
         stated = found.coding.encoding.schema.rows
-    return Training(rows, coding, tuple(found.facts), not_covered, found.columns, found.n_features, stated, found.target)
+    by = getattr(getattr(X, "encoding", None), "schema", None) if schema is None else schema
+    facts = tuple(found.facts)
+    return Training(rows, coding, facts, not_covered, found.columns, found.n_features, stated, found.target, by)
 
 
 def _need_classes(layout: RowLayout) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..curator import Curator, Journal
 from ..facts import Cells
 from ..learning import LinearDescent, NetworkDescent
+from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from .inputs import Training
@@ -18,7 +19,8 @@ Descent = LinearDescent | NetworkDescent
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
 class Intent:
-    """A fit that has not begun. `public_rows`: what averages divide by, if public; `rows_given`: it was an argument."""
+    """A fit that has not begun. `public_rows`: what averages divide by, if public; `rows_given`: it was an argument; `ledger`:
+    where it is recorded, for `purpose`."""
 
     promise: Promise
     training: Training
@@ -26,6 +28,8 @@ class Intent:
     search: Descent
     public_rows: int | None
     rows_given: bool
+    ledger: Ledger | None = None
+    purpose: str = ""
 
     def curator(
         self,
@@ -34,6 +38,7 @@ class Intent:
         search: LinearDescent | None = None,
         promise: Promise | None = None,
         earlier: Journal | None = None,
+        purpose: str | None = None,
     ) -> Curator:
         """A curator for this search, or for one of several models side by side under the promise that holds them all."""
         return curator_of(
@@ -44,4 +49,6 @@ class Intent:
             self.public_rows,
             rows_given=self.rows_given,
             earlier=earlier,
+            ledger=self.ledger,
+            purpose=self.purpose if purpose is None else purpose,
         )

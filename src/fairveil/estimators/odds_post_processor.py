@@ -15,22 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
 from ..curator import Curator
-from ..errors import ConstraintNotMet, InputError, PrivacyError, complaint
+from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError, complaint
 from ..facts import Cells, RowSource
 from ..fairness import ConstraintSystem, Notion, resolve
 from ..fairness.inputs import read_weights, same_length
 from ..learning import mixing, mixing_bounds, postprocess
 from ..learning.mixing import Mixed, Program
 from ..learning.mixing_bounds import MixingGuarantee
-from ..learning.postprocess import Released
+from ..learning.postprocess import CountPlan, Released
 from ..learning.systems import NO_GROUPS
 from ..models import Model, PostProcessedModel, RandomState
 from ..models.model import draw_codes
 from ..privacy.events import NonPrivate, compose
+from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
-from ..privacy.statement import PrivacyStatement
-from . import bases, decided, promises
+from ..privacy.statement import PrivacyStatement, Receipt
+from . import base_spends, bases, decided, promises
 from .bases import Base, Wishes
 from .coded import Floats, as_array
 from .columns import read_labels
@@ -38,6 +39,7 @@ from .constraint_report import ConstraintLine, ConstraintReport
 from .decided import Asked
 from .inputs import Ways
 from .publish import READS_GROUPS
+from .recorded import Recorded, require_room
 
 SLACKS = ("none", "theorem")
 SOLVED = "one linear program was solved to its optimum"
@@ -45,7 +47,7 @@ CHOSEN = "the best table without chance was chosen"
 NOTHING_ASKED = "no constraint was asked for: decisions are the base classifier's"
 
 
-class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Any classifier that never saw the groups, and after it a table of chances by group, so that rate constraints hold.
 
     P(decision = k | group c, base decision j) solves a linear program over the numbers of training rows by group, label and
@@ -59,7 +61,8 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         fitted); None: a linear classifier without constraints. Which are accepted depends on what is protected: `bases`.
     constraints : None, a notion such as `EqualizedOdds(max_gap=0.05)`, its name and bound ("equalized_odds:0.05"), or a list.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
-        ledger : as in `RateConstrainedClassifier`. The promise is about everything, the base's making included.
+        ledger : as in `RateConstrainedClassifier`. The promise is about everything, the base's making included; the ledger
+        holds a base that is fitted here as one spend, and the counts as another.
     confidence : of the bounds in `guarantee_`.
     slack : "none": constraints hold at the released counts. "theorem": bounds are loosened by what the noise can hide, so that
         the best table without noise stays feasible, as in Theorem 3.1 (the paper's way; `max_gap` is then exceeded).
@@ -160,15 +163,19 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         column, several, or names of columns of X.
         """
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
-        promises.refuse_ledger(self.ledger)
+        ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
         notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
         _checks.fraction(confidence=self.confidence, low_open=True, high_open=True, remedy="Pass confidence=0.95, say.")
         _checks.one_of(SLACKS, slack=self.slack)
-        wishes = self._wishes(promise)
+        wishes = self._wishes(promise, ledger)
         bases.check(self.estimator, wishes)
         asked = self._read(X, y, sensitive_features, sample_weight, promise)
         promises.require_groups(notions, asked.training)
         cells, system = _system(notions, asked)
+        if ledger is not None:
+            ledger.require(promise, schema=asked.training.schema)
+        if system is not None:
+            self._require_room(asked, wishes, cells)
         base = self._base(asked, wishes, (X, y, sensitive_features, sample_weight), spare=system is not None)
         rows = asked.training.rows
         shown = self._shown(asked, base, X)
@@ -177,20 +184,19 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         )
         if system is None:
             postprocess.require_room(promise, compose(base.spent), more=False)
-            self._conclude(asked, base, promise, None, None, None)
+            with base_spends.recorded(base, wishes, self._purpose) as receipt:
+                pass
+            self._conclude(asked, base, promise, None, None, receipt)
             return self
         plan = postprocess.plan(promise, cells, len(asked.training.classes), base.spent, weighted=rows.weighted)
         noise = NoiseSource.of(bases.derived_seed(wishes.seed, 2))
-        curator = Curator(rows, promise, plan=plan.event if promise.is_private else None, noise=noise)
-        try:
+        with self._curator(asked, base, wishes, plan, noise) as curator:
             attached = curator.attach(decided.in_blocks(codes, rows), title="base classifier")
             released = postprocess.release(curator, attached, plan, rows.max_sample_weight if rows.weighted else None)
             curator.finish()
-        finally:
-            curator.close()
         solved = mixing_bounds.mixed(released, system, self.confidence, with_slack=self.slack == "theorem")
         found = mixing_bounds.guarantee(released, system, solved.table, self.confidence)
-        self._conclude(asked, base, promise, curator, (cells, released, solved, found), noise)
+        self._conclude(asked, base, promise, curator, (cells, released, solved, found), curator.statement().ledger)
         if solved.excess > mixing.FEASIBLE:
             self._warn(solved)
         return self
@@ -246,7 +252,31 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
-    def _wishes(self, promise: Promise) -> Wishes:
+    @property
+    def _purpose(self) -> str:
+        return f"{type(self).__name__}.fit"
+
+    def _require_room(self, asked: Asked, wishes: Wishes, cells: Cells | None) -> None:
+        """Base and counts are two spends of the ledger: see now whether there is room for both, before the first is paid."""
+        spent = base_spends.about_to_spend(self.estimator, wishes)
+        if wishes.ledger is None or not spent:
+            return
+        rows, classes = asked.training.rows, len(asked.training.classes)
+        counts = postprocess.plan(wishes.promise, cells, classes, spent, weighted=rows.weighted)
+        require_room(wishes.ledger, [*spent, counts.event], wishes.promise, self._purpose)
+
+    def _curator(self, asked: Asked, base: Base, wishes: Wishes, plan: CountPlan, noise: NoiseSource) -> Curator:
+        """The curator of the counts, with what the ledger does not yet hold of the base reserved beside it."""
+        event = plan.event if wishes.promise.is_private else None
+        options: dict[str, Any] = {"facts": asked.training.facts, "ledger": wishes.ledger, "purpose": self._purpose}
+        try:
+            with base_spends.recorded(base, wishes, self._purpose):
+                return Curator(asked.training.rows, wishes.promise, plan=event, noise=noise, **options)
+        except Overspent as error:
+            fitted_here = self.estimator is None or not bases.is_fitted(self.estimator)
+            raise (base_spends.also_spent(error) if fitted_here else error) from None
+
+    def _wishes(self, promise: Promise, ledger: Ledger | None) -> Wishes:
         share = _checks.fraction(base_share=self.base_share, low_open=True, high_open=True, remedy="Pass base_share=0.8, say.")
         given = {
             "schema": self.schema,
@@ -254,7 +284,7 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             "max_sample_weight": self.max_sample_weight,
             "unsafe_data_dependent_bounds": self.unsafe_data_dependent_bounds,
         }
-        return Wishes(promise, share, bool(self.public_base), given, promises.seed_of(self.random_state))
+        return Wishes(promise, share, bool(self.public_base), given, promises.seed_of(self.random_state), ledger)
 
     def _read(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, promise: Promise) -> Asked:
         ways: Ways = promises.ways_of(self.schema, False, False, self.max_sample_weight, promise)
@@ -322,7 +352,7 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         promise: Promise,
         curator: Curator | None,
         found: tuple[Cells | None, Released, Mixed, MixingGuarantee] | None,
-        noise: NoiseSource | None,
+        receipt: Receipt | None,
     ) -> None:
         """Publish. All that can fail comes before the first attribute."""
         training = asked.training
@@ -335,7 +365,7 @@ class OddsPostProcessor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         report = ConstraintReport((), 0, NOTHING_ASKED)
         if guarantee is not None and solved is not None:
             report = _report(guarantee, solved, SOLVED)
-        statement = _statement(asked, base, promise, curator, noise, reads_groups=cells is not None)
+        statement = _statement(asked, base, promise, curator, receipt, reads_groups=cells is not None)
         whole = training.rows.cells() if training.rows.layout.sensitive else None
         self._set_base(base.estimator, model)
         self.privacy_ = statement
@@ -425,14 +455,14 @@ def _report(guarantee: MixingGuarantee, solved: Mixed, reason: str) -> Constrain
 
 
 def _statement(
-    asked: Asked, base: Base, promise: Promise, curator: Curator | None, noise: NoiseSource | None, *, reads_groups: bool
+    asked: Asked, base: Base, promise: Promise, curator: Curator | None, receipt: Receipt | None, *, reads_groups: bool
 ) -> PrivacyStatement:
     """Base and counts together, under the whole promise."""
     counts = None if curator is None else curator.statement()
     events = [*base.spent, *(() if counts is None else counts.events)] if promise.is_private else [NonPrivate()]
     first = base.statement
     facts = dict.fromkeys((*asked.training.facts, *(() if first is None else first.facts)))  # each reading of its own
-    seeded = (noise is not None and not noise.is_secure) or (first is not None and first.noise == "seeded")
+    seeded = any(one is not None and one.noise == "seeded" for one in (first, counts))
     groups = (READS_GROUPS,) if reads_groups else ()
     said = (*asked.training.not_covered, *base.not_covered, *(() if first is None else first.not_covered), *groups)
     return PrivacyStatement.of(
@@ -447,4 +477,5 @@ def _statement(
         noise="seeded" if seeded else "secure",
         arithmetic="exact" if first is None else first.arithmetic,
         user_code="none" if base.is_ours and (first is None or first.user_code == "none") else "trusted",
+        ledger=receipt,
     )

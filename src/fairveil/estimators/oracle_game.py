@@ -137,7 +137,7 @@ class OracleGameClassifier(MixingClassifier):
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OracleGameClassifier:
         """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
-        promises.refuse_ledger(self.ledger)
+        ledger = promises.ledger_of(self, promise)
         notions = promises.notions_of(self.constraints)
         confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
         _checks.one_of(ORACLES, oracle=self.oracle)
@@ -171,8 +171,10 @@ class OracleGameClassifier(MixingClassifier):
             promises.noise_of(self.random_state),
             public_rows,
             rows_given=self.public_rows is not None,
+            ledger=ledger,
+            purpose=f"{type(self).__name__}.fit",
         )
-        with progress("Playing") as tick:
+        with curator, progress("Playing") as tick:
             outcome = play(curator, game, tick)
         statement = statement_of(curator, training, [*([READS_GROUPS] if aware else []), *told_of(listed)])
         self._publish(training, outcome, listed, cells)

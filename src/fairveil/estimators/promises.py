@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from ..errors import InputError, PrivacyError, WeakDelta, complaint
+from ..errors import InputError, LedgerError, PrivacyError, WeakDelta, complaint
+from ..facts import Schema
 from ..fairness import Notion
 from ..fairness.notions import parse, tells_groups_apart
 from ..fairness.resolution import as_list
+from ..privacy.ledger import Ledger, current
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from .coding import SchemaCoding
@@ -63,11 +65,35 @@ def ways_of(schema: Any, sensitive_as_feature: bool, standardise: bool, max_samp
     )
 
 
-def refuse_ledger(ledger: object) -> None:
-    """This version keeps no shared budgets: a handle must not be taken silently."""
+def ledger_of(estimator: Any, promise: Promise, inside: object = None) -> Ledger | None:
+    """Where a fit is recorded: the estimator's own ledger, else the block's; None where there is neither. What it would refuse
+    is refused now, before rows are read. `inside`: the ledger of an estimator that this one fits: there is one for both."""
+    own, inner, block = checked_ledger(estimator.ledger), checked_ledger(inside), current()
+    ledger = own or inner or block
+    if own is not None and inner is not None and not _same(own, inner) and not (block is not None and _same(block, inner)):
+        remedy = "Both read the same rows: give the outer one a ledger, and the inner one None."
+        raise LedgerError(complaint(expected=f"{own}, as around it", of="estimator.ledger", got=inner, remedy=remedy))
     if ledger is not None:
-        remedy = "Shared budgets are not part of this version: leave ledger=None and add epsilons yourself."
-        raise PrivacyError(complaint(expected="None", of="ledger", got=type(ledger).__name__, remedy=remedy))
+        unsafe = bool(estimator.unsafe_data_dependent_bounds) and not promise.features_are_public
+        ledger.require(
+            promise,
+            secure=estimator.random_state is None,
+            read_from_data=["bounds, by unsafe_data_dependent_bounds"] if unsafe else (),
+            schema=estimator.schema if isinstance(estimator.schema, Schema) else False,
+        )
+    return ledger
+
+
+def checked_ledger(given: object) -> Ledger | None:
+    """A handle, or None: an address is opened by the caller."""
+    if given is not None and not isinstance(given, Ledger):
+        remedy = "Make one with Ledger.create, find one with Ledger.open; or put `with fairveil.ledger(url):` around."
+        raise LedgerError(complaint(expected="a Ledger, or None", of="ledger", got=type(given).__name__, remedy=remedy))
+    return given
+
+
+def _same(one: Ledger, other: Ledger) -> bool:
+    return one is other or (one.dataset == other.dataset and one.address is not None and one.address == other.address)
 
 
 def notions_of(constraints: Any) -> list[Notion]:

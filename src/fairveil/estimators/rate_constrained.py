@@ -44,7 +44,8 @@ class RateConstrainedClassifier(DescentClassifier):
     max_sample_weight : weights are cut here; it multiplies every sensitivity. Not without privacy.
     unsafe_data_dependent_bounds : scale numbers by the training rows' means and deviations, as the papers do. Stamped.
     random_state : None: secure noise. A whole number (or a NumPy generator): reproducible, and stamped insecure.
-    ledger : None; this version has no shared budgets.
+    ledger : None, or a `Ledger`, where the fit reserves what it may come to before rows are read, or is refused; None is the
+        ledger of the `with fairveil.ledger(...)` block, if there is one. Never saved with the estimator.
     rounds, clip, temperature, sampling_rate : knobs of the algorithm; None: the library's defaults (`learning.Settings`).
     sensitive_as_feature : whether columns of X that are named as sensitive are features too (records only).
     model : None, a linear model; or a `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.

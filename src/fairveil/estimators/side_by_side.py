@@ -5,6 +5,8 @@ questions at the same prices, and every model gets noise of its own from the str
 each of which draws rows of its own, networks, fits that scale numbers by noisy moments of their own, and fits without privacy,
 each of which stops when it has converged, run one by one.
 
+A panel is one spend of a ledger, reserved whole before its first question.
+
 Guarantees (tests/study/test_study_frontier.py):
 1. Weights, released values and events of a model are those of its fit alone.
 2. The panel's plan is priced as the composition of all its models, before the first question is asked.
@@ -32,6 +34,7 @@ from .inputs import Training, Ways
 from .intents import Intent
 from .publish import statement_of
 from .rate_constrained import RateConstrainedClassifier
+from .recorded import require_room
 
 MOST_MODELS = 75  # side by side: more share a pass that is bound by arithmetic already
 MOST_WEIGHTS = 1 << 22  # of one panel: its states and sums stay far below the rows in size
@@ -67,7 +70,11 @@ def fit_all(
     def words(statement: PrivacyStatement) -> PrivacyStatement:
         return dataclasses.replace(statement, tuning=tuning, not_covered=(*statement.not_covered, *not_covered))
 
-    for panel in _panels(jobs):
+    panels = list(_panels(jobs))
+    if len(panels) > 1 and (ledger := jobs[0].intent.ledger) is not None:  # a spend each: none is paid without room for all
+        first, plans = jobs[0].intent, [job.intent.search.plan for job in jobs]
+        require_room(ledger, [plan for plan in plans if plan is not None], first.promise, first.purpose)
+    for panel in panels:
         before, weight = done, len(panel)
 
         def told(rounds: int, _: int, before: int = before, weight: int = weight) -> None:
@@ -94,9 +101,9 @@ def _together(panel: Sequence[Job], tick: Progress | None) -> tuple[list[Outcome
     """One curator under the promise of all; then the statement that each model's own fit would have."""
     first = panel[0].intent
     search = LinearDescent(first.search.planned, np.concatenate([job.intent.search.bounds for job in panel]), many=True)
-    curator = first.curator(
-        [promises.noise_of(job.estimator.random_state) for job in panel], search=search, promise=_whole(first.promise, search)
-    )
+    sources = [promises.noise_of(job.estimator.random_state) for job in panel]
+    purpose = f"{first.purpose}, {len(panel)} models together"
+    curator = first.curator(sources, search=search, promise=_whole(first.promise, search), purpose=purpose)
     outcomes = descend(curator, search, tick)
     for j, job in enumerate(panel):
         planned = job.intent.search.planned
@@ -114,6 +121,7 @@ def _together(panel: Sequence[Job], tick: Progress | None) -> tuple[list[Outcome
         noise=together.noise,
         arithmetic=together.arithmetic,
         user_code=together.user_code,
+        ledger=together.ledger,
     )
 
 
@@ -149,7 +157,7 @@ def _share(one: Intent, other: Intent) -> bool:
         return False
     if one is other:
         return True
-    same = one.training is other.training and one.promise == other.promise
+    same = one.training is other.training and one.promise == other.promise and one.ledger is other.ledger
     return same and _alike(one.search.planned, other.search.planned)
 
 

@@ -144,7 +144,7 @@ class TailoredClassifier(LinearClassifier):
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredClassifier:
         """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
-        promises.refuse_ledger(self.ledger)
+        ledger = promises.ledger_of(self, promise)
         tailored.check(self)
         self._check_model(promise)
         X, shape = modules.flattened(X, self.model)
@@ -167,8 +167,10 @@ class TailoredClassifier(LinearClassifier):
             noise,
             public_rows,
             rows_given=self.public_rows is not None,
+            ledger=ledger,
+            purpose=f"{type(self).__name__}.fit",
         )
-        with progress("Fitting") as tick:
+        with curator, progress("Fitting") as tick:
             outcome, shares = search.run(curator, tick)
         statement = statement_of(curator, training, groups=tailored.named_groups(self, cells, shares, promise))
         self._set_found(search, outcome.coefficients, training)

@@ -151,7 +151,7 @@ class TailoredRegressor(CodedRegressor):
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredRegressor:
         """Fit to a table X and numbers y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
-        promises.refuse_ledger(self.ledger)
+        ledger = promises.ledger_of(self, promise)
         if self.method is not None:
             _checks.one_of(METHODS, method=self.method)
         tailored.check(self)
@@ -169,8 +169,10 @@ class TailoredRegressor(CodedRegressor):
             promises.noise_of(self.random_state),
             public_rows,
             rows_given=self.public_rows is not None,
+            ledger=ledger,
+            purpose=f"{type(self).__name__}.fit",
         )
-        with progress("Fitting") as tick:
+        with curator, progress("Fitting") as tick:
             outcome, shares = planned.run(curator, tick)
         statement = statement_of(curator, training, groups=tailored.named_groups(self, cells, shares, promise))
         assert training.target is not None

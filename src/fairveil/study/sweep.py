@@ -68,8 +68,8 @@ def frontier(
     seed share it. Without privacy (epsilon inf) seeds change nothing, and only the first is used.
 
     `test`: (X, y, sensitive_features) held out of training; without it nothing is known of errors. `estimator`: the parameters
-    that all models share (`protects`, `delta`, `schema`, `model`, ...). `published`: curves of others for the plot. `progress`:
-    a bar, on a terminal, after two seconds.
+    that all models share (`protects`, `delta`, `schema`, `model`, `ledger`, ...). `published`: curves of others for the plot.
+    `progress`: a bar, on a terminal, after two seconds.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -248,6 +248,7 @@ def _statement(jobs: Sequence[Job], whole: Promise) -> PrivacyStatement:
         noise="secure" if secure else "seeded",
         arithmetic=next((statement.arithmetic for statement in stated if statement.arithmetic != "exact"), "exact"),
         user_code=next((statement.user_code for statement in stated if statement.user_code != "none"), "none"),
+        ledger=max((one.ledger for one in stated if one.ledger is not None), key=lambda one: one.entry, default=None),
     )
 
 
