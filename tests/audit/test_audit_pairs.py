@@ -18,8 +18,9 @@ from fairveil.audit import (
     audit_pair,
     audit_scores,
 )
-from fairveil.errors import InputError
-from fairveil.privacy import PrivacyStatement, Promise, epsilon
+from fairveil.curator import Curator, Rows
+from fairveil.errors import InputError, LedgerError, Overspent
+from fairveil.privacy import Ledger, NoiseSource, PrivacyStatement, Promise, epsilon
 from fairveil.privacy.events import Gaussian, Laplace
 
 
@@ -190,6 +191,27 @@ def test_malformed_audits_are_refused(change, match):
     given = {"scores": [1.0] * 20, "neighbour_scores": [2.0] * 20, "delta": 0.0, **change}
     with pytest.raises(InputError, match=match):
         audit_scores(given.pop("scores"), given.pop("neighbour_scores"), **given)
+
+
+def test_guarantee_4_with_a_ledger_every_run_on_either_side_is_recorded():
+    def count(rows, seed):
+        with Curator(rows, Promise(1.0, 1e-6), noise=NoiseSource.seeded(seed)) as curator:
+            return float(curator.buy_rows(30.0))
+
+    book = Ledger.create(None, "people", 9.0, 1e-6)
+    data, neighbour = (Rows.from_arrays(np.zeros((n, 1)), np.zeros(n, int), classes=(0, 1)) for n in (20, 21))
+    audit_fit(count, data, neighbour, trials=8, delta=1e-6, ledger=book)
+    assert [line.kind for line in book.history()][1:] == ["reserved", "committed"] * 16
+    *_, last = book.history()
+    assert last.spent == 16 * book.terms.cost(Gaussian(30.0), Promise(1.0, 1e-6)).units
+    small = Ledger.create(None, "few", 0.5, 1e-6)
+    with pytest.raises(Overspent):
+        audit_pair(lambda seed: count(data, seed), lambda seed: count(neighbour, seed), trials=200, delta=1e-6, ledger=small)
+    audit_fit(count, data, neighbour, trials=8, delta=1e-6)  # after the block nothing is recorded
+    assert len(list(book.history())) == 33
+    for wrong in ("budget.db", False):
+        with pytest.raises(LedgerError, match="a Ledger, or None"):
+            audit_pair(lambda seed: 0.0, lambda seed: 0.0, trials=10, delta=0.0, ledger=wrong)
 
 
 def test_malformed_runs_are_refused():

@@ -3,16 +3,24 @@
 The mechanism is a callable from a seed to a score, or to released numbers, so anything that can be run twice can be audited.
 A bound holds for whatever score, canary and threshold: a poor choice makes it small, never wrong.
 
+An audit of real people is a release about them like any other: its result is made of all runs, and each costs what a release
+costs. With `ledger=` all of them, those on the neighbour too, whose people are the same but one, are made in that ledger's
+block: every fit of ours reserves what it costs and is recorded, `trials` times on either side, and one that finds no room ends
+the audit. What a run draws by other means is not seen, and a production ledger refuses seeds. So a mechanism is best audited
+on data that were made up for it, without a ledger.
+
 Guarantees (tests/audit/test_audit_pairs.py):
 1. The runs that choose a threshold, a direction or a projection are not counted.
 2. A bound of confidence c exceeds the truth in at most 1 - c of audits, for continuous and for discrete scores.
 3. Each run has a seed of its own.
+4. With a ledger no run is made outside of its block.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,7 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError, LedgerError, complaint
+from ..privacy.ledger import Ledger
+from ..privacy.ledger import ledger as recorded_in
 from ..privacy.statement import PrivacyStatement
 from . import bounds
 from .claims import Claim, claim_of
@@ -82,17 +92,20 @@ def audit_pair(
     threshold: float | None = None,
     claimed: Claim | PrivacyStatement | float | None = None,
     seed: int = 0,
+    ledger: Ledger | None = None,
 ) -> AuditResult:
     """Run a mechanism `trials` times on a data set and as often on its neighbour, and bound its epsilon from below.
 
     `run(seed)` and `run_neighbour(seed)` return one number, larger where the neighbour is likelier, or an array of released
     numbers, which are then projected on the line that parts the choosing runs best. Seeds are `seed`, `seed` + 1, ...; what
     draws secure noise ignores them. Score a run with released values alone: a score that saw anything else audits that too.
+    `ledger`: where every run is recorded, if the data are of real people; see above.
     """
     trials, seed = _checks.whole(at_least=8, trials=trials), _checks.whole(seed=seed)
     share = _checks.fraction(choosing=choosing, low_open=True, high_open=True)
-    here = _released([run(seed + 2 * i) for i in range(trials)])
-    there = _released([run_neighbour(seed + 2 * i + 1) for i in range(trials)])
+    with nullcontext() if ledger is None else recorded_in(_checked(ledger)):
+        here = _released([run(seed + 2 * i) for i in range(trials)])
+        there = _released([run_neighbour(seed + 2 * i + 1) for i in range(trials)])
     if here.shape != there.shape:
         remedy = "Return the same released numbers from both."
         raise InputError(complaint(expected=f"releases of shape {here.shape}", of="runs", got=there.shape, remedy=remedy))
@@ -121,11 +134,12 @@ def audit_fit(
     threshold: float | None = None,
     claimed: Claim | PrivacyStatement | float | None = None,
     seed: int = 0,
+    ledger: Ledger | None = None,
 ) -> AuditResult:
     """`audit_pair` of one procedure `fit(data, seed)` on two neighbouring data sets: a whole estimator's fit, say.
 
     `fit` returns what `run` returns: a score, or released numbers (a model's coefficients); never fitted values that the
-    release keeps back.
+    release keeps back. `ledger`: where every fit is recorded, on both data sets, if they are of real people.
     """
     return audit_pair(
         partial(fit, data),
@@ -137,10 +151,18 @@ def audit_fit(
         threshold=threshold,
         claimed=claimed,
         seed=seed,
+        ledger=ledger,
     )
 
 
 # -- inside ----------------------------------------------------------------------------------------------------------------
+
+
+def _checked(ledger: object) -> Ledger:
+    if not isinstance(ledger, Ledger):
+        remedy = "Make one with Ledger.create, or find one with Ledger.open."
+        raise LedgerError(complaint(expected="a Ledger, or None", of="ledger", got=type(ledger).__name__, remedy=remedy))
+    return ledger
 
 
 def _confidence(confidence: float) -> float:
