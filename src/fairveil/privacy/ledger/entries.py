@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn
 
 from ...errors import LedgerError, complaint
@@ -55,7 +55,7 @@ class Entry:
 
     def digest(self) -> str:
         """What the hash should be."""
-        text = json.dumps(astuple(self)[:-1], separators=(",", ":"), ensure_ascii=True)
+        text = json.dumps([getattr(self, name) for name in _HASHED], separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
@@ -87,6 +87,9 @@ class Entry:
         if values["kind"] not in KINDS:
             raise malformed(f"a kind among {KINDS}", values["kind"])
         return Entry(**values)
+
+
+_HASHED = tuple(field.name for field in fields(Entry) if field.name != "hash")
 
 
 def encoded(values: object) -> str:
