@@ -25,7 +25,7 @@ from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.checking import findings
 from fairveil.privacy.ledger.entries import COMMITTED, CREATED, KINDS, REFUNDED, RESERVED, RESUMED, Entry, encoded
 from fairveil.privacy.ledger.store import MemoryStore
-from fairveil.privacy.ledger.terms import MOST
+from fairveil.privacy.ledger.terms import MOST, Terms
 from fairveil.privacy.promise import Promise
 from fairveil.privacy.statement import Receipt
 
@@ -270,6 +270,24 @@ def test_a_whole_ledger_is_only_given_where_nothing_was_charged() -> None:
     assert any("could not be" in found for found in forged(3, content={"whole": True}))
     assert any("could not be" in found for found in forged(13, content={"whole": True}, units=MOST, leak=MOST))
     assert any("could not be" in found for found in forged(1, content={"promise": ADD_REMOVE.to_dict()}))
+
+
+def test_a_whole_spend_is_not_given_back_in_parts() -> None:
+    ledger = Ledger.create(None, "people", 1.0, 1e-5)
+    ledger.reserve(EXACTLY).commit(Gaussian(100.0), complete=False)
+    lines = list(ledger.history())
+    assert not grave(lines)
+    for changes in ({"units": -MOST // 2}, {"leak": -1}):
+        forged = chained([*lines[:2], replace(lines[2], **changes)], sums=True)
+        assert any("gives back a part" in found for found in grave(forged)), changes
+
+
+def test_a_line_that_cannot_even_be_priced_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> None:
+        raise OverflowError("too large")
+
+    monkeypatch.setattr(Terms, "cost", breaks)
+    assert any("OverflowError: too large" in found for found in grave(LINES))
 
 
 def test_a_first_line_says_its_terms_and_no_more() -> None:
