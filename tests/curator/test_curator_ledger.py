@@ -344,6 +344,23 @@ def test_guarantee_3_a_journal_that_cannot_be_begun_gives_back_what_was_reserved
     assert charged(book) == 0
 
 
+def test_guarantee_3_a_journal_that_another_run_begins_meanwhile_is_refused(rows, book, tmp_path, monkeypatch) -> None:
+    path, reserve = tmp_path / "j", Ledger.reserve
+    other = budget(name="others")
+
+    def late(self, *given, **options):
+        spend = reserve(self, *given, **options)
+        if self is book:
+            curator_of(rows, other, earlier=Journal(path)).close()
+        return spend
+
+    monkeypatch.setattr(Ledger, "reserve", late)
+    with pytest.raises(PrivacyError, match="grew meanwhile"):
+        curator_of(rows, book, earlier=Journal(path))
+    assert kinds(book) == [RESERVED, REFUNDED]
+    assert kinds(other) == [RESERVED]
+
+
 def test_guarantee_3_a_sitting_that_cannot_be_written_gives_back_nothing(rows, book, tmp_path, monkeypatch) -> None:
     def full(*_):
         raise OSError("no space left")
