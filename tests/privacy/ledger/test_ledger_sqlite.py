@@ -278,3 +278,14 @@ def test_a_damaged_line_is_a_typed_error(tmp_path: Path, line: Line) -> None:
         if "units" in change:
             with pytest.raises(LedgerError, match="expected"):
                 list(store.charges("census"))
+
+
+def test_lines_of_a_spend_are_found_without_reading_the_others(tmp_path: Path, line: Line) -> None:
+    asked: list[str] = []
+    store = begun(tmp_path / "budget.db", line, 3)
+    with store._connections.using() as connection:
+        connection.link.set_trace_callback(asked.append)
+        assert [entry.number for entry in store.of_spend("census", "s1")] == [2]
+        connection.link.set_trace_callback(None)
+        plan = connection.link.execute(f"EXPLAIN QUERY PLAN {asked[-1]}").fetchall()
+    assert "fairveil_ledger_spends (dataset=? AND spend=?)" in str(plan)

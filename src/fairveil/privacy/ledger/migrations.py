@@ -44,7 +44,8 @@ CREATE TABLE fairveil_ledger_heads (dataset TEXT NOT NULL PRIMARY KEY, number {{
 """.split(";")
 )
 
-_SPENDS = "CREATE INDEX fairveil_ledger_spends ON fairveil_ledger_entries (dataset, spend)"
+# With the number: else a database may rather read every line in order than sort the few of one spend.
+_SPENDS = "CREATE INDEX fairveil_ledger_spends ON fairveil_ledger_entries (dataset, spend, number)"
 
 # Inserting "or replace" deletes without a word to the triggers on deletion: hence those on insertion.
 _SQLITE_RULES = (
