@@ -295,16 +295,24 @@ def test_a_block_in_which_the_database_refused_is_not_half_written(lasting: Any,
             with suppress(LedgerError):
                 page.append(line(page.head(), spent=-1))
 
+    with pytest.raises(LedgerError, match="as a whole"):
+        go_on_after_a_refusal()
+    assert len(whole(store)) == 1
+
+
+def test_a_thread_writes_one_block_after_another(place: Any, line: Line) -> None:
+    store = begun(place, line)
+
     def one_inside_another() -> None:
         with store.writing(NAME) as page:
             page.append(line(page.head()))
             add(store, line)
 
-    with pytest.raises(LedgerError, match="as a whole"):
-        go_on_after_a_refusal()
     with pytest.raises(LedgerError, match="inside another"):
         one_inside_another()
     assert len(whole(store)) == 1
+    add(store, line)
+    assert len(whole(store)) == 2
 
 
 def test_a_handle_for_reading_only_reads(lasting: Any, line: Line) -> None:

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from ...errors import DataNotFoundError, LedgerError, complaint
 from .entries import FIRST_PREVIOUS, Entry, malformed
+from .refusals import one_inside_another
 
 
 class Page(Protocol):
@@ -80,6 +81,7 @@ class MemoryStore:
         self._lines: dict[str, list[Entry]] = {}
         self._lock = threading.RLock()
         self._process = os.getpid()
+        self._inside = False  # of the thread that holds the lock
 
     def datasets(self) -> list[str]:
         return sorted(self._lines)
@@ -100,8 +102,13 @@ class MemoryStore:
             remedy = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
             raise LedgerError(complaint(expected="the process that began it", of="memory", got="a fork of it", remedy=remedy))
         with self._lock:
-            page = _MemoryPage(self._of(dataset))
-            yield page
+            if self._inside:
+                raise one_inside_another(self.shown)
+            page, self._inside = _MemoryPage(self._of(dataset)), True
+            try:
+                yield page
+            finally:
+                self._inside = False
             self._of(dataset).extend(page.added)
 
     def last(self, dataset: str) -> Entry:
@@ -142,7 +149,7 @@ class _MemoryPage:
         return [entry for entry in (*self._lines, *self.added) if entry.spend == spend]
 
     def append(self, entry: Entry) -> None:
-        follows(self.head(), entry)
+        follows(self.head(), Entry.from_dict(entry.to_dict()))  # as strictly as where lines are read again
         self.added.append(entry)
 
 
