@@ -1,0 +1,106 @@
+"""What a ledger promises, in words: for a terminal and for a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry
+from .terms import Terms
+
+GUARDED = {
+    "records": "whole records: features, label and sensitive columns",
+    "sensitive_features": "the sensitive columns only: all else, and the number of rows, is treated as public",
+}
+NEIGHBOURS = {
+    "add-remove": "tables that differ by one row added or removed",
+    "replace-one": "tables that differ in one row, which is replaced",
+}
+TAKES = {
+    "renyi": "takes every event",
+    "gaussian": "takes unsampled Gaussian releases only",
+    "zcdp": "takes what is zero-concentrated",
+    "pure": "adds up epsilons",
+}
+STATES = {RESERVED: "not settled", RESUMED: "not settled, went on", COMMITTED: "committed", REFUNDED: "given back"}
+"""What happened to a spend last."""
+APART = "Spends under different relations are kept apart: each is charged what it costs between the ledger's own neighbours."
+NO_SUM = "Epsilons are those of one release of such a share; shares add up, epsilons do not."
+
+
+def items(terms: Terms, first: Entry) -> tuple[tuple[str, str], ...]:
+    """(heading, words) of the terms, and of the line that began the ledger."""
+    promise = terms.promise
+    order = "" if terms.order is None else f" of order {terms.order:g}"
+    leaks = "" if terms.kind == "pure" else f"; {terms.reserve:.3g} of delta is kept for leaks"
+    strict = "yes: no seeded noise, and nothing that was read from the data without privacy"
+    return (
+        (
+            "Promise",
+            f"epsilon = {promise.epsilon:g} at delta = {delta_words(promise.delta)}, for all that is recorded here together",
+        ),
+        ("Protected", GUARDED[promise.protects]),
+        ("Neighbours", f"{NEIGHBOURS[promise.neighbours]} ({promise.neighbours})"),
+        ("Filter", f"{terms.kind}{order}, which {TAKES[terms.kind]}{leaks}"),
+        ("Production", strict if terms.production else "no: seeded noise is taken, and facts that were read from the data"),
+        ("Schema", "any" if terms.fingerprint is None else f"only the one of fingerprint {terms.fingerprint}"),
+        ("Begun", f"{first.at} by {first.who} ({first.code})"),
+    )
+
+
+def unsettled(count: int) -> str:
+    """What it means that so many spends are open."""
+    if count == 1:
+        return "1 is not settled: it runs, or its process died; it stays charged as it was reserved."
+    return f"{count:,} are not settled: they run, or their process died; they stay charged as they were reserved."
+
+
+def spent_share(share: float) -> str:
+    """A share that is gone, rounded up: words must not promise more than the number does.
+
+    >>> spent_share(0.070001), spent_share(0.07), spent_share(0.0)
+    ('7.01%', '7%', '0%')
+    """
+    return _percent(math.ceil(share * 10_000 - 1e-6))
+
+
+def left_share(share: float) -> str:
+    """A share that is left, rounded down.
+
+    >>> left_share(0.92999), left_share(1.0)
+    ('92.99%', '100%')
+    """
+    return _percent(math.floor(share * 10_000 + 1e-6))
+
+
+def spent_epsilon(epsilon: float) -> str:
+    """Four digits, rounded up.
+
+    >>> spent_epsilon(0.051681)
+    '0.05169'
+    """
+    return _digits(epsilon, math.ceil, -1e-9)
+
+
+def left_epsilon(epsilon: float) -> str:
+    """Four digits, rounded down."""
+    return _digits(epsilon, math.floor, 1e-9)
+
+
+def delta_words(delta: float) -> str:
+    """
+    >>> delta_words(1e-9)
+    '1e-9'
+    """
+    return f"{delta:g}".replace("e-0", "e-")
+
+
+def _percent(hundredths: int) -> str:
+    return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + "%"
+
+
+def _digits(value: float, whole: Callable[[float], int], slack: float) -> str:
+    if value <= 0:
+        return "0"
+    place = 10.0 ** (3 - math.floor(math.log10(value)))
+    return f"{whole(value * place * (1 + slack)) / place:.4g}"
