@@ -12,8 +12,10 @@ from fairveil.fairness import GroupTable, group_table
 from fairveil.figures import Floor, FrontierFigure, GapFigure, Point, Series
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian
+from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.statement import PublicFact
-from fairveil.report import Coefficient, GroupPayment, GroupSection, Payments, Report
+from fairveil.report import Coefficient, GroupPayment, GroupSection, LedgerSection, Payments, Report
+from fairveil.report import ledger as ledger_section
 
 HOSTILE = "<script>alert('x')</script> & \"<b>\""
 
@@ -58,7 +60,20 @@ def frontier() -> FrontierFigure:
 
 
 @pytest.fixture(scope="session")
-def full(table: GroupTable, statement: PrivacyStatement, frontier: FrontierFigure) -> Report:
+def budget() -> LedgerSection:
+    """Two relations, hostile words, a spend of each state."""
+    ledger = Ledger.create(None, HOSTILE, 3.0, 1e-6, neighbours="replace-one", who=HOSTILE)
+    both = [Promise(1.0, 1e-6, neighbours=relation) for relation in ("add-remove", "replace-one")]
+    spends = [ledger.reserve(Gaussian(11.0 + k), both[k % 2], purpose=f"{HOSTILE} {k % 3}") for k in range(7)]
+    for spend in spends[:4]:
+        spend.commit(Gaussian(30.0))
+    spends[4].refund()
+    ledger.resume(spends[5].id, 1)
+    return ledger_section(ledger)
+
+
+@pytest.fixture(scope="session")
+def full(table: GroupTable, statement: PrivacyStatement, frontier: FrontierFigure, budget: LedgerSection) -> Report:
     """Every section."""
     together = FrontierFigure("equalized odds", "Credit", frontier.series[:3])
     return Report(
@@ -74,6 +89,7 @@ def full(table: GroupTable, statement: PrivacyStatement, frontier: FrontierFigur
             (GroupPayment("f", 0.0312, 0.4172, 0.1043, 18991.3), GroupPayment(HOSTILE, 0.9688, 1.0)),
             ("A sentence about them.",),
         ),
+        ledger=budget,
         coefficients=(Coefficient("age", 0.03125, "per year"), Coefficient("region <i>", -1.5)),
         not_covered=("The choice of columns.",),
         verify=("make bench",),

@@ -135,7 +135,8 @@ def test_numbers_in_figures_are_the_twins(page: Page, twin: dict[str, Any]) -> N
     drawn = [attributes[name] for _, attributes in page.elements for name in attributes if name.startswith("data-")]
     assert len(drawn) > 100
     assert all(float(value) in numbers for value in drawn)
-    sentences = {one for section in ("frontiers", "gaps", "tables") for figure in twin[section] for one in leaves(figure)}
+    drawn_of = [figure for section in ("frontiers", "gaps", "tables") for figure in twin[section]]
+    sentences = {one for figure in (*drawn_of, twin["ledger"]) for one in leaves(figure)}
     found = {text for text, inside in page.texts if inside[-1][0] == "desc"}
     assert found
     assert found <= sentences
@@ -203,7 +204,7 @@ def test_the_outline_is_sound(page: Page) -> None:
 
 def test_every_figure_has_a_text_alternative_and_a_table(page: Page, full: Report) -> None:
     drawings = [attributes for tag, attributes in page.elements if tag == "svg"]
-    figures = len(full.frontiers) + len(full.gaps) + len(full.tables)
+    figures = len(full.frontiers) + len(full.gaps) + len(full.tables) + 2  # and two of the ledger
     assert len(drawings) == 2 * figures, "one for wide pages and one for narrow ones"
     assert all(one["role"] == "img" and len(one["aria-labelledby"].split()) == 2 for one in drawings)
     assert sum(tag == "caption" for tag, _ in page.elements) >= figures

@@ -1,5 +1,6 @@
 """Ring 1: figures. Plain numbers in, an SVG with its text alternative out; knows nothing of models, privacy or files."""
 
+from .budget import BudgetFigure, CourseFigure, Moment, Part, svg_budget, svg_course
 from .contents import ERROR, GAP, Floor, FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
 from .curves import Curve, CurvesFigure, svg_curves
 from .frontier import svg_frontier
@@ -8,16 +9,22 @@ from .gaps import svg_gaps, svg_rates
 __all__ = [
     "ERROR",
     "GAP",
+    "BudgetFigure",
+    "CourseFigure",
     "Curve",
     "CurvesFigure",
     "Floor",
     "FrontierFigure",
     "GapFigure",
     "Measure",
+    "Moment",
+    "Part",
     "Point",
     "Rate",
     "RatesFigure",
     "Series",
+    "svg_budget",
+    "svg_course",
     "svg_curves",
     "svg_frontier",
     "svg_gaps",

@@ -2,7 +2,8 @@
 
 from ..figures import Floor, FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
 from .certain import certain
-from .contents import CertainLine, Certainty, Coefficient, GroupPayment, GroupSection, Payments, Report
+from .contents import CertainLine, Certainty, Coefficient, GroupPayment, GroupSection, LedgerSection, Payments, Report
+from .ledger import ledger
 from .numbers import to_dict
 from .page import render
 from .payments import payments
@@ -17,6 +18,7 @@ __all__ = [
     "GapFigure",
     "GroupPayment",
     "GroupSection",
+    "LedgerSection",
     "Measure",
     "Payments",
     "Point",
@@ -26,6 +28,7 @@ __all__ = [
     "Series",
     "Written",
     "certain",
+    "ledger",
     "payments",
     "render",
     "to_dict",

@@ -9,7 +9,10 @@ from .. import _checks
 from ..fairness import GroupTable
 from ..figures import FrontierFigure, GapFigure
 from ..figures.checked import finite, line, sentences, several
+from ..privacy.ledger.balance import Account, Balance
+from ..privacy.ledger.terms import Terms
 from ..privacy.statement import PrivacyStatement
+from ..privacy.statement_checks import Finding
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,26 @@ class Payments:
 
 
 @dataclass(frozen=True)
+class LedgerSection:
+    """One ledger: where it is (`place`, without a password), its terms in numbers and words, what is spent, how it came to
+    that, and what a check of it found. `report.ledger` makes it from a handle."""
+
+    place: str
+    terms: Terms
+    terms_words: tuple[tuple[str, str], ...]
+    balance: Balance
+    account: Account
+    findings: tuple[Finding, ...]
+
+    def __post_init__(self) -> None:
+        line(place=self.place)
+        several(Terms, "terms", (self.terms,))
+        several(Balance, "balance", (self.balance,))
+        several(Account, "account", (self.account,))
+        object.__setattr__(self, "findings", several(Finding, "findings", self.findings) if self.findings else ())
+
+
+@dataclass(frozen=True)
 class Report:
     """A page. Everything but the title may be left out; sections that have nothing are left out too.
 
@@ -120,7 +143,8 @@ class Report:
     tables). `all_models`: the statement of all models together whose numbers the page shows, where `statement` is that of one
     of them (or the same one): the page says first what looking at all of them costs. `statement_file`: where `statement` lies
     beside the page, for `fairveil verify`. `method`: how the model was found, by name. `guarantee`: what is certain of it
-    (`report.certain`). `payments`: how its budget was shared among groups (`report.payments`). `verify`: more commands.
+    (`report.certain`). `payments`: how its budget was shared among groups (`report.payments`). `ledger`: a budget that many
+    releases share (`report.ledger`). `verify`: more commands.
     `not_covered`: sentences beside the statement's own; exact tables and held-out figures are added by themselves.
     `created`: a date in words; without one none is printed, and the same report gives the same bytes.
     """
@@ -143,6 +167,7 @@ class Report:
     method: str | None = None
     guarantee: Certainty | None = None
     payments: Payments | None = None
+    ledger: LedgerSection | None = None
 
     def __post_init__(self) -> None:
         line(title=self.title)
@@ -158,6 +183,8 @@ class Report:
             several(Certainty, "guarantee", (self.guarantee,))
         if self.payments is not None:
             several(Payments, "payments", (self.payments,))
+        if self.ledger is not None:
+            several(LedgerSection, "ledger", (self.ledger,))
         kinds = {"gaps": GapFigure, "tables": GroupSection, "frontiers": FrontierFigure, "coefficients": Coefficient}
         for name, kind in kinds.items():
             values = getattr(self, name)

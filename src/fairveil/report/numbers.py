@@ -17,6 +17,7 @@ from ..figures.words import PROTECTED, frontier_description, frontier_title, gap
 from ..privacy.statement_checks import versions_now
 from ..privacy.statement_words import items
 from .contents import Certainty, GroupSection, Payments, Report
+from .ledger import ledger_numbers
 from .words import how_to_verify, key_facts, not_covered, stamps, verdict
 
 FORMAT, VERSION = "fairveil-report", 1
@@ -38,7 +39,7 @@ def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
         "subject": report.subject,
         "created": report.created,
         "method": report.method,
-        "stamps": stamps(statement, report.all_models),
+        "stamps": stamps(statement, report.all_models, of=report.ledger),
         "verdict": verdict(report),
         "key_facts": [{"name": name, "value": value, "remark": remark} for name, value, remark in key_facts(report)],
         "frontiers": [_frontier(figure) for figure in report.frontiers],
@@ -46,6 +47,7 @@ def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
         "tables": [_table(section) for section in report.tables],
         "guarantee": None if report.guarantee is None else _certainty(report.guarantee),
         "payments": None if report.payments is None else _payments(report.payments),
+        "ledger": None if report.ledger is None else ledger_numbers(report.ledger),
         "coefficients": [{"name": one.name, "weight": one.weight, "unit": one.unit} for one in report.coefficients],
         "statement": None if statement is None else statement.to_dict(),
         "statement_words": []

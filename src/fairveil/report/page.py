@@ -10,14 +10,15 @@ from typing import Any
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from ..figures import svg_frontier, svg_gaps, svg_rates
-from ..figures.scales import ON_AXIS, number
+from ..figures import svg_budget, svg_course, svg_frontier, svg_gaps, svg_rates
+from ..figures.scales import ON_AXIS, minus, number
 from ..figures.words import percent
 from .contents import Report
+from .ledger import budget_figure, course_figure
 from .numbers import columns, rates_figure, to_dict
 from .words import up
 
-FILES = ("report.html", "report.css")
+FILES = ("report.html", "ledger.html", "report.css")
 WIDE, NARROW = 640, 350
 """Every figure is drawn twice; the style sheet shows the one that fits, so that its letters stay readable."""
 
@@ -38,7 +39,7 @@ def render(report: Report, *, twin: str = "report.json") -> str:
 
 def page(report: Report, numbers: dict[str, Any]) -> str:
     """The page of a report whose twin has been made."""
-    figures = {
+    figures: dict[str, Any] = {
         "frontiers": [_twice(svg_frontier, figure, f"frontier-{k}") for k, figure in enumerate(report.frontiers, 1)],
         "gaps": [_twice(svg_gaps, figure, f"gap-{k}") for k, figure in enumerate(report.gaps, 1)],
         "tables": [
@@ -46,6 +47,10 @@ def page(report: Report, numbers: dict[str, Any]) -> str:
             for k, section in enumerate(report.tables, 1)
         ],
     }
+    if report.ledger is not None:
+        figures["budget"] = _twice(svg_budget, budget_figure(report.ledger), "budget")
+        course = course_figure(report.ledger)
+        figures["course"] = None if course is None else _twice(svg_course, course, "course")
     text: str = _environment().get_template("report.html").render(page=numbers, figures=figures)
     return text
 
@@ -57,7 +62,7 @@ def _environment() -> Environment:
     found = Environment(
         loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    found.filters |= {"shown": shown, "counted": counted, "epsilon": epsilon, "paid": paid, "percent": percent}
+    found.filters |= {"shown": shown, "counted": counted, "epsilon": epsilon, "paid": paid, "percent": percent, "part": part}
     found.globals["units"] = ON_AXIS
     return found
 
@@ -91,6 +96,15 @@ def paid(value: float | str) -> Markup | str:
     '<data value="0.34561">0.3457</data>'
     """
     return "∞" if isinstance(value, str) else _data(value, up(value))
+
+
+def part(value: float) -> Markup:
+    """A share of a budget in per cent, with two decimals or, where that is nothing, more.
+
+    >>> str(part(0.13984)), str(part(0.0000052))
+    ('<data value="0.13984">13.98</data>', '<data value="5.2e-06">0.000520</data>')
+    """
+    return _data(value, minus(f"{100 * value:.{2 if value == 0 or abs(value) >= 1e-4 else 6}f}"))
 
 
 def _data(value: float, text: str) -> Markup:

@@ -12,7 +12,8 @@ from ..figures.scales import number, with_unit
 from ..figures.words import percent
 from ..privacy.statement import PrivacyStatement
 from ..privacy.statement_words import STAMP_WORDS
-from .contents import Report
+from .contents import LedgerSection, Report
+from .ledger import CONTRADICTS, NOT_RECORDED, TO_CHECK, ledger_facts, ledger_verdict
 
 GUARDED = {"records": "whole records", "sensitive_features": "the sensitive columns only"}
 MORE_THAN_PROMISED = "MORE WAS SPENT THAN PROMISED"
@@ -28,6 +29,8 @@ def verdict(report: Report) -> str:
         parts.append(_privacy_of_all(report, report.all_models))
     elif report.statement is not None:
         parts.append(_privacy(report.statement))
+    if report.ledger is not None:
+        parts.append(ledger_verdict(report.ledger))
     parts += [_gap(figure) for figure in report.gaps]
     for section in report.tables:
         parts += _table(section.table, section.of)
@@ -39,9 +42,9 @@ def verdict(report: Report) -> str:
     return " ".join(parts) or "This page holds no results."
 
 
-def stamps(*statements: PrivacyStatement | None) -> list[str]:
-    """What must not be overlooked, in capitals as the statements have it."""
-    found: list[str] = []
+def stamps(*statements: PrivacyStatement | None, of: LedgerSection | None = None) -> list[str]:
+    """What must not be overlooked, in capitals as the statements have it; `of`: a ledger that may contradict itself."""
+    found = [CONTRADICTS] if of is not None and any(one.grave for one in of.findings) else []
     for statement in statements:
         if statement is not None:
             broken = statement.promise.is_private and statement.epsilon > statement.promise.epsilon
@@ -60,6 +63,13 @@ def key_facts(report: Report) -> Iterator[tuple[str, str, str]]:
             yield "One model alone", _alone(report), f"{remark}, had nobody seen the others"
         guarded = GUARDED[whole.promise.protects] if whole.promise.is_private else "nothing"
         yield "Protected", guarded, f"neighbours: {NEIGHBOURS[whole.promise.neighbours]}"
+        if whole.ledger is not None:
+            yield "Recorded", f"entry {whole.ledger.entry}", f"of the ledger of {whole.ledger.dataset}"
+    if report.ledger is not None:
+        yield from ledger_facts(report.ledger)
+        if whole is None:
+            promise = report.ledger.terms.promise
+            yield "Protected", GUARDED[promise.protects], f"neighbours: {NEIGHBOURS[promise.neighbours]}"
     for figure in report.gaps[:1]:
         if figure.held_out is not None:
             remark = (
@@ -87,7 +97,9 @@ def not_covered(report: Report) -> list[str]:
     several = sum(len(one.points) for one in _own(report)) > 1
     if several and report.all_models is None and report.statement is not None:
         found.append("The other models of the frontiers: what looking at all of them costs was not handed to this page.")
-    if report.statement is None and report.all_models is None:
+    if report.ledger is not None:
+        found.append(NOT_RECORDED)
+    elif report.statement is None and report.all_models is None:
         found.append("Everything: no privacy statement was handed to this page.")
     return found
 
@@ -100,6 +112,12 @@ def how_to_verify(report: Report, twin: str) -> Iterator[tuple[str, str | None]]
             "consistent, not who wrote it."
         )
         yield words, f"fairveil verify {shlex.quote(report.statement_file)}"
+        if any(one is not None and one.ledger is not None for one in (report.statement, report.all_models)):
+            words = "Look the release up in the ledger that its receipt names; LEDGER stands for where that is."
+            yield words, f"fairveil ledger check LEDGER --statement {shlex.quote(report.statement_file)}"
+    if report.ledger is not None:
+        named = f"--dataset {shlex.quote(report.ledger.balance.dataset)}"
+        yield TO_CHECK, f"fairveil ledger check {shlex.quote(report.ledger.place)} {named}"
     for command in report.verify:
         yield "Run:", command
     yield f"Every number on this page stands unrounded in the file {twin} beside it.", None

@@ -1,0 +1,201 @@
+"""A budget that many releases share: what each kind took of it and what is left, and how it came to that over time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from .. import _checks
+from ..errors import InputError, complaint
+from .checked import finite, line, several
+from .contents import Measure
+from .scales import Scale, axis_title, round_ticks, tick_texts, with_unit
+from .styles import AXIS, GRID, INK, OWN_COLOURS, QUIET
+from .svg import Drawing, shortened, text_width
+
+SIZE, SMALL, ROW = 13.0, 12.0, 34.0
+LEFT, RIGHT, OVER, BELOW = 52.0, 24.0, 34.0, 52.0
+SHARE = Measure("share of the budget")
+DAY = 86_400
+SECONDS = (1, 5, 15, 30, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
+DAYS = tuple(DAY * days for days in (1, 2, 7, 14, 28, 91, 182, 365, 730, 1826, 3652, 18_262))
+MOST_TICKS = 5
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one kind of release took: a share of the budget."""
+
+    label: str
+    share: float
+
+    def __post_init__(self) -> None:
+        line(label=self.label)
+        object.__setattr__(self, "share", finite("share", self.share))
+
+
+@dataclass(frozen=True)
+class BudgetFigure:
+    """Parts in a row, one after another, and what is left."""
+
+    dataset: str
+    parts: tuple[Part, ...]
+    left: float
+
+    def __post_init__(self) -> None:
+        line(dataset=self.dataset)
+        object.__setattr__(self, "left", finite("left", self.left))
+        object.__setattr__(self, "parts", several(Part, "parts", self.parts) if self.parts else ())
+
+    @property
+    def title(self) -> str:
+        """What the figure is."""
+        return f"The budget of {self.dataset}, by kind of promise"
+
+    @property
+    def description(self) -> str:
+        """The figure in words."""
+        rows = [*((part.label, part.share) for part in self.parts), ("left", self.left)]
+        return "; ".join(f"{label}: {with_unit(share, 'percent')}" for label, share in rows) + "."
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What was charged from a moment on: `days` after the beginning, a share of the budget."""
+
+    days: float
+    share: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "days", finite("days", self.days))
+        object.__setattr__(self, "share", finite("share", self.share))
+
+
+@dataclass(frozen=True)
+class CourseFigure:
+    """What was charged, from moment to moment, against the cap. `begun`: the date and time of day 0, in ISO 8601."""
+
+    dataset: str
+    begun: str
+    moments: tuple[Moment, ...]
+
+    def __post_init__(self) -> None:
+        line(dataset=self.dataset)
+        found = sorted(several(Moment, "moments", self.moments), key=lambda one: one.days)
+        object.__setattr__(self, "moments", tuple(found))
+        try:
+            self.when(found[0].days), self.when(found[-1].days)
+        except (TypeError, ValueError, OverflowError):
+            remedy = "Pass begun='2026-01-31T12:00:00Z', say."
+            raise InputError(complaint(expected="a date and time", of="begun", got=self.begun, remedy=remedy)) from None
+
+    @property
+    def title(self) -> str:
+        """What the figure is."""
+        return f"What was charged to the budget of {self.dataset}, over time"
+
+    @property
+    def description(self) -> str:
+        """The figure in words."""
+        first, last = self.moments[0], self.moments[-1]
+        highest = max(self.moments, key=lambda one: one.share)
+        said = f"from {with_unit(first.share, 'percent')} on {self._on(first)} to {with_unit(last.share, 'percent')} on"
+        return f"A line of steps {said} {self._on(last)}; at most {with_unit(highest.share, 'percent')}, cap 100.0%."
+
+    def _on(self, moment: Moment) -> str:
+        return self.when(moment.days).strftime("%Y-%m-%d")
+
+    def when(self, days: float) -> datetime:
+        """The date and time of so many days after the beginning, in UTC."""
+        begun = datetime.fromisoformat(self.begun)
+        start = begun.replace(tzinfo=UTC) if begun.tzinfo is None else begun.astimezone(UTC)
+        return start + timedelta(days=days)
+
+    def ticks(self) -> tuple[tuple[float, str], ...]:
+        """(days, text) at round times of the clock or the calendar, in UTC.
+
+        >>> CourseFigure("census", "2026-01-30T00:00:00Z", (Moment(0.0, 0.0), Moment(3.5, 0.2))).ticks()[1]
+        (1.0, '2026-01-31')
+        """
+        start = self.when(0.0).timestamp()
+        low, high = (start + DAY * one.days for one in (self.moments[0], self.moments[-1]))
+        step = next((one for one in (*SECONDS, *DAYS) if (high - low) / one <= MOST_TICKS), DAYS[-1])
+        shape = "%Y-%m-%d" if step >= DAY else "%H:%M" if step >= 60 else "%H:%M:%S"
+        times = [float(step * at) for at in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        if len(times) < 2:
+            times, shape = [low, high] if high > low else [low], "%H:%M:%S" if step < DAY else shape
+        return tuple(((time - start) / DAY, datetime.fromtimestamp(time, UTC).strftime(shape)) for time in times)
+
+
+def svg_budget(figure: BudgetFigure, *, width: int = 720, name: str = "budget") -> str:
+    """One row a part, each bar where the one above it ended; the last, hollow one is what is left."""
+    width = _checks.whole(at_least=320, width=width)
+    rows = [*((part.label, part.share, True) for part in figure.parts), ("left", figure.left, False)]
+    names = max(text_width(label, SIZE) for label, _, _ in rows)
+    over = names > 0.34 * width
+    left, deep = (12.0 if over else 1.1 * names + 22), ROW + (18 if over else 0)
+    scale = share_scale().moved(left, width - text_width("100.0%", SIZE) - 22)
+    bottom = 12 + deep * len(rows)
+    drawing = Drawing(width, bottom + 48, name)
+    drawing.add("rect", width=width, height=drawing.height, fill="#fff")
+    for value, text in zip(scale.ticks, tick_texts(scale.ticks, "percent"), strict=True):
+        drawing.line(scale(value), 6, scale(value), bottom, GRID)
+        drawing.text(scale(value), bottom + 17, text, SMALL, "middle", fill=QUIET, data_tick=repr(value))
+    drawing.line(left, bottom, scale.end, bottom, AXIS, 1.2)
+    drawing.text(scale.end, bottom + 36, axis_title(SHARE), SMALL, "end")
+    begins = 0.0
+    for place, (label, share, filled) in enumerate(rows):
+        middle = 12 + deep * place + (26 if over else ROW / 2 - 2)
+        if over:
+            drawing.text(left, middle - 14, shortened(label, SIZE, width - 16), SIZE)
+        else:
+            drawing.text(left - 14, middle + 4.5, label, SIZE, "end")
+        ends = min(1.0, begins + share)
+        colour = OWN_COLOURS[0]
+        drawing.open("g", f"{label}: {with_unit(share, 'percent')}", data_share=repr(share))
+        wide = max(1.0, scale(ends) - scale(begins))
+        paint = {"fill": colour if filled else "#fff", "stroke": colour, "stroke_width": 1.4}
+        drawing.add("rect", x=scale(begins), y=middle - 8, width=wide, height=16, **paint)
+        drawing.close("g")
+        drawing.text(scale.end + 12, middle + 4.5, with_unit(share, "percent"), SIZE, font_weight="bold")
+        begins = ends
+    return drawing.whole(figure.title, figure.description)
+
+
+def svg_course(figure: CourseFigure, *, width: int = 720, name: str = "course") -> str:
+    """A line of steps under the dashed line of the cap."""
+    width = _checks.whole(at_least=320, width=width)
+    plot = width - LEFT - RIGHT
+    bottom = OVER + min(max(0.45 * plot, 170.0), 300.0)
+    drawing = Drawing(width, bottom + BELOW, name)
+    drawing.add("rect", width=width, height=drawing.height, fill="#fff")
+    low, high = figure.moments[0].days, figure.moments[-1].days
+    across = Scale(low, high if high > low else low + 1.0, LEFT, LEFT + plot, ())
+    up = share_scale().moved(bottom, OVER)
+    for value, text in zip(up.ticks, tick_texts(up.ticks, "percent"), strict=True):
+        drawing.line(LEFT, up(value), LEFT + plot, up(value), GRID)
+        drawing.text(LEFT - 7, up(value) + 4, text, SMALL, "end", fill=QUIET, data_tick=repr(value))
+    for days, text in figure.ticks():
+        drawing.line(across(days), bottom, across(days), bottom + 5, AXIS)
+        half = text_width(text, SMALL) / 2
+        place = min(max(across(days), half + 2), width - half - 2)
+        drawing.text(place, bottom + 19, text, SMALL, "middle", fill=QUIET, data_tick=repr(days))
+    drawing.line(LEFT, bottom, LEFT + plot, bottom, AXIS, 1.2)
+    drawing.line(LEFT, up(1.0), LEFT + plot, up(1.0), INK, 1.4, "5 4")
+    drawing.text(LEFT + plot, up(1.0) - 6, "the cap", SMALL, "end")
+    drawing.text(4, 14, shortened(axis_title(SHARE), SMALL, width - 8), SMALL)
+    drawing.text(LEFT + plot, bottom + 40, f"Time (UTC), from {figure.when(low):%Y-%m-%d} on", SMALL, "end")
+    spots: list[tuple[float, float]] = []
+    for moment in figure.moments:
+        if spots:
+            spots.append((across(moment.days), spots[-1][1]))
+        spots.append((across(moment.days), up(min(1.0, moment.share))))
+    line_of = " ".join(f"{x:.2f},{y:.2f}" for x, y in spots)
+    drawing.add("polyline", points=line_of, fill="none", stroke=OWN_COLOURS[0], stroke_width=2, stroke_linejoin="round")
+    return drawing.whole(figure.title, figure.description)
+
+
+def share_scale() -> Scale:
+    """From nothing to the whole budget."""
+    return Scale(0.0, 1.0, 0.0, 1.0, round_ticks(0.0, 1.0))
