@@ -38,7 +38,7 @@ def test_the_frame_loads_nothing_heavy(arguments: list[str]) -> None:
     assert not found
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "audit", "frontier", "verify", "demo", "data"])
+@pytest.mark.parametrize("command", ["fit", "predict", "audit", "frontier", "verify", "demo", "data", "ledger"])
 def test_a_commands_help_loads_nothing_heavy(command: str) -> None:
     by_typer = _loaded("import typer") | {"pydantic"}  # new versions read a command's arguments with pydantic
     found = _loaded(f"arguments = {[command, '--help']!r}\n{HELP}") & HEAVY - by_typer

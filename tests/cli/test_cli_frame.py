@@ -26,7 +26,7 @@ def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
 def test_help_lists_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "--help") == 0
     shown = capsys.readouterr().out
-    assert all(command in shown for command in ("fit", "predict", "audit", "frontier", "verify", "demo", "data"))
+    assert all(command in shown for command in ("fit", "predict", "audit", "frontier", "verify", "demo", "data", "ledger"))
 
 
 def test_an_unknown_command_is_a_wrong_question(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
+from .._urls import without_password
 from ..errors import FairveilError
 from .audit import audit
 from .data import app as data
 from .demo import demo
 from .fit import fit
 from .frontier import frontier
+from .ledger import app as ledger
 from .predict import predict
 from .verify import verify
 
+_USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # of click, which newer versions of typer bring along
+
+
+class Commands(TyperGroup):
+    """Refuses words without showing a password: an address in the wrong place would be repeated in the error."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except _USAGE as error:
+            if isinstance(getattr(error, "message", None), str):
+                error.message = without_password(error.message)  # type: ignore[attr-defined]
+            raise
+
+
 app = typer.Typer(
     name="fairveil",
+    cls=Commands,
     help="Models that are fair to groups and private to people, with proof of both.",
     no_args_is_help=True,
     add_completion=False,
@@ -53,6 +72,7 @@ app.command()(audit)
 app.command()(frontier)
 app.command()(verify)
 app.command()(demo)
+app.add_typer(ledger)
 app.add_typer(data)
 
 

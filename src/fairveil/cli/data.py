@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+
+from .printing import print_json, print_table
 
 app = typer.Typer(
     name="data",
@@ -32,14 +33,14 @@ def list_(path: Folder = None, json: Json = False) -> None:
 
     lines = [_line(name, path) for name in ENTRIES]
     if json:
-        _print_json(lines)
+        print_json(lines)
         return
     heads = ("name", "rows", "sensitive", "licence", "found")
     rows = [
         (line["name"], f"{line['rows']:,}", ", ".join(line["sensitive"]) or "-", line["licence"], line["found"] or "-")
         for line in lines
     ]
-    _print_table(heads, rows)
+    print_table(heads, rows)
 
 
 def _line(name: str, path: Path | None) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def get(name: Name, path: Folder = None, json: Json = False) -> None:
     edition, found = _or_exit(lambda: fetch(name, path))
     files = [str(file) for file in found.paths]
     if json:
-        _print_json({"name": name, "rows": edition.rows, "files": files, "notes": list(edition.notes)})
+        print_json({"name": name, "rows": edition.rows, "files": files, "notes": list(edition.notes)})
         return
     typer.echo(f"{name}: {edition.rows:,} rows in the cache, checksums right.")
     for line in (*files, *edition.notes):
@@ -94,7 +95,7 @@ def describe(name: Name, toml: Toml = False, json: Json = False) -> None:
         return
     if json:
         about = {"citation": entry.citation, "licence": entry.licence, "notes": notes, "carriers": carriers}
-        _print_json({"name": name, "fingerprint": entry.schema.fingerprint, **about, "schema": entry.schema.to_dict()})
+        print_json({"name": name, "fingerprint": entry.schema.fingerprint, **about, "schema": entry.schema.to_dict()})
         return
     typer.echo(entry.schema.describe())
     files = ", ".join(file.name for file in entry.editions[0].files)
@@ -117,27 +118,3 @@ def _or_exit(work: Callable[[], Result]) -> Result:
     except FairveilError as error:
         typer.echo(f"fairveil: {error}", err=True)
         raise typer.Exit(2) from None
-
-
-def _print_json(values: object) -> None:
-    import json
-
-    typer.echo(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table of rich in a terminal; aligned plain text, which other programs can cut, elsewhere."""
-    if sys.stdout.isatty():
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(*heads)
-        for row in rows:
-            table.add_row(*map(Text, row))
-        Console().print(table)
-        return
-    lines = [heads, *rows]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
-    for row in lines:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

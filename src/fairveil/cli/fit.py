@@ -108,16 +108,21 @@ def fit(
     earlier_releases: Annotated[str | None, typer.Option(help="A sentence for the statement: what is already out.")] = None,
     seed: options.Seed = None,
     unsafe: options.Unsafe = False,
+    ledger: options.LedgerUrl = None,
+    dataset: options.LedgerDataset = None,
+    purpose: options.Purpose = None,
     force: options.Force = False,
 ) -> None:
     """Fit a fair and private classifier; write the model, its statement and report.html to a folder, whole or not at all.
 
-    Exit status: 0 written, 2 refused: then nothing was written.
+    With --ledger the fit is recorded, and refused where that budget has no room for it. Exit status: 0 written, 2 refused: then
+    nothing was written.
     """
     from .. import _checks
     from .by_group import resolved
     from .folders import require_free
     from .methods import METHODS, Wishes
+    from .recorded import opened, tell
     from .samples import Roles
 
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
@@ -126,6 +131,7 @@ def fit(
     shared = (allocation, spend, group_loss_bound, min_epsilon, max_epsilon, groups)
     asked = chosen.asked(Wishes(constraint, notion, strength, objective, search, decisions, *shared))
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
+    book = opened(ledger, dataset, purpose)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     rows = public_rows if public_rows is not None else roles.public_rows
     sample = roles.read(place)
@@ -144,12 +150,14 @@ def fit(
         public_rows=None if rows is None else max(1, round(rows * (1 - holdout))),
         unsafe_data_dependent_bounds=unsafe,
         random_state=seed,
+        ledger=book,
     )
     X, y, sensitive_features = sample.fit_arguments
     with options.warnings_as_notes() as notes:
         clf.fit(X, y, sensitive_features=sensitive_features)
     _describe(clf, holdout, held is not None, tuning, earlier_releases)
     _write(clf, report_of(clf, chosen, asked, roles, held, place.shown, notes), out, force)
+    tell(book, clf.privacy_)
 
 
 def report_of(

@@ -45,11 +45,11 @@ def require_file(path: Path, *, force: bool, of: str = "--out") -> None:
         raise InputError(complaint(expected="a folder that is there", of=of, got=str(path.parent), remedy=remedy))
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """A file, whole or not at all."""
+def write_file(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """A file, whole or not at all. `mode`: at most these rights, from the first moment."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
     try:
-        with open(part, "xb") as stream:
+        with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())

@@ -53,15 +53,21 @@ def frontier(
     ] = None,
     ignore: options.Ignore = None,
     unsafe: options.Unsafe = False,
+    ledger: options.LedgerUrl = None,
+    dataset: options.LedgerDataset = None,
+    purpose: options.Purpose = None,
     force: options.Force = False,
 ) -> None:
     """Fit a model for every epsilon and gap; write numbers, plot and report to a folder, whole or not at all.
 
-    The statement prices looking at all models together. Exit status: 0 written, 2 refused: then nothing was written.
+    The statement prices looking at all models together; with --ledger they are recorded.
+
+    Exit status: 0 written, 2 refused: then nothing was written.
     """
     from ..estimators import RateConstrainedClassifier
     from ..study import frontier as study
     from .folders import require_free
+    from .recorded import opened, tell
     from .samples import Roles
 
     require_free(out, force=force, mark=MARK)
@@ -70,12 +76,14 @@ def frontier(
     swept, steps, promises = _swept(constraint), numbers("--gaps", gaps), numbers("--epsilons", epsilons)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     rows = public_rows if public_rows is not None else roles.public_rows
+    book = opened(ledger, dataset, purpose)
     template = RateConstrainedClassifier(
         delta=delta,
         protects=options.protection(protects),
         neighbours=neighbours,
         public_rows=None if rows is None else max(1, round(rows * (1 - share))),
         unsafe_data_dependent_bounds=unsafe,
+        ledger=book,
     )
     sample = roles.read(place)
     if other is not None:
@@ -93,6 +101,7 @@ def frontier(
             estimator=template,
         )
     _write(found, place.shown, notes, out, force)
+    tell(book, found.privacy)
 
 
 def numbers(of: str, text: str) -> tuple[float, ...]:

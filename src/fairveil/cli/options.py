@@ -50,6 +50,26 @@ Out = Annotated[Path, typer.Option("--out", help="The folder to write.", show_de
 Force = Annotated[bool, typer.Option("--force", help="Replace what an earlier run of this command wrote there.")]
 
 
+LEDGER_VARIABLE = "FAIRVEIL_LEDGER"
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        help=f"Record it in this ledger: a file, or postgresql://... (else {LEDGER_VARIABLE}; an empty one records nothing).",
+        show_default=False,
+    ),
+]
+LedgerDataset = Annotated[str | None, typer.Option("--dataset", help="With --ledger: which budget, where there are several.")]
+Purpose = Annotated[str | None, typer.Option("--purpose", help="With --ledger: what it is for, in a line of words.")]
+
+
+def ledger_address(url: str | None) -> str | None:
+    """What was said, else what stands in for it; it may hold a password."""
+    import os
+
+    return (os.environ.get(LEDGER_VARIABLE) if url is None else url) or None
+
+
 def place_of(table: str, query: str | None) -> Place:
     """TABLE and --query as a place that rows can be read from."""
     from .tables import Place

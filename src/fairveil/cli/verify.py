@@ -25,13 +25,14 @@ def verify(
     """
     from ..privacy.statement_checks import examine
 
-    statement, found = examine(_text(file))
+    statement, found = examine(text_of(file))
     (_print_json if json else _print_words)(statement, found)
     if any(finding.grave for finding in found):
         raise typer.Exit(1)
 
 
-def _text(file: Path) -> str:
+def text_of(file: Path) -> str:
+    """A statement's file, as text."""
     from ..errors import DataNotFoundError, StatementError, complaint
 
     try:

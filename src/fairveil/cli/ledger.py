@@ -1,0 +1,259 @@
+"""`fairveil ledger`: budgets that many releases share, in a file or a database: begin one, look, check, keep a copy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from . import options
+
+if TYPE_CHECKING:
+    from ..privacy.ledger import Entry, Ledger
+
+app = typer.Typer(
+    name="ledger",
+    help="Budgets that outlive a process: every release of a data set reserved before it is asked, and written down.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Url = Annotated[
+    str | None,
+    typer.Argument(help=f"A file, or postgresql://... (else {options.LEDGER_VARIABLE}).", show_default=False),
+]
+Dataset = Annotated[str | None, typer.Option("--dataset", help="Which budget, where there are several.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+USUAL = 20
+Value = TypeVar("Value")
+
+
+@app.command()
+def create(
+    url: Url = None,
+    dataset: Annotated[
+        str | None, typer.Argument(help="The name of the data set (not with --from).", show_default=False)
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="What all releases together may cost.", show_default=False)] = None,
+    delta: Annotated[float | None, typer.Option(help="Far below one over the number of rows.", show_default=False)] = None,
+    protects: Annotated[str | None, typer.Option(help="records, or sensitive-features.", show_default="records")] = None,
+    neighbours: options.Neighbours = None,
+    production: Annotated[
+        bool, typer.Option("--production", help="Refuse seeded noise, and what was read from the data.")
+    ] = False,
+    schema: Annotated[Path | None, typer.Option("--schema", help="Take only rows that are read by this schema.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Of the filter: renyi, gaussian, zcdp or pure.", show_default="renyi; pure for delta 0")
+    ] = None,
+    order: Annotated[float | None, typer.Option(help="Of a renyi filter.", show_default="the best for many Gaussians")] = None,
+    export: Annotated[
+        Path | None, typer.Option("--from", help="Restore what `ledger export` wrote; nothing else is said then.")
+    ] = None,
+) -> None:
+    """Begin a budget of a data set, fixed for good; or restore an exported one.
+
+    Exit status: 0 begun, 2 refused: then nothing was written.
+    """
+    from ..privacy.ledger import Ledger
+    from .balances import about
+    from .ledger_checks import text_of
+
+    url, dataset = _place_and_name(url, dataset, restoring=export is not None)
+    if export is not None:
+        given = {"DATASET": dataset, "--epsilon": epsilon, "--delta": delta, "--protects": protects, "--kind": kind}
+        more = {"--neighbours": neighbours, "--production": production or None, "--schema": schema, "--order": order}
+        _require_nothing(given | more)
+        typer.echo(about(Ledger.restore(url, text_of(export))))
+        return
+    begun = Ledger.create(
+        url,
+        _said("DATASET", dataset),
+        _said("--epsilon", epsilon),
+        _said("--delta", delta),
+        options.protection(protects or "records"),
+        neighbours,
+        production,
+        schema=options.schema_of(schema),
+        kind=kind,
+        order=order,
+    )
+    typer.echo(about(begun))
+
+
+@app.command()
+def show(
+    url: Url = None,
+    dataset: Dataset = None,
+    json: Json = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page, and its JSON twin beside it.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a page that is there.")] = False,
+) -> None:
+    """Show what is promised, spent and left, and what is not settled; of several data sets a line each."""
+    from ..privacy.ledger import Ledger
+    from .balances import numbers, page, several, words
+    from .folders import require_file
+    from .printing import print_json
+
+    place = _place(url)
+    names = Ledger.datasets(place) if dataset is None else [dataset]
+    if html is not None or len(names) == 1:
+        ledger = _opened(place, dataset)
+        if html is not None:
+            for file in (html, html.with_suffix(".json")):
+                require_file(file, force=force, of="--html")
+            page(ledger, html)
+        shown = [ledger]
+    else:
+        shown = [_opened(place, name) for name in names] or [_opened(place, None)]
+    if json:
+        print_json({"address": shown[0].shown, "ledgers": [numbers(ledger) for ledger in shown]})
+    else:
+        typer.echo(words(shown[0])) if len(shown) == 1 else several(shown)
+        if html is not None:
+            typer.echo(f"Written: {html}")
+
+
+@app.command()
+def history(
+    url: Url = None,
+    dataset: Dataset = None,
+    last: Annotated[int | None, typer.Option(help="The last so many lines.", show_default=str(USUAL))] = None,
+    first: Annotated[int | None, typer.Option(help="From this line on.")] = None,
+    limit: Annotated[int | None, typer.Option(help="At most so many lines, from --first on.")] = None,
+    purpose: Annotated[str | None, typer.Option(help="Only lines whose purpose holds these words.")] = None,
+    json: Json = False,
+) -> None:
+    """List lines: number, time, who, what happened, purpose, its share of the budget, and what was charged after it."""
+    from .balances import lines_as_json, lines_as_words
+    from .printing import print_json
+
+    ledger = _opened(_place(url), dataset)
+    lines = _chosen(ledger, last, first, limit, purpose)
+    if json:
+        print_json({"address": ledger.shown, "dataset": ledger.dataset, "entries": lines_as_json(lines)})
+    else:
+        lines_as_words(lines)
+
+
+@app.command()
+def check(
+    url: Annotated[
+        str | None,
+        typer.Argument(
+            help=f"A file, postgresql://..., or what `export` wrote (else {options.LEDGER_VARIABLE}).",
+            show_default=False,
+        ),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option("--dataset", help="This budget alone.", show_default="all")] = None,
+    statement: Annotated[
+        list[Path] | None,
+        typer.Option("--statement", help="A statement, or a folder that `fairveil fit` wrote: is it recorded? Again for more."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Work everything out again: the chain of lines, the sums, the price of every plan; and look statements up.
+
+    Exit status: 0 all agrees, 1 there is a contradiction, 2 refused.
+    """
+    from .ledger_checks import checked, print_checked
+
+    found = checked(_place(url), dataset, statement or [])
+    print_checked(found, json=json)
+    if not found.agrees:
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    url: Url = None,
+    dataset: Dataset = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (else to standard output).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write all lines as one JSON document, whole or not at all, readable by you alone: to keep where others cannot write.
+
+    Exit status: 0 written, 2 refused.
+    """
+    from shlex import quote
+
+    from .folders import require_file, write_file
+
+    if out is not None:
+        require_file(out, force=force)
+    ledger = _opened(_place(url), dataset)
+    document = ledger.export()
+    if out is None:
+        typer.echo(document, nl=False)
+        return
+    write_file(out, document.encode(), mode=0o600)
+    typer.echo(f"Written: {out}. Check it: fairveil ledger check {quote(str(out))}")
+
+
+def _place(url: str | None) -> str:
+    """The address that was said, or the one that stands in for it."""
+    from ..errors import InputError, complaint
+
+    place = options.ledger_address(url)
+    if place is None:
+        remedy = f"Name a file, postgresql://..., or set {options.LEDGER_VARIABLE}."
+        raise InputError(complaint(expected="an address", of="URL", got=None, remedy=remedy))
+    return place
+
+
+def _place_and_name(url: str | None, dataset: str | None, *, restoring: bool) -> tuple[str, str | None]:
+    """Where an address stands in, a single word is the name."""
+    if dataset is None and url is not None and not restoring and (stands_in := options.ledger_address(None)) is not None:
+        return stands_in, url
+    return _place(url), dataset
+
+
+def _opened(place: str, dataset: str | None) -> Ledger:
+    from ..privacy.ledger import Ledger
+
+    return Ledger.open(place, dataset, read_only=True)
+
+
+def _chosen(ledger: Ledger, last: int | None, first: int | None, limit: int | None, purpose: str | None) -> list[Entry]:
+    """The last ones, or those from a number on; of those that hold the words, where some were said."""
+    from collections import deque
+    from itertools import islice
+
+    from ..errors import InputError, complaint
+
+    given = {"--last": (last, 1), "--first": (first, 0), "--limit": (limit, 1)}
+    for name, (value, least) in given.items():
+        if value is not None and value < least:
+            raise InputError(
+                complaint(expected=f"at least {least}", of=name, got=value, remedy=f"Say {name} {max(least, 20)}.")
+            )
+    if last is not None and (first is not None or limit is not None):
+        remedy = "Say --last 20, or --first 100 --limit 20."
+        raise InputError(complaint(expected="no --first or --limit beside it", of="--last", got=last, remedy=remedy))
+    wanted = (purpose or "").casefold()
+    if first is not None or limit is not None:
+        lines = ledger.history(first or 0, None if wanted else limit)
+        return list(islice((line for line in lines if wanted in line.purpose.casefold()), limit))
+    number = last or USUAL
+    if wanted:
+        return list(deque((line for line in ledger.history() if wanted in line.purpose.casefold()), number))
+    return list(ledger.history(max(0, ledger.balance().entries - number), number))
+
+
+def _require_nothing(given: dict[str, Any]) -> None:
+    from ..errors import InputError, complaint
+
+    for name, value in given.items():
+        if value is not None:
+            got, remedy = str(value), "Leave it out: the exported ledger says it."
+            raise InputError(complaint(expected="nothing beside --from", of=name, got=got, remedy=remedy))
+
+
+def _said(name: str, value: Value | None) -> Value:
+    from ..errors import InputError, complaint
+
+    if value is None:
+        remedy = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
+        raise InputError(complaint(expected="to be said", of=name, got=None, remedy=remedy))
+    return value

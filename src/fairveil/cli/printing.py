@@ -1,0 +1,50 @@
+"""What commands print: JSON, tables, and words from elsewhere on one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+
+def print_json(values: object) -> None:
+    """A JSON document, strictly."""
+    import json
+
+    typer.echo(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table of rich in a terminal; aligned plain text, which other programs can cut, elsewhere."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(*heads)
+        for row in rows:
+            table.add_row(*map(Text, row))
+        Console().print(table)
+        return
+    lines = [heads, *rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
+    for row in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def bar(share: float, width: int = 40) -> str:
+    """A bar of what is gone: blocks where a terminal can show them, plain characters elsewhere.
+
+    >>> bar(0.25, 8)
+    '[##......]'
+    """
+    full = min(width, max(0, -int(-share * width // 1)))
+    if sys.stdout.isatty() and (sys.stdout.encoding or "").lower().startswith("utf"):
+        return "█" * full + "░" * (width - full)
+    return f"[{'#' * full}{'.' * (width - full)}]"
+
+
+def on_one_line(text: str) -> str:
+    """Letters that cannot be printed as question marks: a terminal obeys some of them."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
