@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._urls import scrubbed, without_password
 from ..data import EncodedRows, StreamedRows, load_csv, load_parquet, load_sql
 from ..data.databases import SQLITE_HEADER, Failure, connector_for
 from ..data.files import BROKEN_GZIP, existing, open_text, unreadable
 from ..data.sql import QUERY
 from ..data.tables import column_of
-from .._urls import scrubbed, without_password
 from ..errors import DataNotFoundError, InputError, SchemaError, complaint
 from ..facts import Schema
 
