@@ -420,6 +420,27 @@ def test_no_error_shows_a_password(fairveil: Command, arguments: tuple[str, ...]
     assert "Traceback" not in done.err
 
 
+def test_a_server_serves_every_command_and_no_line_shows_its_password(
+    fairveil: Command, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The password holds an @, and is wrong once."""
+    monkeypatch.setenv("FAIRVEIL_LEDGER", postgres_url)
+    name = f"people of {tmp_path.name}"
+    of = ("--dataset", name)
+    done = [fairveil("ledger", "create", name, *TERMS)]
+    Ledger.open(postgres_url, name).reserve(Gaussian(20.0), purpose="counts")
+    done += [fairveil("ledger", command, *of) for command in ("show", "history", "check", "export")]
+    done += [fairveil("ledger", "show", *of, "--json"), fairveil("ledger", "show", *of, "--html", "page.html")]
+    done += [fairveil("ledger", "check", *of, "--json"), fairveil("ledger", "history", *of, "--json")]
+    assert [one.code for one in done] == [0] * 9
+    wrong = fairveil("ledger", "show", postgres_url.replace("s3cret%40word", "gu3ss%40ed"))
+    refused(wrong, "expected a server that answers")
+    texts = [one.out + one.err for one in (*done, wrong)] + [file.read_text("utf-8") for file in tmp_path.glob("page.*")]
+    assert len(texts) == 12
+    for word in ("s3cret", "gu3ss", "word@", "%40"):
+        assert not any(word in text for text in texts)
+
+
 def test_looking_changes_nothing(fairveil: Command, budget: Ledger, tmp_path: Path) -> None:
     before = list(budget.history())
     budget.close()
