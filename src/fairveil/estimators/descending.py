@@ -22,6 +22,7 @@ from . import inputs, modules, promises
 from .inputs import Training, Ways
 from .intents import Descent, Intent
 from .linear import LinearClassifier
+from .openings import Opening
 from .progress import progress
 from .publish import statement_of
 
@@ -65,7 +66,7 @@ class DescentClassifier(LinearClassifier):
         kept = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.checkpoint_every)
         if kept is not None:
             kept.require(intent.search.identity())
-        curator = intent.curator(promises.noise_of(self.random_state), earlier=None if kept is None else kept.journal)
+        curator = intent.opening.curator(intent.search.plan, earlier=None if kept is None else kept.journal)
         with curator, progress("Fitting") as tick:
             outcome = outcome_of(curator, intent.search, tick, kept)
         self._conclude(intent, outcome, statement_of(curator, intent.training))
@@ -109,12 +110,9 @@ class DescentClassifier(LinearClassifier):
             self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
         )
         training = read(ways if self.model is None else dataclasses.replace(ways, thin=False))
-        promises.require_cap(training, promise)
+        opening = Opening.of(self, promise, ledger, training)
         self._require_groups(notions, training)
-        rows = training.rows
-        public_rows = promises.public_rows_of(self.public_rows, training, promise)
-        known = rows.exact_count if promise.rows_are_public else public_rows
-        promises.warn_of_delta(promise, known)
+        known = opening.known_rows
         skeleton = modules.skeleton_of(self.model, training, shape, self.device)
         if skeleton is not None:
             settings = self._with_knobs(networks.usual_settings(promise, known))
@@ -122,14 +120,13 @@ class DescentClassifier(LinearClassifier):
         cells = cells_of(notions, training)
         facts = {
             "settings": settings,
-            "public_rows": public_rows,
-            "max_sample_weight": rows.max_sample_weight if rows.weighted else None,
+            "public_rows": opening.public_rows,
+            "max_sample_weight": opening.max_sample_weight,
             "scalable": skeleton is None and promises.numbers_are_scalable(training, promise),
             "skeleton": skeleton,
         }
         search = self._plan(promise, training, cells, notions, facts)
-        purpose = f"{type(self).__name__}.fit"
-        return Intent(promise, training, cells, search, public_rows, self.public_rows is not None, ledger, purpose)
+        return Intent(opening, cells, search)
 
     def _require_groups(self, notions: list[Notion], training: Training) -> None:
         promises.require_groups(notions, training)

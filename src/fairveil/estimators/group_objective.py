@@ -31,8 +31,9 @@ from . import inputs, promises
 from .constraint_report import ConstraintReport
 from .inputs import Training
 from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_of
+from .openings import Opening
 from .progress import progress
-from .publish import curator_of, statement_of
+from .publish import statement_of
 
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")
 ORACLES = ("regression", "descent")
@@ -165,32 +166,21 @@ class GroupObjectiveClassifier(MixingClassifier):
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
         training = inputs.read(X, y, sensitive_features, sample_weight, ways)
-        promises.require_cap(training, promise)
+        opening = Opening.of(self, promise, ledger, training)
         rows = training.rows
         cells = _cells(objective, constraint, training)
-        public_rows = promises.public_rows_of(self.public_rows, training, promise)
-        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
         problem = Problem.of(
             promise,
             rows.layout,
             cells,
             objective,
             constraint,
-            public_rows=public_rows,
-            max_sample_weight=rows.max_sample_weight if rows.weighted else None,
+            public_rows=opening.public_rows,
+            max_sample_weight=opening.max_sample_weight,
             loss=self.loss,
         )
         search = self._planned(problem, self._class(training, listed, X), confidence)
-        curator = curator_of(
-            promise,
-            training,
-            search.plan,
-            promises.noise_of(self.random_state),
-            public_rows,
-            rows_given=self.public_rows is not None,
-            ledger=ledger,
-            purpose=f"{type(self).__name__}.fit",
-        )
+        curator = opening.curator(search.plan)
         with curator, progress("Choosing") as tick:
             outcome, certain = _found(search, curator, tick)
         statement = statement_of(curator, training, told_of(listed))

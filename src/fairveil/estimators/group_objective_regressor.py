@@ -22,8 +22,9 @@ from .coded_regressor import CodedRegressor, in_coded_units
 from .coding import SchemaCoding
 from .constraint_report import ConstraintReport
 from .inputs import Training
+from .openings import Opening
 from .progress import progress
-from .publish import curator_of, statement_of
+from .publish import statement_of
 from .targets import NumericTarget
 
 EXPONENTIAL = "exponential"
@@ -144,22 +145,11 @@ class GroupObjectiveRegressor(CodedRegressor):
                 complaint(expected=f"None with method={self.method!r}", of="decisions", got="a list", remedy=remedy)
             )
         training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise, X))
-        promises.require_cap(training, promise)
+        opening = Opening.of(self, promise, ledger, training)
         rows = training.rows
-        public_rows = promises.public_rows_of(self.public_rows, training, promise)
-        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
         cells = _cells_of(objective, constraint, training)
-        planned = self._plan(promise, training, objective, constraint, cells, public_rows)
-        curator = curator_of(
-            promise,
-            training,
-            planned.plan,
-            promises.noise_of(self.random_state),
-            public_rows,
-            rows_given=self.public_rows is not None,
-            ledger=ledger,
-            purpose=f"{type(self).__name__}.fit",
-        )
+        planned = self._plan(opening, objective, constraint, cells)
+        curator = opening.curator(planned.plan)
         with curator, progress("Fitting") as tick:
             outcome = planned.run(curator, tick) if isinstance(planned, GroupRegression) else planned.run(curator)
         statement = statement_of(curator, training)
@@ -185,15 +175,8 @@ class GroupObjectiveRegressor(CodedRegressor):
         thin = ways.thin and not as_number  # numbers are scaled inside: how empty private rows are decides nothing
         return replace(ways, target=target, thin=thin)
 
-    def _plan(
-        self,
-        promise: Promise,
-        training: Training,
-        objective: Objective,
-        constraint: Constraint,
-        cells: Cells | None,
-        public_rows: int | None,
-    ) -> Planned:
+    def _plan(self, opening: Opening, objective: Objective, constraint: Constraint, cells: Cells | None) -> Planned:
+        promise, training = opening.promise, opening.training
         assert training.target is not None
         rows = training.rows
         task = RegressionTask(
@@ -203,8 +186,8 @@ class GroupObjectiveRegressor(CodedRegressor):
             objective,
             constraint,
             unit=(2.0 * training.target.half) ** 2,
-            public_rows=public_rows,
-            max_sample_weight=rows.max_sample_weight if rows.weighted else None,
+            public_rows=opening.public_rows,
+            max_sample_weight=opening.max_sample_weight,
             penalty=None if self.penalty is None else _checks.positive(penalty=self.penalty),
         )
         if self.method == EXPONENTIAL:

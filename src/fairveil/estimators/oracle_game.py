@@ -34,8 +34,9 @@ from .decided import group_ids
 from .descending import cells_of
 from .inputs import Training
 from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_of
+from .openings import Opening
 from .progress import progress
-from .publish import READS_GROUPS, curator_of, statement_of
+from .publish import READS_GROUPS, statement_of
 
 ORACLES = ("regression", "exponential", "labellings", "descent")
 
@@ -144,16 +145,18 @@ class OracleGameClassifier(MixingClassifier):
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
         training = inputs.read(X, y, sensitive_features, sample_weight, ways)
-        promises.require_cap(training, promise)
+        opening = Opening.of(self, promise, ledger, training)
         promises.require_groups(notions, training)
-        rows = training.rows
         cells = cells_of(notions, training)
-        public_rows = promises.public_rows_of(self.public_rows, training, promise)
-        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
-        cap = rows.max_sample_weight if rows.weighted else None
         aware = bool(self.group_aware)
         ground = Ground.of(
-            promise, rows.layout, cells, notions, public_rows=public_rows, max_sample_weight=cap, group_aware=aware
+            promise,
+            training.rows.layout,
+            cells,
+            notions,
+            public_rows=opening.public_rows,
+            max_sample_weight=opening.max_sample_weight,
+            group_aware=aware,
         )
         listed = self._listed()
         game = plan(
@@ -164,16 +167,7 @@ class OracleGameClassifier(MixingClassifier):
             confidence=confidence,
             only_false_positives=_one_parity_of_false_positives(notions),
         )
-        curator = curator_of(
-            promise,
-            training,
-            game.plan,
-            promises.noise_of(self.random_state),
-            public_rows,
-            rows_given=self.public_rows is not None,
-            ledger=ledger,
-            purpose=f"{type(self).__name__}.fit",
-        )
+        curator = opening.curator(game.plan)
         with curator, progress("Playing") as tick:
             outcome = play(curator, game, tick)
         statement = statement_of(curator, training, [*([READS_GROUPS] if aware else []), *told_of(listed)])

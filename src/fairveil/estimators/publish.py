@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from ..curator import Curator, Journal
-from ..privacy.events import Event
-from ..privacy.ledger import Ledger
-from ..privacy.noise import NoiseSource
+from ..curator import Curator
 from ..privacy.promise import Promise
 from ..privacy.statement import READ_FROM_DATA, NamedGroups, PrivacyStatement, StatedBound
 from .inputs import Training
@@ -18,38 +15,7 @@ READS_GROUPS = (
 )
 
 
-def curator_of(
-    promise: Promise,
-    training: Training,
-    plan: Event | None,
-    noise: NoiseSource | Sequence[NoiseSource],
-    public_rows: int | None,
-    *,
-    rows_given: bool,
-    earlier: Journal | None = None,
-    ledger: Ledger | None = None,
-    purpose: str = "",
-) -> Curator:
-    """The curator of a fit. `rows_given`: the number of rows was an argument, and its fact is the curator's to tell. `ledger`:
-    where the fit is recorded; its plan is reserved there now."""
-    private = promise.is_private and not promise.rows_are_public
-    if ledger is not None:
-        ledger.require(promise, schema=training.schema)
-    return Curator(
-        training.rows,
-        promise,
-        plan=plan,
-        noise=noise,
-        public_rows=public_rows if private else None,
-        earlier=() if earlier is None else earlier,
-        facts=[fact for fact in training.facts if not rows_given or fact.name != "number of rows"],
-        bounds=_read_from_data(training, promise),
-        ledger=ledger,
-        purpose=purpose,
-    )
-
-
-def _read_from_data(training: Training, promise: Promise) -> Iterator[StatedBound]:
+def read_from_data(training: Training, promise: Promise) -> Iterator[StatedBound]:
     """The scales that were read from private rows: for the statement, and for a ledger that forbids it."""
     if training.coding.standard is not None and promise.protects != "sensitive_features":
         words = "in units of the training rows' own standard deviations, around their means"

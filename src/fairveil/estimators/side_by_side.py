@@ -71,8 +71,8 @@ def fit_all(
         return dataclasses.replace(statement, tuning=tuning, not_covered=(*statement.not_covered, *not_covered))
 
     panels = list(_panels(jobs))
-    if len(panels) > 1 and (ledger := jobs[0].intent.ledger) is not None:  # a spend each: none is paid without room for all
-        first, plans = jobs[0].intent, [job.intent.search.plan for job in jobs]
+    if len(panels) > 1 and (ledger := jobs[0].intent.opening.ledger) is not None:  # none is paid without room for all
+        first, plans = jobs[0].intent.opening, [job.intent.search.plan for job in jobs]
         require_room(ledger, [plan for plan in plans if plan is not None], first.promise, first.purpose)
     for panel in panels:
         before, weight = done, len(panel)
@@ -93,8 +93,9 @@ def _fit(panel: Sequence[Job], words: Callable[[PrivacyStatement], PrivacyStatem
 
 
 def _alone(job: Job, tick: Progress | None) -> tuple[list[Outcome], PrivacyStatement]:
-    curator = job.intent.curator(promises.noise_of(job.estimator.random_state))
-    return [outcome_of(curator, job.intent.search, tick)], statement_of(curator, job.intent.training)
+    intent = job.intent
+    curator = intent.opening.curator(intent.search.plan, [promises.noise_of(job.estimator.random_state)])
+    return [outcome_of(curator, intent.search, tick)], statement_of(curator, intent.training)
 
 
 def _together(panel: Sequence[Job], tick: Progress | None) -> tuple[list[Outcome], PrivacyStatement]:
@@ -102,8 +103,8 @@ def _together(panel: Sequence[Job], tick: Progress | None) -> tuple[list[Outcome
     first = panel[0].intent
     search = LinearDescent(first.search.planned, np.concatenate([job.intent.search.bounds for job in panel]), many=True)
     sources = [promises.noise_of(job.estimator.random_state) for job in panel]
-    purpose = f"{first.purpose}, {len(panel)} models together"
-    curator = first.curator(sources, search=search, promise=_whole(first.promise, search), purpose=purpose)
+    purpose = f"{first.opening.purpose}, {len(panel)} models together"
+    curator = first.opening.curator(search.plan, sources, promise=_whole(first.promise, search), purpose=purpose)
     outcomes = descend(curator, search, tick)
     for j, job in enumerate(panel):
         planned = job.intent.search.planned
@@ -157,8 +158,8 @@ def _share(one: Intent, other: Intent) -> bool:
         return False
     if one is other:
         return True
-    same = one.training is other.training and one.promise == other.promise and one.ledger is other.ledger
-    return same and _alike(one.search.planned, other.search.planned)
+    same = one.training is other.training and one.promise == other.promise
+    return same and one.opening.ledger is other.opening.ledger and _alike(one.search.planned, other.search.planned)
 
 
 def _alike(one: Plan, other: Plan) -> bool:

@@ -22,8 +22,9 @@ from . import inputs, modules, promises, tailored
 from .constraint_report import ConstraintReport
 from .inputs import Training
 from .linear import LinearClassifier
+from .openings import Opening
 from .progress import progress
-from .publish import curator_of, statement_of
+from .publish import statement_of
 from .tailored import TailoringReport
 
 
@@ -153,23 +154,11 @@ class TailoredClassifier(LinearClassifier):
         )
         thin = ways.thin and self.model is None
         training = inputs.read(X, y, sensitive_features, sample_weight, replace(ways, thin=thin))
-        promises.require_cap(training, promise)
+        opening = Opening.of(self, promise, ledger, training)
         rows = training.rows
-        public_rows = promises.public_rows_of(self.public_rows, training, promise)
-        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
         cells = rows.cells(self.groups) if rows.layout.sensitive else None
-        search = self._plan(promise, training, cells, public_rows, shape)
-        noise = promises.noise_of(self.random_state)
-        curator = curator_of(
-            promise,
-            training,
-            search.plan,
-            noise,
-            public_rows,
-            rows_given=self.public_rows is not None,
-            ledger=ledger,
-            purpose=f"{type(self).__name__}.fit",
-        )
+        search = self._plan(opening, cells, shape)
+        curator = opening.curator(search.plan)
         with curator, progress("Fitting") as tick:
             outcome, shares = search.run(curator, tick)
         statement = statement_of(curator, training, groups=tailored.named_groups(self, cells, shares, promise))
@@ -202,9 +191,8 @@ class TailoredClassifier(LinearClassifier):
                 expected = "None without a module" if self.model is None else "None with this module and promise"
                 raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
 
-    def _plan(
-        self, promise: Promise, training: Training, cells: Cells | None, public_rows: int | None, shape: tuple[int, ...] | None
-    ) -> TailoredDescent:
+    def _plan(self, opening: Opening, cells: Cells | None, shape: tuple[int, ...] | None) -> TailoredDescent:
+        promise, training = opening.promise, opening.training
         rows = training.rows
         skeleton = modules.skeleton_of(self.model, training, shape, self.device)
         task = RegressionTask(
@@ -213,8 +201,8 @@ class TailoredClassifier(LinearClassifier):
             cells,
             Error() if self.objective == "people" or cells is None else MeanGroupLoss(),
             Constraint(tuple(tailored.bounds_of(self.group_loss_bound, cells))),
-            public_rows=public_rows,
-            max_sample_weight=rows.max_sample_weight if rows.weighted else None,
+            public_rows=opening.public_rows,
+            max_sample_weight=opening.max_sample_weight,
             penalty=None if self.penalty is None else _checks.positive(penalty=self.penalty),
         )
         options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": self.clip, "radius": self.radius}
@@ -222,7 +210,7 @@ class TailoredClassifier(LinearClassifier):
         options["iterate"] = self.iterate or ("average" if skeleton is None else "last")
         options["scales"] = skeleton is None and promises.numbers_are_scalable(training, promise)
         if skeleton is not None:
-            usual = networks.usual_settings(promise, rows.exact_count if promise.rows_are_public else public_rows)
+            usual = networks.usual_settings(promise, opening.known_rows)
             rate = usual.sampling_rate if self.sampling_rate is None else self.sampling_rate
             options |= {"skeleton": skeleton, "rounds": usual.rounds}
             options["sampling_rate"] = _checks.fraction(sampling_rate=rate, low_open=True)

@@ -20,9 +20,9 @@ from . import inputs, promises, tailored
 from .coded_regressor import CodedRegressor
 from .constraint_report import ConstraintReport
 from .group_objective_regressor import scales
-from .inputs import Training
+from .openings import Opening
 from .progress import progress
-from .publish import curator_of, statement_of
+from .publish import statement_of
 from .tailored import TailoringReport
 from .targets import NumericTarget
 
@@ -156,22 +156,11 @@ class TailoredRegressor(CodedRegressor):
             _checks.one_of(METHODS, method=self.method)
         tailored.check(self)
         training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise))
-        promises.require_cap(training, promise)
+        opening = Opening.of(self, promise, ledger, training)
         rows = training.rows
-        public_rows = promises.public_rows_of(self.public_rows, training, promise)
-        promises.warn_of_delta(promise, rows.exact_count if promise.rows_are_public else public_rows)
         cells = rows.cells(self.groups) if rows.layout.sensitive else None
-        planned = self._plan(promise, training, cells, public_rows)
-        curator = curator_of(
-            promise,
-            training,
-            planned.plan,
-            promises.noise_of(self.random_state),
-            public_rows,
-            rows_given=self.public_rows is not None,
-            ledger=ledger,
-            purpose=f"{type(self).__name__}.fit",
-        )
+        planned = self._plan(opening, cells)
+        curator = opening.curator(planned.plan)
         with curator, progress("Fitting") as tick:
             outcome, shares = planned.run(curator, tick)
         statement = statement_of(curator, training, groups=tailored.named_groups(self, cells, shares, promise))
@@ -200,7 +189,8 @@ class TailoredRegressor(CodedRegressor):
         )
         return replace(ways, target=target, thin=False)  # how empty private rows are decides nothing: see `scales`
 
-    def _plan(self, promise: Promise, training: Training, cells: Cells | None, public_rows: int | None) -> Planned:
+    def _plan(self, opening: Opening, cells: Cells | None) -> Planned:
+        promise, training = opening.promise, opening.training
         assert training.target is not None
         rows = training.rows
         allocation = tailored.allocation_of(self, cells, promise)
@@ -211,8 +201,8 @@ class TailoredRegressor(CodedRegressor):
             Error() if self.objective == "people" or cells is None else MeanGroupLoss(),
             Constraint(tuple(tailored.bounds_of(self.group_loss_bound, cells))),
             unit=(2.0 * training.target.half) ** 2,
-            public_rows=public_rows,
-            max_sample_weight=rows.max_sample_weight if rows.weighted else None,
+            public_rows=opening.public_rows,
+            max_sample_weight=opening.max_sample_weight,
             penalty=None if self.penalty is None else _checks.positive(penalty=self.penalty),
         )
         options: dict[str, Any] = {"stage_one": self.stage_one_share, "clip": self.clip, "radius": self.radius}
