@@ -31,7 +31,7 @@ def parse(document: str) -> list[Entry]:
     values = parsed(document)
     if not isinstance(values, dict) or set(values) != {"format", "version", "entries"}:
         raise malformed(f"a document of format {FORMAT!r}", values if isinstance(values, str) else type(values).__name__)
-    if values["format"] != FORMAT or values["version"] != FORMAT_VERSION or values["version"] is True:
+    if values["format"] != FORMAT or values["version"] != FORMAT_VERSION or type(values["version"]) is not int:
         raise malformed(f"{FORMAT!r}, version {FORMAT_VERSION}", (values["format"], values["version"]))
     if not isinstance(values["entries"], list) or not values["entries"]:
         raise malformed("a list of lines", values["entries"])

@@ -33,14 +33,13 @@ from typing import TYPE_CHECKING, Any
 from ... import _checks
 from ...errors import InputError, LedgerError, Overspent, complaint
 from ...facts import Schema
-from .. import accounting
 from ..events import Event, compose
 from ..leaves import as_event
 from ..promise import Promise
 from .entries import COMMITTED, CREATED, FIRST_PREVIOUS, REFUNDED, RESERVED, RESUMED, Entry, encoded, malformed
 from .spends import Spent, standing
 from .store import MemoryStore, Page, Store, missing
-from .terms import MOST, WHOLE, Cost, Terms
+from .terms import MOST, WHOLE, Cost, Terms, tight_epsilon
 
 if TYPE_CHECKING:
     from ..statement import Receipt
@@ -332,7 +331,7 @@ class Ledger:
         terms = self.terms
         figures = {
             "spent": terms.as_release(head.spent),
-            "asked": accounting.epsilon(event, asked.delta, asked.neighbours),
+            "asked": tight_epsilon(event, asked.delta, asked.neighbours),
             "left": terms.as_release(max(0, WHOLE - head.spent)),
             "largest_epsilon": terms.largest_epsilon(event, asked, head.spent, head.leaked),
         }

@@ -30,8 +30,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, cast
 
+import numpy as np
+
 from ... import _checks
-from ...errors import BudgetError, InputError, LedgerError, complaint
+from ...errors import BudgetError, FairveilError, InputError, LedgerError, complaint
 from ...facts import Schema
 from .. import accounting, leaves, routes
 from ..calibration import scaled
@@ -50,6 +52,7 @@ from ..events import (
 )
 from ..filters import KINDS, Filter
 from ..promise import Promise
+from ..statement_checks import UNPRICED
 from .entries import malformed
 
 WHOLE = 1 << 60
@@ -138,16 +141,18 @@ class Terms:
         same = (promise.protects, promise.neighbours) == (self.promise.protects, self.promise.neighbours)
         if not same:
             return False
-        found = accounting.epsilon(events, self.promise.delta, self.promise.neighbours)
-        return found <= self.promise.epsilon * (1 + LAST_BITS)
+        return tight_epsilon(events, self.promise.delta, self.promise.neighbours) <= self.promise.epsilon * (1 + LAST_BITS)
 
     def largest_epsilon(self, events: Event, promise: Promise, spent: int, leaked: int) -> float:
         """The epsilon, at `promise.delta`, of these events with just enough more noise to fit; 0 where none is enough."""
         plan, untouched = scaled(events), spent == leaked == 0
 
         def fits(z: float) -> bool:
-            more = plan(z)
-            return self.cost(more, promise).within(spent, leaked) or (untouched and self.fits_alone(more, promise))
+            try:
+                more = plan(z)
+                return self.cost(more, promise).within(spent, leaked) or (untouched and self.fits_alone(more, promise))
+            except FairveilError:  # so much noise that there are no such events
+                return False
 
         low, high = 1.0, 2.0
         while not fits(high):
@@ -159,7 +164,7 @@ class Terms:
             low, high = (low, middle) if fits(middle) else (middle, high)
             if high < low * (1 + 1e-9):
                 break
-        found = accounting.epsilon(plan(high), promise.delta, promise.neighbours)
+        found = tight_epsilon(plan(high), promise.delta, promise.neighbours)
         return 0.0 if math.isinf(found) else _down(found)
 
     def as_release(self, units: int) -> float:
@@ -247,13 +252,32 @@ def _filter(terms: Terms) -> Filter:
 @lru_cache(maxsize=4096)
 def _cost(terms: Terms, event: Event, same_relation: bool) -> Cost:
     cap = terms.filter
-    amount, leak = cap.cost(event if same_relation else two_in_a_row(event))
+    try:
+        with np.errstate(all="ignore"):  # what is too large for a number is inf, and refused
+            amount, leak = cap.cost(event if same_relation else two_in_a_row(event))
+    except FairveilError:
+        raise
+    except UNPRICED as error:
+        remedy = "Their numbers are too large, or too small, to work with."
+        raise LedgerError(complaint(expected="events that have a price", of="events", got=str(error), remedy=remedy)) from None
     if math.isinf(amount) and leaves.inventory(event, terms.promise.neighbours).private:
         remedy = "Begin a ledger with a delta above 0 for releases that need one."
         raise LedgerError(complaint(expected="pure releases", of=f"ledger {terms.dataset!r}", got="others", remedy=remedy))
-    if math.isinf(amount) or math.isnan(amount):
+    if math.isinf(amount) or math.isnan(amount) or math.isnan(leak):
         raise no_promise("a release without noise")
     return Cost(_units(amount, cap.budget), _units(leak, cap.allowance))
+
+
+def tight_epsilon(events: Event | Iterable[Event], delta: float, neighbours: str) -> float:
+    """What a plan that was fixed beforehand costs by itself; inf, too, where its numbers are too large to tell."""
+    try:
+        with np.errstate(all="ignore"):
+            found = accounting.epsilon(events, delta, neighbours)
+    except FairveilError:
+        raise
+    except UNPRICED:
+        return math.inf
+    return math.inf if math.isnan(found) else found
 
 
 def two_in_a_row(event: Event) -> Event:
