@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import mpmath
 import pytest
 
 from fairveil.errors import BudgetError, InputError
@@ -148,6 +149,23 @@ def test_a_pure_release_is_no_easier_to_tell_apart_than_the_gaussian_it_is_charg
     worst = [max(0.0, -math.expm1(one - pure)) / (1.0 + math.exp(-pure)) for one in at]
     assert all(w <= profiles.gaussian_delta(one, mu) * (1 + 1e-9) for w, one in zip(worst, at, strict=True))
     assert worst[0] > profiles.gaussian_delta(0.0, mu / 1.01)  # and no smaller Gaussian would do
+
+
+@pytest.mark.parametrize("pure", [1e-300, 1e-17, 1e-12, 1e-6, 1e-3, 0.1, 0.999999, 1.0, 3.0, 40.0, 500.0])
+def test_no_digit_of_that_gaussian_is_lost(pure: float) -> None:
+    with mpmath.workdps(400):
+        there = mpmath.sqrt(8) * mpmath.erfinv(mpmath.tanh(mpmath.mpf(pure) / 2))
+        assert there <= filters.gaussian_below(pure) <= there * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("pure", [1e-150, 1e-17, 3e-16, 1e-14, 1e-8, 1e-5, 0.99e-3, 1.01e-3])
+def test_many_small_pure_releases_are_charged_no_less_than_one_gaussian_of_them_all(pure: float) -> None:
+    # Of two errors near one half floating point keeps no digits. There the curve is epsilon sqrt(pi / 2), less epsilon^2 / 70.
+    exact = pure * math.sqrt(math.pi / 2.0)
+    assert exact * (1.0 - pure**2 / 50.0) <= filters.gaussian_below(pure) <= exact * (1.0 + 1e-11)
+    cost, leak = Filter.create(PROMISE).cost(Repeated(Repeated(Pure(1e-17), 1 << 57), 1 << 57))
+    assert cost == pytest.approx((math.ldexp(1e-17, 57) ** 2) * math.pi / 2.0, rel=1e-9)
+    assert leak == 0
 
 
 def test_what_cannot_be_capped() -> None:

@@ -41,6 +41,7 @@ KINDS: tuple[Kind, ...] = ("gaussian", "zcdp", "renyi", "pure")
 FORMAT_VERSION = 1
 RESERVE = 0.01
 ROUNDED = 1e-12
+SMALL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -226,12 +227,18 @@ def gaussian_below(epsilon: float) -> float:
     """The mu of the Gaussian whose trade-off curve lies just below that of every pure mechanism of this epsilon.
 
     That curve is two lines, which meet where both errors are 1/(1 + e^epsilon); a Gaussian's is convex between the same ends,
-    so it lies below as soon as it does there: Phi(-mu/2) = 1/(1 + e^epsilon) (after Dong, Roth and Su 2022).
+    so it lies below as soon as it does there: Phi(-mu/2) = 1/(1 + e^epsilon), or erf(mu/sqrt 8) = tanh(epsilon/2), which keeps
+    the digits of small ones (after Dong, Roth and Su 2022).
 
     >>> round(gaussian_below(1.0), 4)
     1.232
     """
-    mu = -2.0 * float(special.ndtri_exp(-np.logaddexp(0.0, epsilon)))
+    if epsilon < SMALL:  # the slope at 0, which the curve lies below: two errors near one half tell nothing apart
+        return epsilon * math.sqrt(math.pi / 2.0) * (1.0 + ROUNDED)
+    if epsilon < 1.0:
+        mu = math.sqrt(8.0) * float(special.erfinv(math.tanh(epsilon / 2.0)))
+    else:
+        mu = -2.0 * float(special.ndtri_exp(-np.logaddexp(0.0, epsilon)))
     return mu * (1.0 + ROUNDED)
 
 
