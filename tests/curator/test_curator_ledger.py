@@ -238,6 +238,27 @@ def test_guarantee_2_what_cannot_be_settled_stays_charged_and_hides_no_error(row
     assert len(free.log) == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
+@pytest.mark.parametrize("asked", [0, 3])
+def test_guarantee_2_a_forked_child_that_leaves_the_run_settles_nothing(rows, tmp_path, asked) -> None:
+    book = Ledger.create(tmp_path / "book.db", "people", 9.0, 1e-6, neighbours="replace-one")
+    parent = os.getpid()
+    try:
+        with curator_of(rows, book) as curator:
+            follow(curator, rows, asked)
+            if os.fork() == 0:
+                raise Killed  # what ends the child leaves the parent's block, too
+            os.wait()
+            assert kinds(book) == [RESERVED]
+            follow(curator, rows, 12 - asked, asked)
+            curator.finish()
+    finally:
+        if os.getpid() != parent:
+            os._exit(0)
+    assert kinds(book) == [RESERVED, COMMITTED]
+    assert charged(book) == cost(book, PLAN)
+
+
 # Guarantee 3 --------------------------------------------------------------------------------------------------------------
 
 

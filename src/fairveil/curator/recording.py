@@ -8,6 +8,7 @@
 | was broken off by an answer that failed | stays as reserved: what made it fail may be one private row |
 | has a journal, and may go on | stays as reserved, and open; the next sitting resumes it |
 | died with its process | stays as reserved |
+| is a forked child's copy | is the parent's to settle |
 
 Without a plan every answer is a spend of its own: reserved before the filter admits it, committed before it is handed out.
 
@@ -24,6 +25,7 @@ Guarantees (tests/curator/test_curator_ledger.py):
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -60,6 +62,7 @@ class Recording:
         self._secure, self._read = secure, tuple(read_from_data)
         self._spend: Spend | None = None  # of the plan, until it is settled
         self._may_go_on = False
+        self._process = os.getpid()
         self.receipt: Receipt | None = None
         if self.ledger is not None:
             self.ledger.require(promise, secure=secure, read_from_data=self._read)
@@ -141,15 +144,16 @@ class Recording:
     def finish(self, log: Iterable[Event]) -> None:
         """The run did all of its plan."""
         spend, self._spend = self._spend, None
-        if spend is not None and self._plan is not None:
+        if spend is not None and self._plan is not None and os.getpid() == self._process:
             done = compose(log)
             as_planned = list(spelled_out(done)) == list(spelled_out(self._plan))
             settle(partial(spend.commit, None if as_planned else done))
 
     def end(self, admitted: Sequence[Event], *, failed: bool) -> None:
-        """The run is over, unless it was finished or goes on in another sitting. `failed`: an answer did."""
+        """The run is over, unless it was finished or goes on in another sitting. `failed`: an answer did. A forked child, which
+        leaves the parent's blocks when it ends, settles nothing: it does not know what the parent still asks."""
         spend, self._spend = self._spend, None
-        if spend is None or self._may_go_on:
+        if spend is None or self._may_go_on or os.getpid() != self._process:
             return
         if admitted:
             settle(partial(spend.commit, None if failed else compose(admitted), complete=False))
