@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.events import Event, Gaussian, Laplace, Repeated, compose
+from fairveil.privacy.events import Event, Gaussian, Laplace, NoOp, PerCell, Repeated, compose
 from fairveil.privacy.ledger import Entry, Ledger, Spend
 from fairveil.privacy.ledger.receipts import NO_RECEIPT, findings_of
 from fairveil.privacy.statement_checks import Finding
@@ -104,6 +104,32 @@ def test_another_relation_other_noise_and_a_refund_are_grave(ledger: Ledger, spe
     back = ledger.reserve(Gaussian(20.0))
     back.refund()
     assert "given back" in grave(ledger, stated(back, [Gaussian(20.0)]))[0]
+
+
+def test_a_release_that_was_settled_as_if_it_had_not_been_made_is_grave(ledger: Ledger) -> None:
+    """Guarantee 1: whoever writes lines anew may settle a spend by less than its statement says was released."""
+    honest = ledger.reserve(PLAN, PROMISE)
+    honest.commit(PLAN[:1], complete=False)
+    broken_off = PrivacyStatement.of(PROMISE, PLAN[:1], plan=PLAN, ledger=honest.receipt)
+    assert found(ledger, broken_off) == []
+    (words,) = grave(ledger, stated(honest))
+    assert words == f"6 of its releases are not among those that line {honest.entry + 1} is charged for"
+    nothing = ledger.reserve(PLAN, PROMISE)
+    nothing.commit(NoOp())
+    (words,) = grave(ledger, stated(nothing))
+    assert words.startswith("7 of its releases")
+    base, counts = ledger.reserve(Gaussian(41.0)), ledger.reserve(Gaussian(42.0))
+    base.commit()
+    counts.commit(NoOp())
+    (words,) = grave(ledger, stated(counts, [Gaussian(41.0), Gaussian(42.0)]))
+    assert words.startswith("1 of its releases")
+
+
+def test_what_was_done_finer_than_planned_is_all_of_it(ledger: Ledger) -> None:
+    """Guarantee 2: a post-processor's statement has its base's plan, and the base's line what it did."""
+    spend = ledger.reserve(Gaussian(30.0))
+    spend.commit(PerCell(((40.0, 90.0),), (2.0,)))
+    assert found(ledger, stated(spend, [Gaussian(30.0)])) == []
 
 
 def test_an_open_spend_is_worth_knowing(ledger: Ledger) -> None:

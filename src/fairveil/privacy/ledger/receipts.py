@@ -5,8 +5,9 @@ And a line may be of several statements: of models that were fitted side by side
 the plan of its receipt's line and, where that is less, in those of earlier ones.
 
 Guarantees (tests/privacy/ledger/test_ledger_receipts.py):
-1. A statement whose receipt, relation or source of noise is not that of the line, whose spend was given back, or whose plan
-   holds a release that neither this line nor an earlier one reserved, has a grave finding.
+1. A statement whose receipt, relation or source of noise is not that of the line, whose spend was given back, whose plan
+   holds a release that neither this line nor an earlier one reserved, or whose releases were settled as if they had not been
+   made, has a grave finding.
 2. A statement as it was written beside its spends has none.
 """
 
@@ -19,8 +20,8 @@ from ...errors import FairveilError
 from ..events import Composed, Event, NoOp, Repeated, from_dict
 from ..promise import Promise
 from ..statement import PrivacyStatement, Receipt
-from ..statement_checks import UNPRICED, Finding
-from .entries import REFUNDED, RESERVED, Entry
+from ..statement_checks import UNPRICED, Finding, is_whole
+from .entries import COMMITTED, REFUNDED, RESERVED, Entry
 from .spends import Spent, standing
 
 NO_RECEIPT = "it has no receipt: nothing shows that a ledger holds this release"
@@ -38,15 +39,16 @@ def findings_of(
         words = f"its receipt names spend {receipt.spend} at line {receipt.entry}, which is not there: lines were taken off"
         return [Finding(True, words)]
     try:
-        return _compared(statement, receipt, standing(lines), earlier)
+        return _compared(statement, receipt, lines, earlier)
     except UNPRICED as error:  # what a stranger's lines may come to
         words = str(error) if isinstance(error, FairveilError) else f"{type(error).__name__}: {error}"
         return [Finding(True, f"its lines cannot be read: {words}")]
 
 
 def _compared(
-    statement: PrivacyStatement, receipt: Receipt, now: Spent, earlier: Callable[[int], Iterable[Entry]]
+    statement: PrivacyStatement, receipt: Receipt, lines: Sequence[Entry], earlier: Callable[[int], Iterable[Entry]]
 ) -> list[Finding]:
+    now = standing(lines)
     first = now.reserved
     found: list[Finding] = []
     if (first.number, first.hash) != (receipt.entry, receipt.hash) or first.hash != first.digest():
@@ -62,7 +64,24 @@ def _compared(
         found.append(Finding(True, f"spend {receipt.spend} was given back: nothing of this release is charged"))
     elif now.is_open:
         found.append(Finding(False, f"spend {receipt.spend} is not settled: it is charged as it was reserved"))
-    return [*found, *_plan(statement, first, earlier)]
+    return [*found, *_settled(statement, now, lines[-1]), *_plan(statement, first, earlier)]
+
+
+def _settled(statement: PrivacyStatement, now: Spent, last: Entry) -> list[Finding]:
+    """Whether what was given back had not been released: all of the plan was done, finer than planned, or what the statement
+    lists is among what is charged."""
+    charged = last.values.get("events") if last.kind == COMMITTED else None
+    if charged is None or (now.units, now.leak) == (now.reserved.units, now.reserved.leak):
+        return []
+    events, plan = from_dict(charged), from_dict(now.reserved.values["plan"])
+    if is_whole((events,), (plan,), statement.promise.neighbours):
+        return []
+    elsewhere = releases(statement.events if statement.plan is None else statement.plan) - releases([plan])
+    lacking = releases(statement.events) - elsewhere - releases([events])
+    if not lacking:
+        return []
+    words = f"{sum(lacking.values())} of its releases are not among those that line {last.number} is charged for"
+    return [Finding(True, words)]
 
 
 def _plan(statement: PrivacyStatement, line: Entry, earlier: Callable[[int], Iterable[Entry]]) -> list[Finding]:
