@@ -55,6 +55,10 @@ class LedgerError(PrivacyError):
     """A ledger cannot be used so, or is not what it should be."""
 
 
+class WentOnElsewhere(LedgerError):  # noqa: N818  # what happened, as in Overspent
+    """A copy of a run's journal went on, or was settled: the run is in two places, and one spend is too little for both."""
+
+
 class StatementError(InputError):
     """A privacy statement is malformed or contradicts itself."""
 

@@ -15,7 +15,7 @@ from fairveil.audit.witness import Heard
 from fairveil.curator import FULL, CellCounts, Curator, GradientSum, Journal, Linear, Part, RowCount, Rows
 from fairveil.curator.pricing import Ask
 from fairveil.curator.totals import Passes
-from fairveil.errors import InputError, LedgerError, NotSettled, Overspent, PrivacyError
+from fairveil.errors import InputError, LedgerError, NotSettled, Overspent, PrivacyError, WentOnElsewhere
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.events import Composed, Gaussian, OnPart, PerCell, Repeated
 from fairveil.privacy.filters import Filter
@@ -292,6 +292,25 @@ def test_guarantee_3_a_process_that_died_before_it_settled_pays_no_second_time(r
     curator_of(rows, book, earlier=Journal(tmp_path / "j")).finish()
     assert kinds(book) == [RESERVED, RESUMED, COMMITTED]
     assert charged(book) == cost(book, PLAN)
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_guarantee_3_a_run_whose_journal_was_copied_meanwhile_pays_for_both(rows, book, tmp_path, finished) -> None:
+    path, copy = tmp_path / "j", tmp_path / "copy"
+    one = curator_of(rows, book, earlier=Journal(path))
+    follow(one, rows, 5)
+    shutil.copy(path, copy)
+    two = curator_of(rows, book, earlier=Journal(copy))
+    follow(one, rows, 7, 5)
+    follow(two, rows, 7, 5)
+    two.finish()
+    if finished:
+        with pytest.raises(WentOnElsewhere):
+            one.finish()
+    else:
+        one.close()
+    assert charged(book) == 2 * cost(book, PLAN)
+    assert not [finding for finding in book.check() if finding.grave]
 
 
 @pytest.mark.parametrize("finished", [True, False])

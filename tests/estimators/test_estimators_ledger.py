@@ -215,11 +215,14 @@ def test_a_clone_and_a_pickle_that_was_not_fitted_have_the_block_s_ledger(tmp_pa
         assert clone(Pipeline([("fair", one)])).named_steps["fair"].ledger is kept
         alone = fitted(rated())
         assert alone.ledger is None
-        assert pickle.loads(pickle.dumps(alone)).ledger is None
+        arrived = pickle.loads(pickle.dumps(alone))
+        assert arrived.ledger is None
+    assert clone(arrived).ledger.address == kept.address  # where it arrives, clones and fits are recorded, too
+    fitted(arrived)
     assert one.ledger is None is one.estimator.ledger
     assert clone(one).ledger is None
     assert pickle.loads(pickle.dumps(one)).ledger is None
-    assert kinds(kept) == [RESERVED, COMMITTED]
+    assert kinds(kept) == [RESERVED, COMMITTED] * 2
     with fv.ledger(book), pytest.raises(LedgerError, match="in memory"):
         pickle.dumps(one)
 

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 import typer
 
 from ..errors import InputError, complaint
-from ..privacy.events import Event
-from ..privacy.ledger import Ledger, Spend
+from ..privacy.ledger import Ledger
 from ..privacy.ledger.handle import MOST_WORDS
-from ..privacy.ledger.opening import store_of
-from ..privacy.ledger.store import Store
 from ..privacy.ledger.terms_words import left_share
-from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
 from . import options
 
 ROOM = 100
 """Letters of a purpose that are left to what is done for it."""
-
-
-class ForPurpose(Ledger):
-    """A ledger whose every spend says first what it is for. (Its copies in other processes say only what is done.)"""
-
-    def __init__(self, store: Store, dataset: str, words: str) -> None:
-        super().__init__(store, dataset)
-        self._words = words
-
-    def reserve(
-        self, events: Event | Iterable[Event], promise: Promise | None = None, *, purpose: str = "", **more: Any
-    ) -> Spend:
-        """As of a ledger, with the words before."""
-        return super().reserve(events, promise, purpose=": ".join(filter(None, (self._words, purpose))), **more)
 
 
 def opened(url: str | None, dataset: str | None, purpose: str | None) -> Ledger | None:
@@ -49,10 +28,7 @@ def opened(url: str | None, dataset: str | None, purpose: str | None) -> Ledger 
     if purpose is not None and len(purpose) > MOST_WORDS - ROOM:
         expected, got = f"at most {MOST_WORDS - ROOM} letters", f"{len(purpose)}"
         raise InputError(complaint(expected=expected, of="--purpose", got=got, remedy="Say it shorter."))
-    ledger = Ledger.open(place, dataset)
-    if purpose is None:
-        return ledger
-    return ForPurpose(store_of(place, create=False), ledger.dataset, purpose)
+    return Ledger.open(place, dataset, purpose=purpose or "")
 
 
 def tell(ledger: Ledger | None, statement: PrivacyStatement) -> None:

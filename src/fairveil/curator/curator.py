@@ -129,7 +129,8 @@ class Curator:
         secure = all(source.is_secure for source in self._sources)
         read = [fact.name for fact in self._facts if fact.origin == READ_FROM_DATA]
         read += [bound.question for bound in self._bounds_before if bound.origin == READ_FROM_DATA]
-        return Recording(ledger, self.promise, self._budget.plan, purpose, secure=secure, read_from_data=read)
+        columns = self.layout.sensitive_names
+        return Recording(ledger, self.promise, self._budget.plan, purpose, secure=secure, read_from_data=read, columns=columns)
 
     def _opened(self, journal: Callable[[Entry], None] | None, earlier: Sequence[Entry] | Journal) -> Log:
         """The log, and what an earlier sitting released charged: the last thing to be made, for it may write a file."""

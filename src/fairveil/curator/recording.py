@@ -7,6 +7,7 @@
 | was broken off | is committed with what was admitted |
 | was broken off by an answer that failed | stays as reserved: what made it fail may be one private row |
 | has a journal, and may go on | stays as reserved, and open; the next sitting resumes it |
+| ends after a copy of its journal went on | is the copy's; what was released here is one more spend, and an error |
 | died with its process | stays as reserved |
 | is a forked child's copy | is the parent's to settle |
 
@@ -30,8 +31,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
-from ..errors import FairveilError, LedgerError, NotSettled, complaint
+from ..errors import BudgetError, FairveilError, LedgerError, NotSettled, WentOnElsewhere, complaint
 from ..privacy.events import Event, NoOp, compose, spelled_out
 from ..privacy.ledger import Ledger, Spend, current
 from ..privacy.promise import Promise
@@ -56,16 +58,17 @@ class Recording:
         *,
         secure: bool,
         read_from_data: Iterable[str],
+        columns: Iterable[str],
     ) -> None:
         self.ledger = current() if ledger is None else ledger
         self._promise, self._plan, self._purpose = promise, plan, purpose
-        self._secure, self._read = secure, tuple(read_from_data)
+        self._how: dict[str, Any] = {"secure": secure, "read_from_data": tuple(read_from_data), "columns": tuple(columns)}
         self._spend: Spend | None = None  # of the plan, until it is settled
         self._may_go_on = False
         self._process = os.getpid()
         self.receipt: Receipt | None = None
         if self.ledger is not None:
-            self.ledger.require(promise, secure=secure, read_from_data=self._read)
+            self.ledger.require(promise, secure=secure, read_from_data=self._how["read_from_data"])
 
     # -- before anything is asked ------------------------------------------------------------------------------------------
 
@@ -147,13 +150,24 @@ class Recording:
         if spend is not None and self._plan is not None and os.getpid() == self._process:
             done = compose(log)
             as_planned = list(spelled_out(done)) == list(spelled_out(self._plan))
-            settle(partial(spend.commit, None if as_planned else done))
+            try:
+                settle(partial(spend.commit, None if as_planned else done))
+            except WentOnElsewhere as error:
+                try:
+                    self._charge_again(done)
+                except BudgetError as more:
+                    error.add_note(f"For that there is no room: {more}")
+                raise
 
     def end(self, admitted: Sequence[Event], *, failed: bool) -> None:
         """The run is over, unless it was finished or goes on in another sitting. `failed`: an answer did. A forked child, which
         leaves the parent's blocks when it ends, settles nothing: it does not know what the parent still asks."""
         spend, self._spend = self._spend, None
-        if spend is None or self._may_go_on or os.getpid() != self._process:
+        if spend is None or os.getpid() != self._process:
+            return
+        if self._may_go_on:
+            if admitted and self.ledger is not None and self.ledger.standing(spend.id).sitting != spend.sitting:
+                settle(partial(self._charge_again, compose(admitted)))
             return
         if admitted:
             settle(partial(spend.commit, None if failed else compose(admitted), complete=False))
@@ -162,8 +176,13 @@ class Recording:
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
+    def _charge_again(self, done: Event) -> None:
+        """What was released here is not in the spend, which a copy of the journal took along: it is one of its own."""
+        assert self.ledger is not None
+        self._reserved(self.ledger, [done], f"{self._purpose}, again: its journal was copied").commit()
+
     def _reserved(self, ledger: Ledger, events: Sequence[Event], purpose: str) -> Spend:
-        spend = ledger.reserve(events, self._promise, purpose=purpose, secure=self._secure, read_from_data=self._read)
+        spend = ledger.reserve(events, self._promise, purpose=purpose, **self._how)
         self.receipt = spend.receipt
         return spend
 
@@ -173,6 +192,8 @@ def settle(settle: Callable[[], None]) -> None:
     on_its_way = sys.exception()
     try:
         settle()
+    except WentOnElsewhere:
+        raise
     except (FairveilError, OSError) as error:
         text = complaint(
             expected="a ledger that can be told how the release ended",

@@ -20,6 +20,7 @@ from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from .coding import SchemaCoding
 from .inputs import Training, Ways
+from .recorded import remembered
 
 
 def promise_of(epsilon: Any, delta: Any, protects: Any, neighbours: Any) -> Promise:
@@ -69,7 +70,7 @@ def ledger_of(estimator: Any, promise: Promise, inside: object = None) -> Ledger
     """Where a fit is recorded: the estimator's own ledger, else the block's; None where there is neither. What it would refuse
     is refused now, before rows are read. `inside`: the ledger of an estimator that this one fits: there is one for both."""
     own, inner, block = checked_ledger(estimator.ledger), checked_ledger(inside), current()
-    ledger = own or inner or block
+    ledger = own or inner or block or remembered(estimator)
     if own is not None and inner is not None and not _same(own, inner) and not (block is not None and _same(block, inner)):
         remedy = "Both read the same rows: give the outer one a ledger, and the inner one None."
         raise LedgerError(complaint(expected=f"{own}, as around it", of="estimator.ledger", got=inner, remedy=remedy))

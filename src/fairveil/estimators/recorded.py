@@ -2,8 +2,8 @@
 
 A search clones its estimator and sends the clones to other processes, which have no block. So inside a block,
 `with fairveil.ledger(...)`, a clone or a pickle of an estimator that has no ledger of its own, and was not fitted, has the
-block's: what is fitted there is recorded, too. One that was fitted stays as it is: it is kept, not fitted, and a file of it
-should not name a ledger.
+block's: what is fitted there is recorded, too. One that was fitted keeps its parameters, and its pickle remembers the block's
+ledger beside them, for clones and fits where it arrives.
 
 Guarantees (tests/estimators/test_estimators_ledger.py):
 1. Every fit of a search in a block is recorded once, in however many processes, and so is every fit with `ledger=`.
@@ -21,6 +21,8 @@ from ..privacy.events import Event, compose
 from ..privacy.ledger import Ledger, current
 from ..privacy.promise import Promise
 
+REMEMBERED = "_ledger_of_block"
+
 
 class Recorded:
     """The mixin of all estimators, before `BaseEstimator`."""
@@ -30,14 +32,21 @@ class Recorded:
     def __sklearn_clone__(self) -> Self:
         clone: Self = super().__sklearn_clone__()  # type: ignore[misc]
         if clone.ledger is None:
-            clone.ledger = current()
+            clone.ledger = current() or remembered(self)
         return clone
 
     def __getstate__(self) -> Any:
         state = super().__getstate__()
-        if hasattr(self, "privacy_") or not isinstance(state, dict) or state.get("ledger") is not None:
+        block = current()
+        if block is None or not isinstance(state, dict) or state.get("ledger") is not None:
             return state
-        return {**state, "ledger": current()}
+        return {**state, REMEMBERED if hasattr(self, "privacy_") else "ledger": block}
+
+
+def remembered(estimator: object) -> Ledger | None:
+    """The ledger of the block in which a fitted estimator was pickled."""
+    found: Ledger | None = vars(estimator).get(REMEMBERED)
+    return found
 
 
 def require_room(ledger: Ledger, events: Sequence[Event], promise: Promise, purpose: str) -> None:

@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from fairveil.errors import FairveilError, LedgerError, Overspent
+from fairveil.errors import FairveilError, LedgerError, Overspent, WentOnElsewhere
 from fairveil.privacy.accounting import epsilon as epsilon_of
 from fairveil.privacy.calibration import calibrate
 from fairveil.privacy.events import Approximate, Composed, Event, Gaussian, Laplace, NoOp, Pure, Repeated
@@ -93,7 +93,7 @@ class Machine(RuleBasedStateMachine):
 
     def handle(self, name: str) -> Spend:
         """The one that a process holds, or that of another process."""
-        return self.held.get(name) or Spend(self.ledger, self.ledger.standing(name).reserved)
+        return self.held.get(name) or Spend(self.ledger, self.ledger.standing(name).reserved, self.known[name].sitting)
 
     def refused(self, action: Callable[[], object], error: type[FairveilError] = LedgerError) -> FairveilError:
         """It raises, and not a line is added."""
@@ -192,10 +192,12 @@ class Machine(RuleBasedStateMachine):
         if sitting <= now.sitting:
             self.refused(lambda: self.ledger.resume(name, sitting))
             return
-        spend = self.ledger.resume(name, sitting)
-        assert spend.receipt == self.handle(name).receipt
+        earlier, spend = self.handle(name), self.ledger.resume(name, sitting)
+        assert spend.receipt == earlier.receipt
         self.held[name] = spend
         self.stepped(name, replace(now, state=RESUMED, sitting=sitting))
+        self.refused(earlier.commit)  # its run went on elsewhere
+        self.refused(earlier.refund)
 
     @precondition(has(COMMITTED, REFUNDED))
     @rule(data=st.data())
@@ -463,3 +465,18 @@ def test_lines_that_no_ledger_writes_are_refused() -> None:
     for lines in bad:
         with pytest.raises(LedgerError):
             standing(lines)
+
+
+def test_a_sitting_that_went_on_elsewhere_settles_nothing() -> None:
+    ledger = Ledger.create(None, "people", 1.0, 0.0)
+    first = ledger.reserve([Pure(0.1), Pure(0.1)])
+    copy = ledger.resume(first.id, 1)
+    for settle in (first.commit, first.refund, lambda: first.commit(Pure(0.1), complete=False)):
+        with pytest.raises(WentOnElsewhere, match="sitting 0"):
+            settle()
+    copy.commit()
+    with pytest.raises(WentOnElsewhere):
+        first.commit()
+    with pytest.raises(LedgerError, match="one that was committed"):
+        copy.commit()
+    assert ledger.balance().spent == pytest.approx(0.2)

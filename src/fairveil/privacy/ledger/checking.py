@@ -21,7 +21,7 @@ from ..statement_checks import UNPRICED, Finding
 from .entries import COMMITTED, CREATED, FIRST_PREVIOUS, RESERVED, Entry
 from .handle import terms_of
 from .spends import Spent, after, standing
-from .terms import MOST, Cost, Terms
+from .terms import MOST, Cost, Terms, checked_columns
 
 if TYPE_CHECKING:
     from ..statement import Receipt
@@ -71,6 +71,7 @@ class _Book:
         self.number, self.previous, self.at = 0, FIRST_PREVIOUS, ""
         self.spent = self.leaked = 0
         self.terms: Terms | None = None
+        self.columns: tuple[str, ...] | None = None
         self.costs: dict[tuple[str, str], tuple[Event, Promise, Cost]] = {}
 
     def say(self, grave: bool, sentence: str) -> None:
@@ -136,10 +137,21 @@ class _Book:
             self.say(True, f"line {line.number} is under {line.under!r}, which is not its promise's")
         if terms.production and (line.values.get("noise"), line.values.get("read_from_data")) != ("secure", []):
             self.say(True, f"line {line.number} has seeded noise, or something read from the data: in production none is taken")
+        self._protected(terms, line, promise)
         if not now.whole:
             self._compare(line, cost, now)
         elif (self.spent, self.leaked, now.units, now.leak) != (0, 0, MOST, MOST) or not terms.fits_alone(event, promise):
             self.say(True, f"line {line.number} was given the whole ledger, and could not be")
+
+    def _protected(self, terms: Terms, line: Entry, promise: Promise) -> None:
+        named = line.values.get("columns")
+        if named is None:
+            return
+        if promise.protects != "sensitive_features" or list(checked_columns(named)) != named:
+            self.say(True, f"line {line.number} names protected columns that its promise does not have")
+        self.columns = self.columns or terms.columns or tuple(named)
+        if missed := set(self.columns) - set(named):
+            self.say(True, f"line {line.number} does not protect {', '.join(sorted(missed))}: its release published them")
 
     def _settled(self, terms: Terms, line: Entry, now: Spent) -> None:
         if line.under != now.reserved.under:

@@ -27,11 +27,12 @@ import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ... import _checks
-from ...errors import InputError, LedgerError, Overspent, complaint
+from ..._urls import without_password
+from ...errors import InputError, LedgerError, Overspent, WentOnElsewhere, complaint
 from ...facts import Schema
 from ..events import Event, compose
 from ..leaves import as_event
@@ -39,7 +40,7 @@ from ..promise import Promise
 from .entries import COMMITTED, CREATED, FIRST_PREVIOUS, REFUNDED, RESERVED, RESUMED, Entry, encoded, malformed
 from .spends import Spent, standing
 from .store import MemoryStore, Page, Store, missing
-from .terms import MOST, WHOLE, Cost, Terms, tight_epsilon
+from .terms import MOST, WHOLE, Cost, Terms, checked_columns, tight_epsilon
 
 if TYPE_CHECKING:
     from ..statement import Receipt
@@ -65,14 +66,41 @@ class Ledger:
     0.14
     """
 
-    def __init__(self, store: Store, dataset: str, *, read_only: bool = False, who: str | None = None) -> None:
-        first = next(store.entries(dataset, 0, 1), None)
-        if first is None:
-            raise missing(dataset, store.datasets(), store.shown)
-        self._store = store
-        self.terms = terms_of(first)
-        self.dataset, self.promise, self.read_only = dataset, self.terms.promise, read_only
+    def __init__(
+        self, place: Store | str, dataset: str, *, read_only: bool = False, who: str | None = None, purpose: str = ""
+    ) -> None:
+        """`place`: a store, or an address that is opened when it is first needed."""
+        self._place, self.dataset, self.read_only = place, dataset, read_only
         self._who = _who() if who is None else _line("who", who)
+        self._purpose = _line("purpose", purpose)
+        self._columns: tuple[str, ...] | None = None
+
+    @cached_property
+    def _store(self) -> Store:
+        if not isinstance(self._place, str):
+            return self._place
+        from .opening import store_of
+
+        return store_of(self._place, create=False, read_only=self.read_only)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What it promises, and by which filter."""
+        first = next(self._store.entries(self.dataset, 0, 1), None)
+        if first is None:
+            raise missing(self.dataset, self._store.datasets(), self.shown)
+        terms = terms_of(first)
+        if terms.dataset != self.dataset:
+            remedy = "Somebody gave the lines another name: look at an export, or at receipts."
+            raise LedgerError(
+                complaint(expected=self.dataset, of="the first line's data set", got=terms.dataset, remedy=remedy)
+            )
+        return terms
+
+    @property
+    def promise(self) -> Promise:
+        """The promise that all that is recorded keeps together."""
+        return self.terms.promise
 
     # -- finding one -------------------------------------------------------------------------------------------------------
 
@@ -89,23 +117,31 @@ class Ledger:
         schema: Schema | None = None,
         kind: str | None = None,
         order: float | None = None,
+        columns: Iterable[str] | None = None,
         who: str | None = None,
     ) -> Ledger:
         """Begin a budget. An error where the store has one of this data set.
 
         `production`: refuse seeded noise and anything read from the data without privacy. `schema`: only rows read by it.
+        `columns`: where sensitive features alone are protected, which; unless told, those of the first release.
         `kind`, `order`: of the filter, fixed for good; "renyi" takes every event, "gaussian" (no random batches) and "pure"
         are tighter for what they take.
         """
         promise = Promise(epsilon, delta, protects, neighbours)
-        terms = Terms.create(dataset, promise, production=production, schema=schema, kind=kind, order=order)
+        terms = Terms.create(dataset, promise, production=production, schema=schema, kind=kind, order=order, columns=columns)
         return _begun(url, _created(terms, _who() if who is None else _line("who", who)), who)
 
     @staticmethod
     def open(
-        url: str | os.PathLike[str] | None, dataset: str | None = None, *, read_only: bool = False, who: str | None = None
+        url: str | os.PathLike[str] | None,
+        dataset: str | None = None,
+        *,
+        read_only: bool = False,
+        who: str | None = None,
+        purpose: str = "",
     ) -> Ledger:
-        """The ledger of a data set in a store; `dataset` may be left out where there is one. `read_only`: to look only."""
+        """The ledger of a data set in a store; `dataset` may be left out where there is one. `read_only`: to look only.
+        `purpose`: words that every spend through this handle begins with."""
         if url is None:
             store: Store = _in_memory(dataset)
         else:
@@ -118,7 +154,9 @@ class Ledger:
         if dataset is None:
             store.close()
             raise missing(None, known, store.shown)
-        return Ledger(store, dataset, read_only=read_only, who=who)
+        ledger = Ledger(store, dataset, read_only=read_only, who=who, purpose=purpose)
+        assert ledger.terms is not None  # there is such a ledger, or this is the error
+        return ledger
 
     @staticmethod
     def datasets(url: str | os.PathLike[str]) -> list[str]:
@@ -145,12 +183,12 @@ class Ledger:
     @property
     def shown(self) -> str:
         """Where it is, without a password."""
-        return self._store.shown
+        return without_password(self._place) if isinstance(self._place, str) else self._place.shown
 
     @property
     def address(self) -> str | None:
         """What opens it again, in another process too; None in memory. It may hold a password: show `shown` instead."""
-        return self._store.address
+        return self._place if isinstance(self._place, str) else self._place.address
 
     def balance(self) -> Balance:
         """What is spent and what is left."""
@@ -229,25 +267,28 @@ class Ledger:
         purpose: str = "",
         secure: bool = True,
         read_from_data: Iterable[str] = (),
+        columns: Iterable[str] | None = None,
     ) -> Spend:
         """Charge all that a release may come to, before it is asked; an `Overspent` where there is no room.
 
         `promise`: whose neighbours the events are priced for, the ledger's unless told. `purpose`: a line of words. `secure`,
-        `read_from_data`: see `require`. As a context manager the spend is committed as reserved when its block ends, also by an
-        error.
+        `read_from_data`: see `require`. `columns`: the sensitive columns that the release protects, where it protects no more;
+        None: the ledger's. As a context manager the spend is committed as reserved when its block ends, also by an error.
         """
-        asked, event, words = promise or self.promise, as_event(events), _line("purpose", purpose)
-        read = _names(read_from_data)
+        asked, event = promise or self.promise, as_event(events)
+        words = _line("purpose", ": ".join(words for words in (self._purpose, _line("purpose", purpose)) if words))
+        read, named = _names(read_from_data), self._named(columns, asked)
         self.require(asked, secure=secure, read_from_data=read)
         cost, alone = self._priced(event, asked)
         with self._store.writing(self.dataset) as page:
+            self._require_columns(named)
             head = page.head()
             whole = alone and head.spent == head.leaked == 0
             charged = Cost(MOST, MOST) if whole else cost
             fits = charged.within(head.spent, head.leaked)
             if fits:
                 told = {"promise": asked.to_dict(), "plan": event.to_dict(), "whole": whole}
-                content = {**told, "noise": "secure" if secure else "seeded", "read_from_data": read}
+                content = {**told, "noise": "secure" if secure else "seeded", "read_from_data": read, "columns": named}
                 change, name = (charged.units, charged.leak), secrets.token_hex(16)
                 entry = self._next(head, RESERVED, name, words, content, change, _under(asked))
                 page.append(entry)
@@ -278,17 +319,16 @@ class Ledger:
                 raise LedgerError(
                     complaint(expected="one that goes on", of=f"spend {spend}", got=f"one {now.last}", remedy=remedy)
                 )
-        return Spend(self, now.reserved)
+        return Spend(self, now.reserved, sitting)
 
-    def _settle(self, spend: str, events: Event | None, complete: bool) -> None:
+    def _settle(self, spend: Spend, events: Event | None, complete: bool) -> None:
         """Commit, with what was admitted (None: as reserved)."""
         cost = None
         if events is not None:  # priced while others may write
-            promise = Promise.from_dict(self.standing(spend).reserved.values["promise"])
+            promise = Promise.from_dict(self.standing(spend.id).reserved.values["promise"])
             cost = self.terms.cost(events, promise)
         with self._store.writing(self.dataset) as page:
-            now = self._standing(page.of_spend(spend), spend)
-            now.require_open()
+            now = self._own(page, spend)
             units, leak = now.units, now.leak
             if cost is not None:
                 units, leak = now.charge(cost)
@@ -296,13 +336,56 @@ class Ledger:
             change = (units - now.units, leak - now.leak)
             page.append(self._step(page, COMMITTED, now, content, change))
 
-    def _refund(self, spend: str) -> None:
+    def _refund(self, spend: Spend) -> None:
         with self._store.writing(self.dataset) as page:
-            now = self._standing(page.of_spend(spend), spend)
-            now.require_open()
+            now = self._own(page, spend)
             page.append(self._step(page, REFUNDED, now, {}, (-now.units, -now.leak)))
 
     # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _own(self, page: Page, spend: Spend) -> Spent:
+        """Where it stands, to be settled by the sitting that it is in."""
+        now = self._standing(page.of_spend(spend.id), spend.id)
+        if now.sitting != spend.sitting or not (now.is_open or spend.was_settled):
+            got = f"sitting {now.sitting}, {now.last}"
+            remedy = "A copy of its journal went on: what this run released is not charged by it."
+            raise WentOnElsewhere(
+                complaint(expected=f"sitting {spend.sitting}", of=f"spend {spend.id}", got=got, remedy=remedy)
+            )
+        now.require_open()
+        return now
+
+    def _named(self, columns: Iterable[str] | None, asked: Promise) -> list[str] | None:
+        """The columns that a release under this promise protects, where it says so and protects no more."""
+        if columns is None or asked.protects != "sensitive_features":
+            return None
+        named = list(columns)
+        if not named:
+            remedy = "Pass sensitive_features=...: where none are named, all columns are published."
+            of = f"ledger {self.dataset!r}"
+            raise LedgerError(complaint(expected="a release that protects some columns", of=of, got="none", remedy=remedy))
+        return list(checked_columns(named))
+
+    def _require_columns(self, named: list[str] | None) -> None:
+        """A release that protects other columns publishes the ledger's. Inside `writing`: the first release decides, unless the
+        terms do."""
+        if named is None:
+            return
+        if self._columns is None:
+            self._columns = self.terms.columns or self._first_columns()
+        missed = set(self._columns or ()) - set(named)
+        if missed:
+            remedy = "It would publish the others: protect all of them (more is fine), or keep a ledger for each."
+            of = f"ledger {self.dataset!r}"
+            raise LedgerError(
+                complaint(expected=f"a release that protects {', '.join(self._columns or ())}", of=of, got=named, remedy=remedy)
+            )
+
+    def _first_columns(self) -> tuple[str, ...] | None:
+        """Of the first release that named some: mostly line 1."""
+        reserved = (line.values.get("columns") for line in self._store.entries(self.dataset, 1) if line.kind == RESERVED)
+        first = next((columns for columns in reserved if columns), None)
+        return None if first is None else tuple(first)
 
     def _priced(self, event: Event, asked: Promise) -> tuple[Cost, bool]:
         """What it costs in the filter; and whether, too much for that, it may have an untouched ledger for itself."""
@@ -353,7 +436,8 @@ class Ledger:
 
     def close(self) -> None:
         """Let go of files and connections; the next use opens them again."""
-        self._store.close()
+        if "_store" in vars(self):
+            self._store.close()
 
     def _require_writable(self) -> None:
         if self.read_only:
@@ -378,14 +462,15 @@ class Ledger:
         if address is None:
             remedy = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
             raise LedgerError(complaint(expected="a ledger in a store", of="pickle", got="one in memory", remedy=remedy))
-        return (_reopened, (address, self.dataset, self.read_only, self._who))
+        return (_reopened, (address, self.dataset, self.read_only, self._who, self._purpose))
 
 
 class Spend:
     """What one release was reserved. Settle it once: `commit` with what was admitted, or `refund` if nothing was."""
 
-    def __init__(self, ledger: Ledger, reserved: Entry) -> None:
+    def __init__(self, ledger: Ledger, reserved: Entry, sitting: int = 0) -> None:
         self.ledger, self.id, self.entry, self.hash = ledger, reserved.spend, reserved.number, reserved.hash
+        self.sitting, self.was_settled = sitting, False
 
     @property
     def receipt(self) -> Receipt:
@@ -404,11 +489,13 @@ class Spend:
 
         `complete=False`: the release broke off, and does not go on. Answers that failed after they began count as admitted.
         """
-        self.ledger._settle(self.id, None if events is None else compose([as_event(events)]), bool(complete))
+        self.ledger._settle(self, None if events is None else compose([as_event(events)]), bool(complete))
+        self.was_settled = True
 
     def refund(self) -> None:
         """Give it back: only if nothing was asked of the rows."""
-        self.ledger._refund(self.id)
+        self.ledger._refund(self)
+        self.was_settled = True
 
     def __enter__(self) -> Spend:
         return self
@@ -474,8 +561,8 @@ def _in_memory(dataset: str | None) -> MemoryStore:
     return store
 
 
-def _reopened(address: str, dataset: str, read_only: bool, who: str) -> Ledger:
-    return Ledger.open(address, dataset, read_only=read_only, who=who)
+def _reopened(address: str, dataset: str, read_only: bool, who: str, purpose: str) -> Ledger:
+    return Ledger(address, dataset, read_only=read_only, who=who, purpose=purpose)
 
 
 def _under(promise: Promise) -> str:

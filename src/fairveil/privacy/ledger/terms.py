@@ -84,7 +84,8 @@ class Terms:
     """The data set, the promise, the filter that keeps it, and what the ledger insists on. Make them by `Terms.create`.
 
     `kind`, `order`, `reserve`: of the filter (`fairveil.privacy.Filter`). `production`: no seeded noise, nothing read from the
-    data. `fingerprint`: of the only schema that rows may be read by.
+    data. `fingerprint`: of the only schema that rows may be read by. `columns`: the sensitive columns that every release must
+    protect, where they alone are protected; None: those of the first.
     """
 
     dataset: str
@@ -94,6 +95,7 @@ class Terms:
     reserve: float
     production: bool
     fingerprint: str | None
+    columns: tuple[str, ...] | None = None
 
     @staticmethod
     def create(
@@ -104,6 +106,7 @@ class Terms:
         schema: Schema | None = None,
         kind: str | None = None,
         order: float | None = None,
+        columns: Iterable[str] | None = None,
     ) -> Terms:
         """Checked terms. `kind`: "renyi" unless told (for delta 0 "pure"), at the best order for many Gaussians."""
         if production not in (True, False):
@@ -119,7 +122,13 @@ class Terms:
             raise no_promise()
         fresh = Filter.create(promise, _checks.one_of(KINDS, kind=chosen), order=order)
         fingerprint = None if schema is None else schema.fingerprint
-        return Terms(checked_name(dataset), promise, fresh.kind, fresh.order, fresh.reserve, bool(production), fingerprint)
+        named = None if columns is None else checked_columns(columns)
+        if named is not None and promise.protects != "sensitive_features":
+            remedy = "Pass protects='sensitive_features', or leave it None: whole records have all columns."
+            raise InputError(complaint(expected="None", of="columns", got=named, remedy=remedy))
+        return Terms(
+            checked_name(dataset), promise, fresh.kind, fresh.order, fresh.reserve, bool(production), fingerprint, named
+        )
 
     @property
     def filter(self) -> Filter:
@@ -204,12 +213,13 @@ class Terms:
             "reserve": self.reserve,
             "production": self.production,
             "fingerprint": self.fingerprint,
+            "columns": None if self.columns is None else list(self.columns),
         }
 
     @staticmethod
     def from_dict(values: object) -> Terms:
         """The inverse of `to_dict`."""
-        names = {"version", "dataset", "promise", "kind", "order", "reserve", "production", "fingerprint"}
+        names = {"version", "dataset", "promise", "kind", "order", "reserve", "production", "fingerprint", "columns"}
         known = isinstance(values, dict) and set(values) == names and type(values["version"]) is int
         if not isinstance(values, dict) or not known or values["version"] != FORMAT_VERSION:
             raise malformed(f"terms of version {FORMAT_VERSION}", values)
@@ -224,9 +234,10 @@ class Terms:
             promise = Promise.from_dict(values["promise"])
             fresh = Filter.create(promise, values["kind"], order=values["order"], reserve=values["reserve"])
             name = checked_name(values["dataset"])
+            columns = None if values["columns"] is None else checked_columns(values["columns"])
         except (InputError, BudgetError, TypeError, ArithmeticError) as error:
             raise malformed("terms", str(error)) from None
-        return Terms(name, promise, fresh.kind, fresh.order, fresh.reserve, values["production"], fingerprint)
+        return Terms(name, promise, fresh.kind, fresh.order, fresh.reserve, values["production"], fingerprint, columns)
 
 
 def checked_name(dataset: object) -> str:
@@ -236,6 +247,15 @@ def checked_name(dataset: object) -> str:
     remedy = "Pass dataset='credit-2026', say."
     expected = f"a name of at most {LONGEST_NAME} printable letters"
     raise InputError(complaint(expected=expected, of="dataset", got=dataset, remedy=remedy))
+
+
+def checked_columns(columns: object) -> tuple[str, ...]:
+    """Names of sensitive columns, at least one, sorted."""
+    named = [columns] if isinstance(columns, str) else list(columns) if isinstance(columns, Iterable) else []
+    if named and all(isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() for name in named):
+        return tuple(sorted(set(named)))
+    remedy = "Name the columns that are protected: ['sex'], say."
+    raise InputError(complaint(expected="names of sensitive columns", of="columns", got=columns, remedy=remedy))
 
 
 def no_promise(got: str = "inf") -> LedgerError:

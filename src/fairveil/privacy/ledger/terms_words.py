@@ -18,7 +18,7 @@ NEIGHBOURS = {
 }
 TAKES = {
     "renyi": "takes every event",
-    "gaussian": "takes unsampled Gaussian releases only",
+    "gaussian": "takes unsampled Gaussian releases and pure ones, no random batches",
     "zcdp": "takes what is zero-concentrated",
     "pure": "adds up epsilons",
 }
@@ -39,7 +39,7 @@ def items(terms: Terms, first: Entry) -> tuple[tuple[str, str], ...]:
             "Promise",
             f"epsilon = {promise.epsilon:g} at delta = {delta_words(promise.delta)}, for all that is recorded here together",
         ),
-        ("Protected", GUARDED[promise.protects]),
+        ("Protected", GUARDED[promise.protects] + (f" ({', '.join(terms.columns)})" if terms.columns else "")),
         ("Neighbours", f"{NEIGHBOURS[promise.neighbours]} ({promise.neighbours})"),
         ("Filter", f"{terms.kind}{order}, which {TAKES[terms.kind]}{leaks}"),
         ("Production", strict if terms.production else "no: seeded noise is taken, and facts that were read from the data"),
