@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
-from ..errors import DataNotFoundError, InputError, complaint
 from .._urls import without_password
+from ..errors import DataNotFoundError, InputError, complaint
 
 SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://")
 FILE_SCHEMES = ("sqlite", "duckdb")

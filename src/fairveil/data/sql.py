@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from .._urls import scrubbed, without_password
 from ..errors import DataNotFoundError, FairveilError, InputError, complaint
 from ..facts.schema import Schema
 from .coding import Plain, Raw
@@ -15,7 +16,6 @@ from .databases import Cursor, Failure, connector_for, file_of
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
 from .streamed import Chunk, StreamedRows, rows_of
-from .._urls import scrubbed, without_password
 
 QUERY = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
 
