@@ -16,6 +16,7 @@ ROOMS = (
     "fairveil.estimators",
     "fairveil.privacy",
     "fairveil.privacy.events",
+    "fairveil.privacy.ledger",
     "fairveil.curator",
     "fairveil.fairness",
     "fairveil.fairness.objectives",

@@ -65,6 +65,10 @@ def test_a_budget_is_begun_as_it_was_said(fairveil: Command, schema: Path, tmp_p
     terms = Ledger.open(tmp_path / "budget.db").terms
     assert terms.promise == fv.Promise(2.0, 1e-6, "sensitive_features")
     assert (terms.kind, terms.production, terms.fingerprint) == ("zcdp", True, Schema.load(schema).fingerprint)
+    assert terms.columns == Schema.load(schema).sensitive
+    one = ("--protects", "sensitive-features", "--sensitive", "race")
+    assert fairveil("ledger", "create", "budget.db", "race", *TERMS, *one).code == 0
+    assert Ledger.open(tmp_path / "budget.db", "race").terms.columns == ("race",)
     other = ("--neighbours", "replace-one", "--order", "8")
     assert fairveil("ledger", "create", "budget.db", "other", *TERMS, *other).code == 0
     terms = Ledger.open(tmp_path / "budget.db", "other").terms
@@ -264,7 +268,7 @@ def test_an_edited_line_is_found(fairveil: Command, budget: Ledger, tmp_path: Pa
     assert done.code == 1, done.err
     assert "CONTRADICTION" in done.out
     assert "Inconsistent." in done.out
-    assert "untouched in budget.db: 1 lines" in done.out
+    assert "untouched in budget.db: 1 line," in done.out
     told = said(fairveil("ledger", "check", "budget.db", "--json", "--dataset", "census"))
     assert told["consistent"] is False
     assert fairveil("ledger", "check", "budget.db", "--dataset", "untouched").code == 0

@@ -48,6 +48,10 @@ def create(
         str | None, typer.Option(help="Of the filter: renyi, gaussian, zcdp or pure.", show_default="renyi; pure for delta 0")
     ] = None,
     order: Annotated[float | None, typer.Option(help="Of a renyi filter.", show_default="the best for many Gaussians")] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option("--sensitive", help="Where they alone are protected: a column; again for more (else the schema's)."),
+    ] = None,
     export: Annotated[
         Path | None, typer.Option("--from", help="Restore what `ledger export` wrote; nothing else is said then.")
     ] = None,
@@ -64,7 +68,7 @@ def create(
     if export is not None:
         given = {"DATASET": dataset, "--epsilon": epsilon, "--delta": delta, "--protects": protects, "--kind": kind}
         more = {"--neighbours": neighbours, "--production": production or None, "--schema": schema, "--order": order}
-        _require_nothing(given | more)
+        _require_nothing({**given, **more, "--sensitive": sensitive})
         typer.echo(about(Ledger.restore(url, text_of(export))))
         return
     begun = Ledger.create(
@@ -78,6 +82,7 @@ def create(
         schema=options.schema_of(schema),
         kind=kind,
         order=order,
+        columns=sensitive,
     )
     typer.echo(about(begun))
 

@@ -81,7 +81,8 @@ def print_checked(result: Result, *, json: bool) -> None:
         print_json(_numbers(result))
         return
     for ledger in result.ledgers:
-        typer.echo(f"{ledger.dataset} in {result.shown}: {ledger.entries:,} lines, the last one's hash is {ledger.last or '-'}")
+        lines = "1 line" if ledger.entries == 1 else f"{ledger.entries:,} lines"
+        typer.echo(f"{ledger.dataset} in {result.shown}: {lines}, the last one's hash is {ledger.last or '-'}")
         _say(ledger.found)
     for one in result.statements:
         named = "no receipt" if one.receipt is None else f"line {one.receipt.entry} of {on_one_line(one.receipt.dataset)}"

@@ -122,6 +122,8 @@ class Terms:
             raise no_promise()
         fresh = Filter.create(promise, _checks.one_of(KINDS, kind=chosen), order=order)
         fingerprint = None if schema is None else schema.fingerprint
+        if columns is None and schema is not None and promise.protects == "sensitive_features":
+            columns = schema.sensitive or None
         named = None if columns is None else checked_columns(columns)
         if named is not None and promise.protects != "sensitive_features":
             remedy = "Pass protects='sensitive_features', or leave it None: whole records have all columns."
