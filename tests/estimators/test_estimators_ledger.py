@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -165,6 +167,11 @@ def test_a_production_ledger_takes_what_a_schema_states_alone() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
         rated(ledger=book, schema=SCHEMA).fit(table)
+    assert kinds(book) == [RESERVED, COMMITTED]
+    frame = pd.DataFrame(table)
+    elsewhere = LogisticRegression().fit(frame[["x", "z"]], LABELS)
+    with pytest.raises(LedgerError, match="a base classifier that was fitted outside"):
+        post(elsewhere, public_base=True, ledger=book, schema=SCHEMA).fit(frame)
     assert kinds(book) == [RESERVED, COMMITTED]
 
 

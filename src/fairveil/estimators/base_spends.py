@@ -49,6 +49,8 @@ def recorded(base: Base, wishes: Wishes, purpose: str) -> Iterator[Receipt | Non
     """Charge a base that the ledger does not hold, while the block opens a curator for the rest: given back where that fails,
     so that a refused fit can be tried again at no cost. The receipt of the base's spend, if there is one."""
     ledger, statement = wishes.ledger, base.statement
+    if ledger is not None and base.not_covered:
+        ledger.require(wishes.promise, read_from_data=["a base classifier that was fitted outside of any promise"])
     if ledger is None or statement is None or not base.spent or _holds(ledger, statement.ledger):
         yield None if statement is None else statement.ledger
         return

@@ -66,7 +66,7 @@ class Lines:
         self.require_name(dataset)
         if not spend.isprintable():
             return []
-        query = f"SELECT {COLUMNS} FROM fairveil_ledger_entries WHERE dataset = ? AND spend = ? ORDER BY number"
+        query = f"SELECT {COLUMNS} FROM fairveil_ledger_entries WHERE dataset = ? AND spend = ? AND number >= 0 ORDER BY number"
         return [entry_of(row) for row in self._ask(query, (dataset, spend))]
 
     def charges(self, dataset: str) -> Iterator[tuple[str, str, str, int]]:
