@@ -407,6 +407,14 @@ def test_a_full_ledger_says_that_nothing_fits() -> None:
     assert "spent 100.00%" in str(told.value)
 
 
+def test_where_delta_is_what_is_missing_the_error_says_so(ledger: Ledger) -> None:
+    ledger.reserve(Approximate(0.001, 9e-8))
+    with pytest.raises(Overspent, match=r"at most 10\.00% of what delta may leak, got 50\.00% .* spent 90\.00%, left 10\.00%"):
+        ledger.reserve(Approximate(0.001, 5e-8))
+    with pytest.raises(Overspent, match=r"at most 100\.00% of the budget, got more than 200% .* spent 0\.00%, left 100\.00%"):
+        ledger.reserve(Gaussian(0.5))
+
+
 def test_the_error_keeps_its_figures_when_a_worker_sends_it_home(ledger: Ledger) -> None:
     with pytest.raises(Overspent) as told:
         ledger.reserve(Gaussian(0.5))

@@ -418,7 +418,11 @@ class Ledger:
             "left": terms.as_release(max(0, WHOLE - head.spent)),
             "largest_epsilon": terms.largest_epsilon(event, asked, head.spent, head.leaked),
         }
-        room = (MOST - head.spent) / WHOLE
+        of_delta = head.spent + cost.units <= MOST  # there is room for the rest of it
+        taken, spent = (cost.leak, head.leaked) if of_delta else (cost.units, head.spent)
+        part = "what delta may leak" if of_delta else "the budget"
+        size = f"{taken / WHOLE:.2%}" if taken < 2 * WHOLE else "more than 200%"
+        room = max(0, MOST - spent) / WHOLE
         least = f"epsilon={figures['largest_epsilon']:g} at delta={asked.delta:g}"
         remedy = (
             f"The largest epsilon that fits is {least}."
@@ -426,18 +430,19 @@ class Ledger:
             else "Nothing of this kind fits any more."
         )
         got = (
-            f"{max(cost.units, cost.leak) / WHOLE:.2%} (epsilon={figures['asked']:.6g}); spent {head.spent / WHOLE:.2%} "
-            f"(as one release epsilon={figures['spent']:.6g} of {terms.promise.epsilon:g} at delta={terms.promise.delta:g}), "
-            f"left {max(0.0, room):.2%} (epsilon={figures['left']:.6g})"
+            f"{size} (epsilon={figures['asked']:.6g}); spent {spent / WHOLE:.2%}, left {room:.2%} (as one release "
+            f"epsilon={figures['left']:.6g} of {terms.promise.epsilon:g} at delta={terms.promise.delta:g}; "
+            f"epsilon={figures['spent']:.6g} is spent)"
         )
-        expected = f"a release of at most {max(0.0, room):.2%} of the budget"
+        expected = f"a release of at most {room:.2%} of {part}"
         text = complaint(expected=expected, of=f"ledger {self.dataset!r}", got=_Words(got), remedy=remedy)
         return Overspent(text, **figures)
 
     def close(self) -> None:
         """Let go of files and connections; the next use opens them again."""
-        if "_store" in vars(self):
-            self._store.close()
+        store = vars(self).get("_store") if isinstance(self._place, str) else self._place
+        if store is not None:
+            store.close()
 
     def _require_writable(self) -> None:
         if self.read_only:
