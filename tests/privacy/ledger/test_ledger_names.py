@@ -35,6 +35,9 @@ def test_a_release_that_protects_other_columns_is_refused_for_it_publishes_the_l
         named.reserve(SMALL, columns=["sex"])
     with pytest.raises(InputError, match="columns"):
         Ledger.create(None, "others", 1.0, 1e-5, columns=["sex"])
+    strict = Ledger.create(None, "strict", 1.0, 1e-5, "sensitive_features", production=True)
+    with pytest.raises(LedgerError, match="with names"):
+        strict.reserve(SMALL, columns=["sensitive_0"])
 
 
 def test_lines_under_another_name_are_no_ledger_of_that_name() -> None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import secrets
 import socket
 import weakref
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 _IN_MEMORY: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
 MOST_WORDS = 500
+MADE_UP = re.compile(r"sensitive_[0-9]+")  # the names of columns that came without
 MOST_SITTINGS = 1 << 62
 
 
@@ -364,6 +366,10 @@ class Ledger:
             remedy = "Pass sensitive_features=...: where none are named, all columns are published."
             of = f"ledger {self.dataset!r}"
             raise LedgerError(complaint(expected="a release that protects some columns", of=of, got="none", remedy=remedy))
+        if self.terms.production and any(MADE_UP.fullmatch(str(name)) for name in named):
+            remedy = "Pass a Series, a mapping, names of columns of X, or a schema: columns are told apart by their names."
+            of = f"ledger {self.dataset!r}, in production,"
+            raise LedgerError(complaint(expected="sensitive columns with names", of=of, got=named, remedy=remedy))
         return list(checked_columns(named))
 
     def _require_columns(self, named: list[str] | None) -> None:
