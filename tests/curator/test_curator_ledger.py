@@ -259,6 +259,19 @@ def test_guarantee_2_a_forked_child_that_leaves_the_run_settles_nothing(rows, tm
     assert charged(book) == cost(book, PLAN)
 
 
+def test_guarantee_2_a_run_that_may_go_on_hides_no_error_where_the_store_is_away(rows, book, tmp_path, monkeypatch) -> None:
+    def away(*_):
+        raise LedgerError("the store is away")
+
+    curator = curator_of(rows, book, earlier=Journal(tmp_path / "j"))
+    follow(curator, rows, 1)
+    monkeypatch.setattr(MemoryStore, "of_spend", away)
+    with pytest.raises(Killed) as killed, curator:
+        raise Killed
+    assert "the store is away" in killed.value.__notes__[0]
+    assert kinds(book) == [RESERVED]
+
+
 # Guarantee 3 --------------------------------------------------------------------------------------------------------------
 
 

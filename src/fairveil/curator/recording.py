@@ -166,8 +166,8 @@ class Recording:
         if spend is None or os.getpid() != self._process:
             return
         if self._may_go_on:
-            if admitted and self.ledger is not None and self.ledger.standing(spend.id).sitting != spend.sitting:
-                settle(partial(self._charge_again, compose(admitted)))
+            if admitted:
+                settle(partial(self._charge_if_copied, spend, compose(admitted)))
             return
         if admitted:
             settle(partial(spend.commit, None if failed else compose(admitted), complete=False))
@@ -175,6 +175,10 @@ class Recording:
             settle(spend.refund)
 
     # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _charge_if_copied(self, spend: Spend, done: Event) -> None:
+        if spend.ledger.standing(spend.id).sitting != spend.sitting:
+            self._charge_again(done)
 
     def _charge_again(self, done: Event) -> None:
         """What was released here is not in the spend, which a copy of the journal took along: it is one of its own."""
