@@ -39,6 +39,7 @@ from fairveil.privacy.events import (
     VisiblySampled,
     ZeroConcentrated,
 )
+from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.terms import MOST, WHOLE, Cost, Terms, two_in_a_row
 from fairveil.privacy.promise import Promise
 
@@ -361,6 +362,28 @@ def test_guarantee_2_what_is_refused_between_relations_is_unsafe() -> None:
             terms(ours).require_relation(SENSITIVE)
 
 
+def test_guarantee_2_a_release_that_protects_more_columns_counts_and_one_that_protects_others_publishes_them() -> None:
+    other = both(((*data, (0, a)), (*data, (1, a))) for data in SMALL for a in (0, 1))
+
+    def protects_the_feature(data: Data) -> dict[object, float]:
+        """A noisy count of one column, and the other as it is."""
+        ones = sum(x for x, _ in data)
+        return {(noisy, counted(data)): p for noisy, p in discrete_laplace(ones, 2.0, 5).items()}
+
+    def protects_both(data: Data) -> dict[object, float]:
+        return product(discrete_laplace(sum(x for x, _ in data), 2.0, 5), discrete_laplace(counted(data)[1], 2.0, 5))
+
+    assert true_epsilon(protects_the_feature, other) == pytest.approx(0.5)
+    assert true_epsilon(protects_the_feature, CHANGED) == math.inf
+    assert true_epsilon(protects_both, other) == pytest.approx(0.5)
+    assert true_epsilon(protects_both, CHANGED) == pytest.approx(0.5)
+    ledger = Ledger.create(None, "people", 1.0, 0.0, "sensitive_features", columns=["a"])
+    with pytest.raises(LedgerError, match="It would publish the others"):
+        ledger.reserve(DiscreteLaplace(2.0), columns=["x"])
+    ledger.reserve(DiscreteLaplace(2.0), columns=["x", "a"])
+    assert ledger.balance().spent == 0.5
+
+
 @pytest.mark.parametrize("ours", [REPLACE_ONE, SENSITIVE])
 def test_guarantee_2_add_remove_events_that_are_neither_gaussian_nor_pure_are_refused(ours: Promise) -> None:
     """(epsilon, delta) twice is not (2 epsilon, 2 delta): here delta (1 + e^epsilon) is lost. Nor do the others double."""
@@ -420,6 +443,7 @@ def test_json_both_ways(kind: str) -> None:
         "reserve": [-1, 1.0, None, "0.01", []],
         "production": [1, 0, "yes", None],
         "fingerprint": [1, [], True],
+        "columns": ["sex", [], [3], ["sex"], {"sex": 1}, True],
     }
     for name, bad in wrong.items():
         for value in bad:
@@ -429,6 +453,12 @@ def test_json_both_ways(kind: str) -> None:
             Terms.from_dict({key: value for key, value in values.items() if key != name})
     with pytest.raises(LedgerError):
         Terms.from_dict({**values, "more": 1})
+    by_column = Terms.create("people", SENSITIVE, kind=kind, columns=["sex", "race", "sex"])
+    assert Terms.from_dict(json.loads(json.dumps(by_column.to_dict()))) == by_column
+    assert by_column.columns == ("race", "sex")
+    for wrong_columns in ("sex", [], [3], ["sex", "race"], ["race", "race"], ["a\nb"], {"sex": 1}, True):
+        with pytest.raises(LedgerError):
+            Terms.from_dict({**by_column.to_dict(), "columns": wrong_columns})
     for nothing in (None, [], "terms", 3):
         with pytest.raises(LedgerError):
             Terms.from_dict(nothing)

@@ -237,6 +237,8 @@ class Terms:
             fresh = Filter.create(promise, values["kind"], order=values["order"], reserve=values["reserve"])
             name = checked_name(values["dataset"])
             columns = None if values["columns"] is None else checked_columns(values["columns"])
+            if columns is not None and (list(columns) != values["columns"] or promise.protects != "sensitive_features"):
+                raise malformed("columns where they alone are protected", values["columns"])
         except (InputError, BudgetError, TypeError, ArithmeticError) as error:
             raise malformed("terms", str(error)) from None
         return Terms(name, promise, fresh.kind, fresh.order, fresh.reserve, values["production"], fingerprint, columns)
