@@ -157,7 +157,7 @@ class Ledger:
             store.close()
             raise missing(None, known, store.shown)
         ledger = Ledger(store, dataset, read_only=read_only, who=who, purpose=purpose)
-        assert ledger.terms is not None  # there is such a ledger, or this is the error
+        ledger._columns = ledger.terms.columns  # there is such a ledger, or this is the error
         return ledger
 
     @staticmethod
