@@ -308,6 +308,27 @@ def test_in_production_a_line_with_seeded_noise_is_found() -> None:
         assert any("production" in found for found in grave(chained([lines[0], replace(lines[1], content=content), lines[2]])))
 
 
+def test_a_line_that_does_not_protect_the_ledgers_columns_is_found() -> None:
+    for columns in (["race", "sex"], None):  # of the terms, or of the first release
+        ledger = Ledger.create(None, "people", 1.0, 1e-5, "sensitive_features", columns=columns)
+        ledger.reserve(Gaussian(50.0))
+        ledger.reserve(Gaussian(50.0), columns=["race", "sex"])
+        ledger.reserve(Gaussian(50.0), columns=["age", "race", "sex"])
+        ledger.reserve(Gaussian(90.0), Promise(1.0, 1e-5))
+        lines = list(ledger.history())
+        assert not grave(lines)
+        for place, named in (
+            (3, ["age", "sex"]),
+            (3, ["sex"]),
+            (3, ["sex", "race"]),
+            (3, "sex"),
+            (3, []),
+            (4, ["race", "sex"]),
+        ):
+            content = encoded({**json.loads(lines[place].content), "columns": named})
+            assert grave(chained([*lines[:place], replace(lines[place], content=content), *lines[place + 1 :]])), (place, named)
+
+
 def test_a_date_before_the_last_is_told_and_not_grave() -> None:
     lines = chained(with_line(5, replace(LINES[5], at="2001-01-01T00:00:00.000000Z")))
     found = findings(lines, (lines[-1].number, lines[-1].hash))

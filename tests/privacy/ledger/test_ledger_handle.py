@@ -129,6 +129,19 @@ def test_the_only_ledger_of_a_store_needs_no_name(kept: Ledger, tmp_path: Path) 
     only.close()
 
 
+def test_a_ledger_lets_go_of_its_file_and_takes_it_again(tmp_path: Path) -> None:
+    path, log = tmp_path / "budget.db", tmp_path / "budget.db-wal"
+    made = Ledger.create(path, "people", 1.0, 1e-5)
+    for use in (lambda: None, lambda: made.reserve(SMALL), made.balance, lambda: list(made.history())):
+        use()
+        made.close()
+        assert path.exists()
+        assert not log.exists()  # the last connection took it along
+        made.close()
+    assert made.balance().open == 1
+    made.close()
+
+
 @pytest.mark.parametrize("name", [*UNPRINTABLE, "", " ", " people", "x" * 201, None, 3])
 def test_names_that_cannot_be_printed_begin_no_ledger(name: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="dataset"):
