@@ -15,7 +15,8 @@ from ..errors import DataNotFoundError, FairveilError, LedgerError, StatementErr
 from ..privacy.ledger import documents
 from ..privacy.ledger.checking import findings
 from ..privacy.ledger.entries import Entry
-from ..privacy.ledger.handle import Ledger, terms_of
+from ..privacy.ledger.handle import Ledger
+from ..privacy.ledger.lines import terms_of
 from ..privacy.ledger.receipts import findings_of
 from ..privacy.statement import PrivacyStatement, Receipt
 from ..privacy.statement_checks import UNPRICED, Finding, examine

@@ -6,7 +6,7 @@ import typer
 
 from ..errors import InputError, complaint
 from ..privacy.ledger import Ledger
-from ..privacy.ledger.handle import MOST_WORDS
+from ..privacy.ledger.lines import MOST_WORDS
 from ..privacy.ledger.terms_words import left_share
 from ..privacy.statement import PrivacyStatement
 from . import options

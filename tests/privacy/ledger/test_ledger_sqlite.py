@@ -288,4 +288,4 @@ def test_lines_of_a_spend_are_found_without_reading_the_others(tmp_path: Path, l
         assert [entry.number for entry in store.of_spend("census", "s1")] == [2]
         connection.link.set_trace_callback(None)
         plan = connection.link.execute(f"EXPLAIN QUERY PLAN {asked[-1]}").fetchall()
-    assert "fairveil_ledger_spends (dataset=? AND spend=?)" in str(plan)
+    assert "fairveil_ledger_spends (dataset=? AND spend=?" in str(plan)

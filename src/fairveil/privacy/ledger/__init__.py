@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .balance import Balance as Balance
     from .entries import Entry as Entry
     from .handle import Ledger as Ledger
-    from .handle import Spend as Spend
+    from .spending import Spend as Spend
     from .spends import Spent as Spent
     from .terms import Terms as Terms
 
@@ -20,7 +20,7 @@ PLACES = {
     "Balance": ".balance",
     "Entry": ".entries",
     "Ledger": ".handle",
-    "Spend": ".handle",
+    "Spend": ".spending",
     "Spent": ".spends",
     "Terms": ".terms",
     "current": ".ambient",

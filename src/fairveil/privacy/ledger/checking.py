@@ -19,7 +19,7 @@ from ..events import Event, from_dict
 from ..promise import Promise
 from ..statement_checks import UNPRICED, Finding
 from .entries import COMMITTED, CREATED, FIRST_PREVIOUS, RESERVED, Entry
-from .handle import terms_of
+from .lines import terms_of
 from .spends import Spent, after, standing
 from .terms import MOST, Cost, Terms, checked_columns
 

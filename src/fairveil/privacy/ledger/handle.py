@@ -19,29 +19,28 @@ Guarantees (tests/privacy/ledger/test_ledger_handle.py):
 
 from __future__ import annotations
 
-import getpass
 import os
-import re
 import secrets
-import socket
 import weakref
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ... import _checks
 from ..._urls import without_password
-from ...errors import InputError, LedgerError, Overspent, WentOnElsewhere, complaint
+from ...errors import InputError, LedgerError, WentOnElsewhere, complaint
 from ...facts import Schema
-from ..events import Event, compose
+from ..events import Event
 from ..leaves import as_event
 from ..promise import Promise
-from .entries import COMMITTED, CREATED, FIRST_PREVIOUS, REFUNDED, RESERVED, RESUMED, Entry, encoded, malformed
+from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry
+from .lines import checked_words, created, following, step, terms_of, under, user_and_machine
+from .overspent import overspent
+from .requirements import named_columns, require, words_in
+from .spending import Spend
 from .spends import Spent, standing
 from .store import MemoryStore, Page, Store, missing
-from .terms import MOST, WHOLE, Cost, Terms, checked_columns, tight_epsilon
+from .terms import MOST, Cost, Terms
 
 if TYPE_CHECKING:
     from ..statement import Receipt
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
     from .balance import Balance
 
 _IN_MEMORY: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
-MOST_WORDS = 500
-MADE_UP = re.compile(r"sensitive_[0-9]+")  # the names of columns that came without
 MOST_SITTINGS = 1 << 62
 
 
@@ -73,8 +70,8 @@ class Ledger:
     ) -> None:
         """`place`: a store, or an address that is opened when it is first needed."""
         self._place, self.dataset, self.read_only = place, dataset, read_only
-        self._who = _who() if who is None else _line("who", who)
-        self._purpose = _line("purpose", purpose)
+        self._who = user_and_machine() if who is None else checked_words("who", who)
+        self._purpose = checked_words("purpose", purpose)
         self._columns: tuple[str, ...] | None = None
 
     @cached_property
@@ -131,7 +128,7 @@ class Ledger:
         """
         promise = Promise(epsilon, delta, protects, neighbours)
         terms = Terms.create(dataset, promise, production=production, schema=schema, kind=kind, order=order, columns=columns)
-        return _begun(url, _created(terms, _who() if who is None else _line("who", who)), who)
+        return _begun(url, created(terms, user_and_machine() if who is None else checked_words("who", who)), who)
 
     @staticmethod
     def open(
@@ -244,22 +241,7 @@ class Ledger:
         """Refuse, before a row is read, what would be refused later. `read_from_data`: what was, outside of the guarantee.
         `schema`: that rows are read by; False: not known yet."""
         self._require_writable()
-        self.terms.require_relation(promise)
-        of = f"ledger {self.dataset!r}, in production,"
-        if self.terms.production and not secure:
-            remedy = "Leave random_state=None."
-            raise LedgerError(complaint(expected="secure noise", of=of, got="seeded noise", remedy=remedy))
-        read = _names(read_from_data)
-        if self.terms.production and read:
-            remedy = "State it: in a Schema, or as an argument, without unsafe_data_dependent_bounds."
-            raise LedgerError(complaint(expected="nothing read from the data", of=of, got=", ".join(read), remedy=remedy))
-        if self.terms.fingerprint is not None and schema is not False:
-            got = schema.fingerprint if isinstance(schema, Schema) else None
-            if got != self.terms.fingerprint:
-                remedy = "Read the rows by the schema that the ledger was begun with."
-                expected = f"a schema of fingerprint {self.terms.fingerprint[:16]}"
-                of = f"ledger {self.dataset!r}"
-                raise LedgerError(complaint(expected=expected, of=of, got=got and got[:16], remedy=remedy))
+        require(self.terms, promise, secure=secure, read=words_in(read_from_data), schema=schema)
 
     def reserve(
         self,
@@ -278,8 +260,9 @@ class Ledger:
         None: the ledger's. As a context manager the spend is committed as reserved when its block ends, also by an error.
         """
         asked, event = promise or self.promise, as_event(events)
-        words = _line("purpose", ": ".join(words for words in (self._purpose, _line("purpose", purpose)) if words))
-        read, named = _names(read_from_data), self._named(columns, asked)
+        own = checked_words("purpose", purpose)
+        words = checked_words("purpose", ": ".join(words for words in (self._purpose, own) if words))
+        read, named = words_in(read_from_data), named_columns(self.terms, columns, asked)
         self.require(asked, secure=secure, read_from_data=read)
         cost, alone = self._priced(event, asked)
         with self._store.writing(self.dataset) as page:
@@ -292,10 +275,10 @@ class Ledger:
                 told = {"promise": asked.to_dict(), "plan": event.to_dict(), "whole": whole}
                 content = {**told, "noise": "secure" if secure else "seeded", "read_from_data": read, "columns": named}
                 change, name = (charged.units, charged.leak), secrets.token_hex(16)
-                entry = self._next(head, RESERVED, name, words, content, change, _under(asked))
+                entry = following(head, self._who, RESERVED, name, words, content, change, under(asked))
                 page.append(entry)
         if not fits:
-            raise self._overspent(event, asked, cost, head)
+            raise overspent(self.terms, event, asked, cost, head)
         return Spend(self, entry)
 
     def resume(self, spend: str, sitting: int) -> Spend:
@@ -315,7 +298,7 @@ class Ledger:
                     remedy = "Copies of a checkpoint are runs of their own: begin another, with a spend of its own."
                     got = f"sitting {sitting}, which went on before"
                     raise LedgerError(complaint(expected="a run in one place", of=f"spend {spend}", got=got, remedy=remedy))
-                page.append(self._step(page, RESUMED, now, {"sitting": sitting}, (0, 0)))
+                page.append(step(page.head(), self._who, RESUMED, now, {"sitting": sitting}, (0, 0)))
             elif not now.complete:
                 remedy = "What is left of it was given back. Begin another run."
                 raise LedgerError(
@@ -336,12 +319,12 @@ class Ledger:
                 units, leak = now.charge(cost)
             content = {"events": None if events is None else events.to_dict(), "complete": complete}
             change = (units - now.units, leak - now.leak)
-            page.append(self._step(page, COMMITTED, now, content, change))
+            page.append(step(page.head(), self._who, COMMITTED, now, content, change))
 
     def _refund(self, spend: Spend) -> None:
         with self._store.writing(self.dataset) as page:
             now = self._own(page, spend)
-            page.append(self._step(page, REFUNDED, now, {}, (-now.units, -now.leak)))
+            page.append(step(page.head(), self._who, REFUNDED, now, {}, (-now.units, -now.leak)))
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
@@ -356,21 +339,6 @@ class Ledger:
             )
         now.require_open()
         return now
-
-    def _named(self, columns: Iterable[str] | None, asked: Promise) -> list[str] | None:
-        """The columns that a release under this promise protects, where it says so and protects no more."""
-        if columns is None or asked.protects != "sensitive_features":
-            return None
-        named = list(columns)
-        if not named:
-            remedy = "Pass sensitive_features=...: where none are named, all columns are published."
-            of = f"ledger {self.dataset!r}"
-            raise LedgerError(complaint(expected="a release that protects some columns", of=of, got="none", remedy=remedy))
-        if self.terms.production and any(MADE_UP.fullmatch(str(name)) for name in named):
-            remedy = "Pass a Series, a mapping, names of columns of X, or a schema: columns are told apart by their names."
-            of = f"ledger {self.dataset!r}, in production,"
-            raise LedgerError(complaint(expected="sensitive columns with names", of=of, got=named, remedy=remedy))
-        return list(checked_columns(named))
 
     def _require_columns(self, named: list[str] | None) -> None:
         """A release that protects other columns publishes the ledger's. Inside `writing`: the first release decides, unless the
@@ -398,51 +366,12 @@ class Ledger:
         cost = self.terms.cost(event, asked)
         return cost, not cost.within(0, 0) and self.terms.fits_alone(event, asked)
 
-    def _step(self, page: Page, kind: str, now: Spent, content: dict[str, Any], change: tuple[int, int]) -> Entry:
-        first = now.reserved
-        return self._next(page.head(), kind, first.spend, first.purpose, content, change, first.under)
-
-    def _next(
-        self, head: Entry, kind: str, spend: str, purpose: str, content: dict[str, Any], change: tuple[int, int], under: str
-    ) -> Entry:
-        text = (_now(), self._who, _code(), purpose, under, encoded(content))
-        sums = (*change, head.spent + change[0], head.leaked + change[1])
-        return Entry(head.number + 1, kind, spend, *text, *sums, head.hash).sealed()
-
     def _standing(self, lines: list[Entry], spend: str) -> Spent:
         if not lines:
             remedy = "Pass the ledger that the run began with, or begin another run."
             of = f"ledger {self.dataset!r}"
             raise LedgerError(complaint(expected="one of its own spends", of=of, got=spend, remedy=remedy))
         return standing(lines)
-
-    def _overspent(self, event: Event, asked: Promise, cost: Cost, head: Entry) -> Overspent:
-        terms = self.terms
-        figures = {
-            "spent": terms.as_release(head.spent),
-            "asked": tight_epsilon(event, asked.delta, asked.neighbours),
-            "left": terms.as_release(max(0, WHOLE - head.spent)),
-            "largest_epsilon": terms.largest_epsilon(event, asked, head.spent, head.leaked),
-        }
-        of_delta = head.spent + cost.units <= MOST  # there is room for the rest of it
-        taken, spent = (cost.leak, head.leaked) if of_delta else (cost.units, head.spent)
-        part = "what delta may leak" if of_delta else "the budget"
-        size = f"{taken / WHOLE:.2%}" if taken < 2 * WHOLE else "more than 200%"
-        room = max(0, MOST - spent) / WHOLE
-        least = f"epsilon={figures['largest_epsilon']:g} at delta={asked.delta:g}"
-        remedy = (
-            f"The largest epsilon that fits is {least}."
-            if figures["largest_epsilon"]
-            else "Nothing of this kind fits any more."
-        )
-        got = (
-            f"{size} (epsilon={figures['asked']:.6g}); spent {spent / WHOLE:.2%}, left {room:.2%} (as one release "
-            f"epsilon={figures['left']:.6g} of {terms.promise.epsilon:g} at delta={terms.promise.delta:g}; "
-            f"epsilon={figures['spent']:.6g} is spent)"
-        )
-        expected = f"a release of at most {room:.2%} of {part}"
-        text = complaint(expected=expected, of=f"ledger {self.dataset!r}", got=_Words(got), remedy=remedy)
-        return Overspent(text, **figures)
 
     def close(self) -> None:
         """Let go of files and connections; the next use opens them again."""
@@ -476,78 +405,6 @@ class Ledger:
         return (_reopened, (address, self.dataset, self.read_only, self._who, self._purpose))
 
 
-class Spend:
-    """What one release was reserved. Settle it once: `commit` with what was admitted, or `refund` if nothing was."""
-
-    def __init__(self, ledger: Ledger, reserved: Entry, sitting: int = 0) -> None:
-        self.ledger, self.id, self.entry, self.hash = ledger, reserved.spend, reserved.number, reserved.hash
-        self.sitting, self.was_settled = sitting, False
-
-    @property
-    def receipt(self) -> Receipt:
-        """What a statement keeps of it: with this, a ledger that lost or changed the line is found out."""
-        from ..statement import Receipt
-
-        return Receipt(self.ledger.dataset, self.id, self.entry, self.hash)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is still to be settled."""
-        return self.ledger.standing(self.id).is_open
-
-    def commit(self, events: Event | Iterable[Event] | None = None, *, complete: bool = True) -> None:
-        """Charge for good: what was admitted (never more than was reserved; None: all that was reserved).
-
-        `complete=False`: the release broke off, and does not go on. Answers that failed after they began count as admitted.
-        """
-        self.ledger._settle(self, None if events is None else compose([as_event(events)]), bool(complete))
-        self.was_settled = True
-
-    def refund(self) -> None:
-        """Give it back: only if nothing was asked of the rows."""
-        self.ledger._refund(self)
-        self.was_settled = True
-
-    def __enter__(self) -> Spend:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if kind is None:
-            if self.is_open:
-                self.commit()
-            return
-        with suppress(LedgerError, OSError):  # the block's own error is the one to see; unsettled, it stays charged
-            if self.is_open:
-                self.commit(complete=False)
-
-    def __repr__(self) -> str:
-        return f"Spend({self.id!r} of {self.ledger!r})"
-
-
-class _Words(str):
-    """Words in an error that are not quoted."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def terms_of(first: Entry) -> Terms:
-    """What the first line says."""
-    if first.kind != CREATED or first.number != 0:
-        raise malformed("a first line that begins the ledger", first.kind)
-    values = first.values
-    if set(values) != {"terms"}:
-        raise malformed("terms", values)
-    return Terms.from_dict(values["terms"])
-
-
-def _created(terms: Terms, who: str) -> Entry:
-    text = (_now(), who, _code(), "", _under(terms.promise), encoded({"terms": terms.to_dict()}))
-    return Entry(0, CREATED, "", *text, 0, 0, 0, 0, FIRST_PREVIOUS).sealed()
-
-
 def _begun(url: str | os.PathLike[str] | None, first: Entry, who: str | None, rest: Iterable[Entry] = ()) -> Ledger:
     """Write a ledger's first lines into a store."""
     dataset = terms_of(first).dataset
@@ -574,47 +431,3 @@ def _in_memory(dataset: str | None) -> MemoryStore:
 
 def _reopened(address: str, dataset: str, read_only: bool, who: str, purpose: str) -> Ledger:
     return Ledger(address, dataset, read_only=read_only, who=who, purpose=purpose)
-
-
-def _under(promise: Promise) -> str:
-    return f"{promise.protects}, {promise.neighbours}"
-
-
-def _line(name: str, value: object) -> str:
-    if isinstance(value, str) and len(value) <= MOST_WORDS and (value == "" or value.isprintable()):
-        return value
-    expected = f"at most {MOST_WORDS} printable letters"
-    raise InputError(complaint(expected=expected, of=name, got=value, remedy=f"Pass {name}='monthly model', say."))
-
-
-def _names(read_from_data: object) -> list[str]:
-    if not isinstance(read_from_data, str) and isinstance(read_from_data, Iterable):
-        names = list(read_from_data)
-        if all(isinstance(name, str) for name in names):
-            return sorted(set(names))
-    remedy = "Pass read_from_data=['bounds of age'], say, or nothing."
-    got = read_from_data
-    raise InputError(complaint(expected="a list of words", of="read_from_data", got=got, remedy=remedy))
-
-
-def _who() -> str:
-    try:
-        name = getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no such account, in a container say
-        name = f"user {os.getuid()}"
-    words = f"{name}@{socket.gethostname()}"
-    return "".join(letter for letter in words if letter.isprintable())[:MOST_WORDS]
-
-
-@lru_cache(maxsize=1)
-def _code() -> str:
-    from ..statement_checks import versions_now
-
-    return ", ".join(f"{name} {version}" for name, version in versions_now())
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-__all__ = ["Ledger", "Page", "Spend"]

@@ -1,0 +1,45 @@
+"""What is said where there is no room: spent, asked, left, and the largest epsilon that fits."""
+
+from __future__ import annotations
+
+from ...errors import Overspent, complaint
+from ..events import Event
+from ..promise import Promise
+from .entries import Entry
+from .terms import MOST, WHOLE, Cost, Terms, tight_epsilon
+
+
+def overspent(terms: Terms, event: Event, asked: Promise, cost: Cost, head: Entry) -> Overspent:
+    """The error of a release that does not fit after `head`."""
+    figures = {
+        "spent": terms.as_release(head.spent),
+        "asked": tight_epsilon(event, asked.delta, asked.neighbours),
+        "left": terms.as_release(max(0, WHOLE - head.spent)),
+        "largest_epsilon": terms.largest_epsilon(event, asked, head.spent, head.leaked),
+    }
+    of_delta = head.spent + cost.units <= MOST  # there is room for the rest of it
+    taken, spent = (cost.leak, head.leaked) if of_delta else (cost.units, head.spent)
+    part = "what delta may leak" if of_delta else "the budget"
+    size = f"{taken / WHOLE:.2%}" if taken < 2 * WHOLE else "more than 200%"
+    room = max(0, MOST - spent) / WHOLE
+    least = f"epsilon={figures['largest_epsilon']:g} at delta={asked.delta:g}"
+    remedy = (
+        f"The largest epsilon that fits is {least}." if figures["largest_epsilon"] else "Nothing of this kind fits any more."
+    )
+    got = (
+        f"{size} (epsilon={figures['asked']:.6g}); spent {spent / WHOLE:.2%}, left {room:.2%} (as one release "
+        f"epsilon={figures['left']:.6g} of {terms.promise.epsilon:g} at delta={terms.promise.delta:g}; "
+        f"epsilon={figures['spent']:.6g} is spent)"
+    )
+    expected = f"a release of at most {room:.2%} of {part}"
+    text = complaint(expected=expected, of=f"ledger {terms.dataset!r}", got=_Words(got), remedy=remedy)
+    return Overspent(text, **figures)
+
+
+class _Words(str):
+    """Words in an error that are not quoted."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
