@@ -19,6 +19,9 @@ def store_of(url: str | os.PathLike[str] | None, *, create: bool, read_only: boo
     """A file (a path, or sqlite:///...), a server (postgresql://...), or a new one in memory (None)."""
     if url is None:
         return MemoryStore()
+    given: object = url
+    if not isinstance(given, str | os.PathLike):
+        raise _unknown(type(given).__name__)
     if not isinstance(url, str):
         return SQLiteStore(url, create=create, read_only=read_only)
     scheme = SCHEME.match(url)

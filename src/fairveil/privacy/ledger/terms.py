@@ -285,7 +285,7 @@ def _cost(terms: Terms, event: Event, same_relation: bool) -> Cost:
         remedy = "Their numbers are too large, or too small, to work with."
         raise LedgerError(complaint(expected="events that have a price", of="events", got=str(error), remedy=remedy)) from None
     if math.isinf(amount) and leaves.inventory(event, terms.promise.neighbours).private:
-        remedy = "Begin a ledger with a delta above 0 for releases that need one."
+        remedy = "Releases that need a delta need a ledger of kind 'renyi', with a delta above 0."
         raise LedgerError(complaint(expected="pure releases", of=f"ledger {terms.dataset!r}", got="others", remedy=remedy))
     if math.isinf(amount) or math.isnan(amount) or math.isnan(leak):
         raise no_promise("a release without noise")
