@@ -41,7 +41,6 @@ KINDS: tuple[Kind, ...] = ("gaussian", "zcdp", "renyi", "pure")
 FORMAT_VERSION = 1
 RESERVE = 0.01
 ROUNDED = 1e-12
-SMALL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -233,8 +232,6 @@ def gaussian_below(epsilon: float) -> float:
     >>> round(gaussian_below(1.0), 4)
     1.232
     """
-    if epsilon < SMALL:  # the slope at 0, which the curve lies below: two errors near one half tell nothing apart
-        return epsilon * math.sqrt(math.pi / 2.0) * (1.0 + ROUNDED)
     if epsilon < 1.0:
         mu = math.sqrt(8.0) * float(special.erfinv(math.tanh(epsilon / 2.0)))
     else:
