@@ -69,3 +69,11 @@ def test_what_a_handle_is_for_stands_before_every_purpose(tmp_path: Path) -> Non
     assert [ledger.reserve(SMALL, purpose=words) and words for words in ("counts", "")] == ["counts", ""]
     assert [line.purpose for line in ledger.history(1)] == ["spring: counts", "spring"]
     ledger.close()
+
+
+def test_an_address_is_no_name_of_a_data_set(tmp_path: Path) -> None:
+    """Two arguments the wrong way round would write a password into every line."""
+    with pytest.raises(InputError, match="the address first") as refused:
+        Ledger.create(tmp_path / "census", "postgresql://me:s3cret@host/base", 1.0, 1e-5)
+    assert "s3cret" not in str(refused.value)
+    assert not (tmp_path / "census").exists()

@@ -33,6 +33,7 @@ from typing import Any, cast
 import numpy as np
 
 from ... import _checks
+from ..._urls import without_password
 from ...errors import BudgetError, FairveilError, InputError, LedgerError, complaint
 from ...facts import Schema
 from .. import accounting, leaves, routes
@@ -245,7 +246,11 @@ class Terms:
 
 
 def checked_name(dataset: object) -> str:
-    """A name that can be printed on one line."""
+    """A name that can be printed on one line. An address, which may hold a password, is none: it came in the wrong place."""
+    if isinstance(dataset, str) and "://" in dataset:
+        remedy = "Pass the address first, and then dataset='credit-2026', say."
+        got = without_password(dataset)
+        raise InputError(complaint(expected="a name, and no address", of="dataset", got=got, remedy=remedy))
     if isinstance(dataset, str) and 0 < len(dataset) <= LONGEST_NAME and dataset.isprintable() and dataset == dataset.strip():
         return dataset
     remedy = "Pass dataset='credit-2026', say."
