@@ -99,10 +99,10 @@ class NotWritten(FairveilWarning):
     """A part of an estimator is not saved with it, and must be handed in again for what needs it."""
 
 
-def complaint(*, expected: str, of: str, got: object, remedy: str) -> str:
-    """One sentence pattern for every error: expected what, of what, what came, the way out.
+def complaint(*, expected: str, of: str, got: object, remedy: str, quote: bool = True) -> str:
+    """One sentence pattern for every error: expected what, of what, what came (`quote=False`: as it is), the way out.
 
     >>> complaint(expected="a positive number", of="epsilon", got=-1, remedy="Pass epsilon=1.0, or inf for no privacy.")
     'epsilon: expected a positive number, got -1. Pass epsilon=1.0, or inf for no privacy.'
     """
-    return f"{of}: expected {expected}, got {got!r}. {remedy}"
+    return f"{of}: expected {expected}, got {repr(got) if quote else got}. {remedy}"

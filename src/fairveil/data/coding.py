@@ -285,11 +285,4 @@ def _refuse(place: Place, expected: str, came: Sequence[object], where: npt.NDAr
     )
     at = place.first_row + int(rows[0]) + 1
     got = f"{', '.join(shown)} (in {len(rows)} of the {len(where)} rows looked at; first in row {at})"
-    raise SchemaError(complaint(expected=expected, of=f"column {place.column!r}", got=_Words(got), remedy=remedy))
-
-
-class _Words(str):
-    """A text that is already quoted where it should be."""
-
-    def __repr__(self) -> str:
-        return str(self)
+    raise SchemaError(complaint(expected=expected, of=f"column {place.column!r}", got=got, remedy=remedy, quote=False))

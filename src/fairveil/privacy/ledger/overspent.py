@@ -7,6 +7,7 @@ from ..events import Event
 from ..promise import Promise
 from .entries import Entry
 from .terms import MOST, WHOLE, Cost, Terms, tight_epsilon
+from .terms_words import left_share, spent_share
 
 
 def overspent(terms: Terms, event: Event, asked: Promise, cost: Cost, head: Entry) -> Overspent:
@@ -20,26 +21,17 @@ def overspent(terms: Terms, event: Event, asked: Promise, cost: Cost, head: Entr
     of_delta = head.spent + cost.units <= MOST  # there is room for the rest of it
     taken, spent = (cost.leak, head.leaked) if of_delta else (cost.units, head.spent)
     part = "what delta may leak" if of_delta else "the budget"
-    size = f"{taken / WHOLE:.2%}" if taken < 2 * WHOLE else "more than 200%"
-    room = max(0, MOST - spent) / WHOLE
+    size = spent_share(taken / WHOLE) if taken < 2 * WHOLE else "more than 200%"
+    room = left_share(max(0, WHOLE - spent) / WHOLE)
     least = f"epsilon={figures['largest_epsilon']:g} at delta={asked.delta:g}"
     remedy = (
         f"The largest epsilon that fits is {least}." if figures["largest_epsilon"] else "Nothing of this kind fits any more."
     )
     got = (
-        f"{size} (epsilon={figures['asked']:.6g}); spent {spent / WHOLE:.2%}, left {room:.2%} (as one release "
+        f"{size} (epsilon={figures['asked']:.6g}); spent {spent_share(spent / WHOLE)}, left {room} (as one release "
         f"epsilon={figures['left']:.6g} of {terms.promise.epsilon:g} at delta={terms.promise.delta:g}; "
         f"epsilon={figures['spent']:.6g} is spent)"
     )
-    expected = f"a release of at most {room:.2%} of {part}"
-    text = complaint(expected=expected, of=f"ledger {terms.dataset!r}", got=_Words(got), remedy=remedy)
+    expected = f"a release of at most {room} of {part}"
+    text = complaint(expected=expected, of=f"ledger {terms.dataset!r}", got=got, remedy=remedy, quote=False)
     return Overspent(text, **figures)
-
-
-class _Words(str):
-    """Words in an error that are not quoted."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
