@@ -16,6 +16,7 @@ from ..fairness import Notion
 from ..fairness.notions import parse, tells_groups_apart
 from ..fairness.resolution import as_list
 from ..privacy.ledger import Ledger, current
+from ..privacy.ledger.ambient import is_same
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from .coding import SchemaCoding
@@ -71,7 +72,7 @@ def ledger_of(estimator: Any, promise: Promise, inside: object = None) -> Ledger
     is refused now, before rows are read. `inside`: the ledger of an estimator that this one fits: there is one for both."""
     own, inner, block = checked_ledger(estimator.ledger), checked_ledger(inside), current()
     ledger = own or inner or block or remembered(estimator)
-    if own is not None and inner is not None and not _same(own, inner) and not (block is not None and _same(block, inner)):
+    if own is not None and inner is not None and not is_same(own, inner) and not (block is not None and is_same(block, inner)):
         remedy = "Both read the same rows: give the outer one a ledger, and the inner one None."
         raise LedgerError(complaint(expected=f"{own}, as around it", of="estimator.ledger", got=inner, remedy=remedy))
     if ledger is not None:
@@ -91,10 +92,6 @@ def checked_ledger(given: object) -> Ledger | None:
         remedy = "Make one with Ledger.create, find one with Ledger.open; or put `with fairveil.ledger(url):` around."
         raise LedgerError(complaint(expected="a Ledger, or None", of="ledger", got=type(given).__name__, remedy=remedy))
     return given
-
-
-def _same(one: Ledger, other: Ledger) -> bool:
-    return one is other or (one.dataset == other.dataset and one.address is not None and one.address == other.address)
 
 
 def notions_of(constraints: Any) -> list[Notion]:

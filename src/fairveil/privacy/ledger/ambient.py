@@ -37,7 +37,7 @@ def ledger(ledger: Ledger | str | os.PathLike[str], dataset: str | None = None) 
         handle = Ledger.open(ledger, dataset)
     block = (threading.get_ident(), handle)
     with _lock:
-        if any(thread != block[0] and not _same(other, handle) for thread, other in _blocks):
+        if any(thread != block[0] and not is_same(other, handle) for thread, other in _blocks):
             remedy = "A block is the whole process's: give estimators of several threads their own ledger= instead."
             raise LedgerError(
                 complaint(expected="one ledger at a time", of="ledger block", got="another thread's", remedy=remedy)
@@ -57,5 +57,6 @@ def current() -> Ledger | None:
         return _blocks[-1][1] if _blocks else None
 
 
-def _same(one: Ledger, other: Ledger) -> bool:
+def is_same(one: Ledger, other: Ledger) -> bool:
+    """Whether two handles are of one budget; where two addresses name one store that is not seen."""
     return one is other or (one.dataset == other.dataset and one.address is not None and one.address == other.address)
