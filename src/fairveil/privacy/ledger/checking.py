@@ -19,7 +19,7 @@ from ..events import Event, from_dict
 from ..promise import Promise
 from ..statement_checks import UNPRICED, Finding
 from .entries import COMMITTED, CREATED, FIRST_PREVIOUS, RESERVED, Entry
-from .lines import terms_of
+from .lines import terms_of, under
 from .spends import Spent, after, standing
 from .terms import MOST, Cost, Terms, checked_columns
 
@@ -93,7 +93,7 @@ class _Book:
             self.terms = terms_of(line)
             change = (line.units, line.leak)
             promise = self.terms.promise
-            if change != (0, 0) or line.spend or line.under != f"{promise.protects}, {promise.neighbours}":
+            if change != (0, 0) or line.spend or line.under != under(promise):
                 self.say(True, f"{here} begins the ledger, and says more than its terms")
             self._receipts(self.terms, line)
         else:
@@ -133,7 +133,7 @@ class _Book:
 
     def _reserved(self, terms: Terms, line: Entry, now: Spent) -> None:
         event, promise, cost = self._priced(terms, line.values.get("plan"), line.values.get("promise"), line)
-        if line.under != f"{promise.protects}, {promise.neighbours}":
+        if line.under != under(promise):
             self.say(True, f"line {line.number} is under {line.under!r}, which is not its promise's")
         if terms.production and (line.values.get("noise"), line.values.get("read_from_data")) != ("secure", []):
             self.say(True, f"line {line.number} has seeded noise, or something read from the data: in production none is taken")

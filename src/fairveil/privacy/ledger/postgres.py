@@ -64,7 +64,7 @@ class PostgresStore:
 
     def __init__(self, url: str, *, create: bool, read_only: bool = False) -> None:
         if create and read_only:
-            raise LedgerError(not_for_reading("create"))
+            raise not_for_reading("create")
         self._driver = _driver()
         self._url = url
         self._read_only = read_only

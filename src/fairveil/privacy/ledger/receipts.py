@@ -22,6 +22,7 @@ from ..promise import Promise
 from ..statement import PrivacyStatement, Receipt
 from ..statement_checks import UNPRICED, Finding, is_whole
 from .entries import COMMITTED, REFUNDED, RESERVED, Entry
+from .lines import under
 from .spends import Spent, standing
 
 NO_RECEIPT = "it has no receipt: nothing shows that a ledger holds this release"
@@ -54,7 +55,7 @@ def _compared(
     if (first.number, first.hash) != (receipt.entry, receipt.hash) or first.hash != first.digest():
         found.append(Finding(True, f"line {receipt.entry} is not the one of its receipt: the ledger was written anew"))
     promise, noise = Promise.from_dict(first.values["promise"]), first.values["noise"]
-    relation, ours = (f"{one.protects}, {one.neighbours}" for one in (promise, statement.promise))
+    relation, ours = map(under, (promise, statement.promise))
     if relation != ours:
         found.append(Finding(True, f"it is under {ours}, and line {first.number} was reserved under {relation}"))
     if noise != statement.noise:
