@@ -170,6 +170,9 @@ def exists(dataset: str, shown: str) -> LedgerError:
 
 def missing(dataset: str | None, known: list[str], shown: str) -> DataNotFoundError:
     """No such data set."""
-    listed = ", ".join(map(repr, known)) or "none"
-    remedy = "Name one of these, or begin one with Ledger.create."
-    return DataNotFoundError(complaint(expected=f"one of {listed}, in {shown}", of="dataset", got=dataset, remedy=remedy))
+    remedy = "Begin one with Ledger.create."
+    expected = f"a ledger in {shown}, which has none"
+    if known:
+        remedy = "Name one of these, or begin one with Ledger.create."
+        expected = f"one of {', '.join(map(repr, known))}, in {shown}"
+    return DataNotFoundError(complaint(expected=expected, of="dataset", got=dataset, remedy=remedy))
