@@ -121,8 +121,8 @@ def fit(
     from .. import _checks
     from .by_group import resolved
     from .folders import require_free
+    from .ledger_option import opened, tell
     from .methods import METHODS, Wishes
-    from .recorded import opened, tell
     from .samples import Roles
 
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]

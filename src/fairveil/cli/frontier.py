@@ -67,7 +67,7 @@ def frontier(
     from ..estimators import RateConstrainedClassifier
     from ..study import frontier as study
     from .folders import require_free
-    from .recorded import opened, tell
+    from .ledger_option import opened, tell
     from .samples import Roles
 
     require_free(out, force=force, mark=MARK)
