@@ -482,7 +482,7 @@ def test_a_fit_is_recorded_and_its_statement_found(fairveil: Command, table: Pat
     assert found.code == 0, found.out
     assert "it is of several spends: lines 3, 5" in found.out
     page = json.loads((tmp_path / "rate-constrained/report.json").read_text("utf-8"))
-    assert {"name": "Recorded", "value": "entry 1", "remark": "of the ledger of applicants"} in page["key_facts"]
+    assert {"name": "Recorded", "value": "line 1", "remark": "of the ledger of applicants"} in page["key_facts"]
     assert "budget.db" not in (tmp_path / "rate-constrained/estimator.json").read_text("utf-8")
 
 

@@ -227,7 +227,7 @@ def test_words_follow_the_contents() -> None:
 
 def test_a_receipt_says_where_the_other_releases_are() -> None:
     words = dict(items(full()))["Earlier releases"]
-    assert words.startswith("none. The ledger of data set 'census' holds this release as entry 12")
+    assert words.startswith("none. The ledger of data set 'census' holds this release as line 12")
     assert RECEIPT.hash in words
     alone = PrivacyStatement.of(PROMISE, GAUSSIANS, plan=GAUSSIANS)
     assert "is not counted" in dict(items(alone))["Earlier releases"]

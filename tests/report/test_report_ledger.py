@@ -157,7 +157,7 @@ def test_a_fits_page_says_where_it_is_recorded(kept: Ledger) -> None:
     bare = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(20.0)], plan=[Gaussian(20.0)])
     report = Report("A model", statement=replace(bare, ledger=spend.receipt), statement_file="statement.json")
     twin, page = to_dict(report), html.unescape(render(report))
-    assert {"name": "Recorded", "value": "entry 4", "remark": "of the ledger of census"} in twin["key_facts"]
+    assert {"name": "Recorded", "value": "line 4", "remark": "of the ledger of census"} in twin["key_facts"]
     assert "fairveil ledger check LEDGER --statement statement.json" in page
     assert spend.receipt.hash in page
     without = to_dict(replace(report, statement=bare))

@@ -43,7 +43,7 @@ def words(ledger: Ledger) -> str:
     lines = [
         f"{ledger.dataset} in {ledger.shown}",
         *_headed((heading.lower(), words) for heading, words in _items(ledger)),
-        *_headed([("entries", f"{balance.entries:,}, the last at {on_one_line(balance.last)}")]),
+        *_headed([("lines", f"{balance.entries:,}, the last at {on_one_line(balance.last)}")]),
         "",
         f"{bar(balance.spent_share)} {spent} spent",
         *_headed(
@@ -97,7 +97,7 @@ def page(ledger: Ledger, path: Path) -> None:
 
 def lines_as_words(lines: Sequence[Entry]) -> None:
     """A table of lines."""
-    heads = ("entry", "when (UTC)", "who", "what", "purpose", "share", "charged", "spend")
+    heads = ("line", "when (UTC)", "who", "what", "purpose", "share", "charged", "spend")
     print_table(heads, [_line(entry) for entry in lines])
 
 
@@ -135,7 +135,7 @@ def _open(ledger: Ledger, balance: Balance) -> list[str]:
     waiting = _waiting(ledger, balance.waiting)
     for one in waiting:
         since = one.at[:19].replace("T", " ")
-        about = (f"entry {one.entry}", f"since {since}", one.who, spent_share(one.share), one.purpose or "-", one.spend)
+        about = (f"line {one.entry}", f"since {since}", one.who, spent_share(one.share), one.purpose or "-", one.spend)
         lines.append("  " + "  ".join(about))
     if balance.open > len(waiting):
         lines.append(f"  and {balance.open - len(waiting):,} more")

@@ -277,7 +277,7 @@ def _earlier(statement: PrivacyStatement) -> str:
     if receipt is None:
         return said or "nothing was said: what was released before adds to this cost and is not counted."
     recorded = (
-        f"the ledger of data set {receipt.dataset!r} holds this release as entry {receipt.entry} (spend {receipt.spend}, hash "
+        f"the ledger of data set {receipt.dataset!r} holds this release as line {receipt.entry} (spend {receipt.spend}, hash "
         f"{receipt.hash}), with all others recorded there; what was released and not recorded there is not counted."
     )
     return recorded if said is None else f"{said} {recorded[0].upper()}{recorded[1:]}"

@@ -64,7 +64,7 @@ def key_facts(report: Report) -> Iterator[tuple[str, str, str]]:
         guarded = GUARDED[whole.promise.protects] if whole.promise.is_private else "nothing"
         yield "Protected", guarded, f"neighbours: {NEIGHBOURS[whole.promise.neighbours]}"
         if whole.ledger is not None:
-            yield "Recorded", f"entry {whole.ledger.entry}", f"of the ledger of {whole.ledger.dataset}"
+            yield "Recorded", f"line {whole.ledger.entry}", f"of the ledger of {whole.ledger.dataset}"
     if report.ledger is not None:
         yield from ledger_facts(report.ledger)
         if whole is None:

@@ -32,7 +32,7 @@ def items(terms: Terms, first: Entry) -> tuple[tuple[str, str], ...]:
     """(heading, words) of the terms, and of the line that began the ledger."""
     promise = terms.promise
     order = "" if terms.order is None else f" of order {terms.order:g}"
-    leaks = "" if terms.kind == "pure" else f"; {terms.reserve:.3g} of delta is kept for leaks"
+    leaks = "" if terms.kind == "pure" else f"; {100 * terms.reserve:.3g}% of delta is kept for leaks"
     strict = "yes: no seeded noise, and nothing that was read from the data without privacy"
     return (
         (
