@@ -214,6 +214,16 @@ def test_guarantee_2_an_answer_that_failed_is_paid_and_what_was_planned_with_it(
     assert last.values == {"events": None, "complete": not planned}
 
 
+def test_guarantee_2_who_stops_a_run_by_hand_pays_for_what_had_begun(rows, book) -> None:
+    def stopped(entry) -> None:
+        if entry.number == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), curator_of(rows, book, journal=stopped) as curator:
+        follow(curator, rows, 2)
+    assert charged(book) == cost(book, [Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2)]) < cost(book, PLAN)
+
+
 def test_guarantee_2_what_cannot_be_settled_stays_charged_and_hides_no_error(rows, book, monkeypatch) -> None:
     def away(*_):
         raise LedgerError("the store is away")

@@ -88,9 +88,9 @@ class Budget:
             self._releases += 1
             try:
                 yield number
-            except BaseException:
+            except BaseException as error:
                 if not isinstance(event, NoOp):
-                    self.failed = True
+                    self.failed = not isinstance(error, KeyboardInterrupt)  # which is no row's doing
                     self._state = self._state if self.plan is None else _BROKEN
                 raise
 

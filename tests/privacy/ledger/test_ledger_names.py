@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerError
-from fairveil.privacy.events import Gaussian
-from fairveil.privacy.ledger import Ledger
+from fairveil.privacy.events import Gaussian, PoissonSampled
+from fairveil.privacy.ledger import Ledger, migrations, terms
 from fairveil.privacy.ledger.store import MemoryStore
 from fairveil.privacy.promise import Promise
 
@@ -77,3 +77,15 @@ def test_an_address_is_no_name_of_a_data_set(tmp_path: Path) -> None:
         Ledger.create(tmp_path / "census", "postgresql://me:s3cret@host/base", 1.0, 1e-5)
     assert "s3cret" not in str(refused.value)
     assert not (tmp_path / "census").exists()
+
+
+def test_a_ledger_of_full_batches_says_so_and_a_balance_reads_as_words() -> None:
+    ledger = Ledger.create(None, "people", 1.0, 1e-5, kind="gaussian")
+    ledger.reserve(SMALL)
+    with pytest.raises(LedgerError, match="sampling_rate=None"):
+        ledger.reserve(PoissonSampled(0.1, Gaussian(2.0)))
+    assert str(ledger.balance()).startswith("people: 0.56% of epsilon = 1 at delta = 1e-5 spent, 99.44% left")
+
+
+def test_the_rules_of_the_database_and_the_handle_are_of_one_cap() -> None:
+    assert terms.MOST == migrations.MOST_CHARGED

@@ -18,6 +18,7 @@ from typing import Any
 from .entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry
 from .store import Store
 from .terms import WHOLE, Terms
+from .terms_words import delta_words, left_epsilon, left_share, spent_share
 
 MOST_STEPS = 200
 MOST_WAITING = 100
@@ -57,6 +58,12 @@ class Balance:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        promised = f"epsilon = {self.epsilon:g} at delta = {delta_words(self.delta)}"
+        left = f"{left_share(self.left_share)} left (as one release epsilon = {left_epsilon(self.left)})"
+        waiting = f"; not settled: {self.open:,}" if self.open else ""
+        return f"{self.dataset}: {spent_share(self.spent_share)} of {promised} spent, {left}{waiting}"
 
 
 @dataclass(frozen=True)

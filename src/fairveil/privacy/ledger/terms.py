@@ -64,6 +64,8 @@ FORMAT_VERSION = 1
 LAST_BITS = 1e-12
 LAST_DIGITS = 1e-15
 TRIES = 40
+PLANNED_ANEW = 0.002
+"""A fit that samples batches shares its noise among their sums and other releases otherwise at another epsilon: by no more."""
 LONGEST_NAME = 200
 DEEPEST = 50
 
@@ -177,7 +179,7 @@ class Terms:
             if high < low * (1 + 1e-9):
                 break
         found = tight_epsilon(plan(high), promise.delta, promise.neighbours)
-        return 0.0 if math.isinf(found) else _down(found)
+        return 0.0 if math.isinf(found) else _down(found * (1.0 - PLANNED_ANEW if _samples(events) else 1.0))
 
     def as_release(self, units: int) -> float:
         """The epsilon, at the ledger's delta, of one Gaussian (or pure) release that costs so much."""
@@ -284,6 +286,12 @@ def _cost(terms: Terms, event: Event, same_relation: bool) -> Cost:
     try:
         with np.errstate(all="ignore"):  # what is too large for a number is inf, and refused
             amount, leak = cap.cost(event if same_relation else two_in_a_row(event))
+    except InputError as error:
+        if terms.kind != "gaussian":
+            raise
+        remedy = "Ask all rows (sampling_rate=None), or begin a ledger of kind 'renyi', which takes every event."
+        expected = f"events for a ledger of kind {terms.kind!r}: {str(error).partition(', got')[0]}"
+        raise LedgerError(complaint(expected=expected, of=f"ledger {terms.dataset!r}", got="others", remedy=remedy)) from None
     except FairveilError:
         raise
     except UNPRICED as error:
@@ -335,6 +343,10 @@ def _require_shallow(event: Event) -> None:
             remedy = "Put them beside each other: fairveil.privacy.events.compose."
             raise LedgerError(complaint(expected=f"at most {DEEPEST} levels", of="events", got="more", remedy=remedy))
         level = [inner for one in level for inner in _inside(one)]
+
+
+def _samples(event: Event) -> bool:
+    return isinstance(event, PoissonSampled | VisiblySampled) or any(_samples(inner) for inner in _inside(event))
 
 
 def _inside(event: Event) -> tuple[Event, ...]:
