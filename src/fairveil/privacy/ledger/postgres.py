@@ -28,7 +28,7 @@ from .connections import Connections
 from .entries import Entry
 from .refusals import changed_by_a_child, half_failed, not_for_reading, one_inside_another
 from .store import Page
-from .tables import Ask, Lines, TablePage
+from .tables import Ask, Lines, TablePage, TableStore
 
 if TYPE_CHECKING:
     import psycopg
@@ -59,7 +59,7 @@ class _Change:
     wrote: Entry | None = None
 
 
-class PostgresStore:
+class PostgresStore(TableStore):
     """A `Store` in a database of PostgreSQL."""
 
     def __init__(self, url: str, *, create: bool, read_only: bool = False) -> None:
@@ -69,13 +69,9 @@ class PostgresStore:
         self._url = url
         self._read_only = read_only
         self._create = create
-        self._lines = Lines(self._ask, self.shown)
         self._connections = Connections(self._opened, _is_open)
         with self._connections.using():
             self._create = False
-
-    def __repr__(self) -> str:
-        return f"PostgresStore({self.shown!r})"
 
     @property
     def shown(self) -> str:
@@ -84,9 +80,6 @@ class PostgresStore:
     @property
     def address(self) -> str | None:
         return self._url
-
-    def datasets(self) -> list[str]:
-        return self._lines.datasets()
 
     def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
         with self._changing(dataset, _CREATING, migrations.CREATE_LOCK) as change:
@@ -100,21 +93,6 @@ class PostgresStore:
             before = page.head()
             yield page
             change.wrote = None if page.head() is before else page.head()
-
-    def last(self, dataset: str) -> Entry:
-        return self._lines.last(dataset)
-
-    def kept_head(self, dataset: str) -> tuple[int, str]:
-        return self._lines.kept_head(dataset)
-
-    def entries(self, dataset: str, first: int = 0, limit: int | None = None) -> Iterator[Entry]:
-        return self._lines.entries(dataset, first, limit)
-
-    def of_spend(self, dataset: str, spend: str) -> list[Entry]:
-        return self._lines.of_spend(dataset, spend)
-
-    def charges(self, dataset: str) -> Iterator[tuple[str, str, str, int]]:
-        return self._lines.charges(dataset)
 
     def close(self) -> None:
         self._connections.close()

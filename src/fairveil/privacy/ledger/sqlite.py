@@ -29,7 +29,7 @@ from .connections import Connections
 from .entries import Entry
 from .refusals import changed_by_a_child, half_failed, not_for_reading, one_inside_another
 from .store import Page
-from .tables import Ask, Lines, TablePage
+from .tables import Ask, Lines, TablePage, TableStore
 
 T = TypeVar("T")
 PATIENCE = 60.0
@@ -51,7 +51,7 @@ class _Connection:
         self.link.close()
 
 
-class SQLiteStore:
+class SQLiteStore(TableStore):
     """A `Store` in a file."""
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool, read_only: bool = False) -> None:
@@ -62,13 +62,9 @@ class SQLiteStore:
             raise self._unreachable(ValueError("a name with a zero byte"))
         self._read_only = read_only
         self._create = create
-        self._lines = Lines(self._ask, self.shown)
         self._connections = Connections(self._opened, self._is_current, os.path.realpath(self._path))
         with self._connections.using():
             self._create = False
-
-    def __repr__(self) -> str:
-        return f"SQLiteStore({self.shown!r})"
 
     @property
     def shown(self) -> str:
@@ -77,9 +73,6 @@ class SQLiteStore:
     @property
     def address(self) -> str | None:
         return str(self._path)
-
-    def datasets(self) -> list[str]:
-        return self._lines.datasets()
 
     def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
         with self._changing() as ask:
@@ -90,21 +83,6 @@ class SQLiteStore:
         self._lines.require_name(dataset)
         with self._changing() as ask:
             yield TablePage(ask, dataset, self.shown)
-
-    def last(self, dataset: str) -> Entry:
-        return self._lines.last(dataset)
-
-    def kept_head(self, dataset: str) -> tuple[int, str]:
-        return self._lines.kept_head(dataset)
-
-    def entries(self, dataset: str, first: int = 0, limit: int | None = None) -> Iterator[Entry]:
-        return self._lines.entries(dataset, first, limit)
-
-    def of_spend(self, dataset: str, spend: str) -> list[Entry]:
-        return self._lines.of_spend(dataset, spend)
-
-    def charges(self, dataset: str) -> Iterator[tuple[str, str, str, int]]:
-        return self._lines.charges(dataset)
 
     def close(self) -> None:
         self._connections.close()

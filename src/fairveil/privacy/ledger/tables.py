@@ -5,8 +5,10 @@ SQL is fixed text; values are parameters, marked ?. What is read is read strictl
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
+from functools import cached_property
 from typing import Any
 
 from ...errors import FairveilError, LedgerError, complaint
@@ -118,6 +120,44 @@ class Lines:
             return missing(dataset, known, self._shown)
         remedy = "Somebody changed the tables: look at `fairveil ledger check`, and restore a copy."
         return LedgerError(complaint(expected="lines and their head", of=f"{dataset} in {self._shown}", got=got, remedy=remedy))
+
+
+class TableStore(ABC):
+    """What stores in tables answer alike. Abstract: how a statement is run is each one's own."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.shown!r})"
+
+    @property
+    @abstractmethod
+    def shown(self) -> str:
+        """The address, without its password."""
+
+    @abstractmethod
+    def _ask(self, statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        """A reading of its own."""
+
+    @cached_property
+    def _lines(self) -> Lines:
+        return Lines(self._ask, self.shown)
+
+    def datasets(self) -> list[str]:
+        return self._lines.datasets()
+
+    def last(self, dataset: str) -> Entry:
+        return self._lines.last(dataset)
+
+    def kept_head(self, dataset: str) -> tuple[int, str]:
+        return self._lines.kept_head(dataset)
+
+    def entries(self, dataset: str, first: int = 0, limit: int | None = None) -> Iterator[Entry]:
+        return self._lines.entries(dataset, first, limit)
+
+    def of_spend(self, dataset: str, spend: str) -> list[Entry]:
+        return self._lines.of_spend(dataset, spend)
+
+    def charges(self, dataset: str) -> Iterator[tuple[str, str, str, int]]:
+        return self._lines.charges(dataset)
 
 
 class TablePage:
