@@ -24,6 +24,7 @@ from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, LedgerError, Overspent, PrivacyError
 from fairveil.estimators import base_spends
 from fairveil.facts import Boolean, Category, Number, Schema
+from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger.entries import COMMITTED, REFUNDED, RESERVED, RESUMED
 
 ROWS = 240
@@ -341,3 +342,12 @@ def test_a_frontier_is_one_spend_a_panel_and_is_refused_whole(book: fv.Ledger) -
     with pytest.raises(Overspent):
         fv.frontier(X, LABELS, A, epsilons=(1.0, 1.5), **options)
     assert kinds(tight) == []
+
+
+def test_a_ledger_that_all_was_given_back_of_is_as_one_that_was_just_begun() -> None:
+    """A base alone would fit there, as the first spend; base and counts together do not, and that is said before it is paid."""
+    book = budget(1.0)
+    book.reserve(Gaussian(50.0)).refund()
+    with pytest.raises(Overspent, match="several spends"):
+        fitted(post(epsilon=1.0), ledger=book)
+    assert kinds(book) == [RESERVED, REFUNDED]

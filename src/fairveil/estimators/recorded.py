@@ -55,7 +55,7 @@ def require_room(ledger: Ledger, events: Sequence[Event], promise: Promise, purp
     One spend that comes first may have all of a ledger at its tight price. Several may not: they are added up by the filter.
     """
     whole = compose(events)
-    if next(ledger.history(1, 1), None) is not None:
+    if not ledger.is_untouched:
         if not ledger.fits(whole, promise):
             ledger.reserve(whole, promise, purpose=purpose).refund()  # an `Overspent`, unless room was made meanwhile
         return

@@ -59,6 +59,11 @@ class Entry:
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
+    def is_untouched(self) -> bool:
+        """Whether nothing is charged after it."""
+        return self.spent == self.leaked == 0
+
+    @property
     def values(self) -> dict[str, Any]:
         """The content, read strictly."""
         found = parsed(self.content)

@@ -226,7 +226,12 @@ class Ledger:
         """Whether there is room for these now. Another process may take it before you reserve it."""
         cost, alone = self._priced(as_event(events), promise or self.promise)
         last = self._store.last(self.dataset)
-        return cost.within(last.spent, last.leaked) or (alone and last.spent == last.leaked == 0)
+        return cost.within(last.spent, last.leaked) or (alone and last.is_untouched)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing is charged: the next spend may have all of it."""
+        return self._store.last(self.dataset).is_untouched
 
     # -- spending ----------------------------------------------------------------------------------------------------------
 
@@ -268,7 +273,7 @@ class Ledger:
         with self._store.writing(self.dataset) as page:
             self._require_columns(named)
             head = page.head()
-            whole = alone and head.spent == head.leaked == 0
+            whole = alone and head.is_untouched
             charged = Cost(MOST, MOST) if whole else cost
             fits = charged.within(head.spent, head.leaked)
             if fits:
