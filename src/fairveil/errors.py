@@ -45,10 +45,14 @@ class Overspent(BudgetError):  # noqa: N818  # what happened, as in ConstraintNo
         super().__init__(message)
         self.spent, self.asked, self.left, self.largest_epsilon = spent, asked, left, largest_epsilon
 
+    @property
+    def figures(self) -> dict[str, float]:
+        """All four, by their names."""
+        return {"spent": self.spent, "asked": self.asked, "left": self.left, "largest_epsilon": self.largest_epsilon}
+
     def __reduce__(self) -> tuple[object, ...]:
         """Errors of workers come back to the process that asked: by keyword arguments too."""
-        figures = {"spent": self.spent, "asked": self.asked, "left": self.left, "largest_epsilon": self.largest_epsilon}
-        return (functools.partial(type(self), str(self), **figures), ())
+        return (functools.partial(type(self), str(self), **self.figures), ())
 
 
 class LedgerError(PrivacyError):

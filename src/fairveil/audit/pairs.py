@@ -28,9 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import InputError, LedgerError, complaint
+from ..errors import InputError, complaint
 from ..privacy.ledger import Ledger
 from ..privacy.ledger import ledger as recorded_in
+from ..privacy.ledger.ambient import checked
 from ..privacy.statement import PrivacyStatement
 from . import bounds
 from .claims import Claim, claim_of
@@ -103,7 +104,8 @@ def audit_pair(
     """
     trials, seed = _checks.whole(at_least=8, trials=trials), _checks.whole(seed=seed)
     share = _checks.fraction(choosing=choosing, low_open=True, high_open=True)
-    with nullcontext() if ledger is None else recorded_in(_checked(ledger)):
+    kept = checked(ledger)
+    with nullcontext() if kept is None else recorded_in(kept):
         here = _released([run(seed + 2 * i) for i in range(trials)])
         there = _released([run_neighbour(seed + 2 * i + 1) for i in range(trials)])
     if here.shape != there.shape:
@@ -156,13 +158,6 @@ def audit_fit(
 
 
 # -- inside ----------------------------------------------------------------------------------------------------------------
-
-
-def _checked(ledger: object) -> Ledger:
-    if not isinstance(ledger, Ledger):
-        remedy = "Make one with Ledger.create, or find one with Ledger.open."
-        raise LedgerError(complaint(expected="a Ledger, or None", of="ledger", got=type(ledger).__name__, remedy=remedy))
-    return ledger
 
 
 def _confidence(confidence: float) -> float:

@@ -29,7 +29,7 @@ from ..privacy.filters import Filter
 from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
-from ..privacy.statement import READ_FROM_DATA, NamedGroups, PrivacyStatement, PublicFact, StatedBound
+from ..privacy.statement import NamedGroups, PrivacyStatement, PublicFact, StatedBound, names_read
 from . import choice, choice_by_function, decisions, noising, pricing, public_scale
 from .attached import Attached
 from .block import Block, Drawn, lines_of
@@ -127,8 +127,7 @@ class Curator:
         if ledger is not None:
             _need_type("ledger", ledger, Ledger, "Make one with Ledger.create, or find one with Ledger.open.")
         secure = all(source.is_secure for source in self._sources)
-        read = [fact.name for fact in self._facts if fact.origin == READ_FROM_DATA]
-        read += [bound.question for bound in self._bounds_before if bound.origin == READ_FROM_DATA]
+        read = names_read(self._facts, self._bounds_before)
         columns = self.layout.sensitive_names
         return Recording(ledger, self.promise, self._budget.plan, purpose, secure=secure, read_from_data=read, columns=columns)
 

@@ -24,7 +24,7 @@ from ..privacy.events import Event, Gaussian, Pure
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.entries import REFUNDED
 from ..privacy.routes import gaussian_mu
-from ..privacy.statement import READ_FROM_DATA, Receipt
+from ..privacy.statement import Receipt, names_read
 from .bases import Base, Wishes, carries_a_promise, is_fitted, thawed
 
 
@@ -54,8 +54,7 @@ def recorded(base: Base, wishes: Wishes, purpose: str) -> Iterator[Receipt | Non
     if ledger is None or statement is None or not base.spent or _holds(ledger, statement.ledger):
         yield None if statement is None else statement.ledger
         return
-    read = [fact.name for fact in statement.facts if fact.origin == READ_FROM_DATA]
-    read += [bound.question for bound in statement.bounds if bound.origin == READ_FROM_DATA]
+    read = names_read(statement.facts, statement.bounds)
     secure = statement.noise == "secure"
     spend = ledger.reserve(base.spent, wishes.promise, purpose=f"{purpose}: its base", secure=secure, read_from_data=read)
     try:
@@ -81,5 +80,4 @@ def also_spent(error: Overspent) -> Overspent:
         f"{error} This is about the counts of the post-processor: its base classifier was fitted, and stays charged. Leave "
         "room for both: promise less, or fit the base by itself and hand it in fitted."
     )
-    figures = {"spent": error.spent, "asked": error.asked, "left": error.left, "largest_epsilon": error.largest_epsilon}
-    return Overspent(words, **figures)
+    return Overspent(words, **error.figures)

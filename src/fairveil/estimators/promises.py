@@ -16,7 +16,7 @@ from ..fairness import Notion
 from ..fairness.notions import parse, tells_groups_apart
 from ..fairness.resolution import as_list
 from ..privacy.ledger import Ledger, current
-from ..privacy.ledger.ambient import is_same
+from ..privacy.ledger.ambient import checked, is_same
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from .coding import SchemaCoding
@@ -70,7 +70,7 @@ def ways_of(schema: Any, sensitive_as_feature: bool, standardise: bool, max_samp
 def ledger_of(estimator: Any, promise: Promise, inside: object = None) -> Ledger | None:
     """Where a fit is recorded: the estimator's own ledger, else the block's; None where there is neither. What it would refuse
     is refused now, before rows are read. `inside`: the ledger of an estimator that this one fits: there is one for both."""
-    own, inner, block = checked_ledger(estimator.ledger), checked_ledger(inside), current()
+    own, inner, block = checked(estimator.ledger), checked(inside), current()
     ledger = own or inner or block or remembered(estimator)
     if own is not None and inner is not None and not is_same(own, inner) and not (block is not None and is_same(block, inner)):
         remedy = "Both read the same rows: give the outer one a ledger, and the inner one None."
@@ -84,14 +84,6 @@ def ledger_of(estimator: Any, promise: Promise, inside: object = None) -> Ledger
             schema=estimator.schema if isinstance(estimator.schema, Schema) else False,
         )
     return ledger
-
-
-def checked_ledger(given: object) -> Ledger | None:
-    """A handle, or None: an address is opened by the caller."""
-    if given is not None and not isinstance(given, Ledger):
-        remedy = "Make one with Ledger.create, find one with Ledger.open; or put `with fairveil.ledger(url):` around."
-        raise LedgerError(complaint(expected="a Ledger, or None", of="ledger", got=type(given).__name__, remedy=remedy))
-    return given
 
 
 def notions_of(constraints: Any) -> list[Notion]:

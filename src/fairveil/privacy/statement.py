@@ -368,6 +368,12 @@ class PrivacyStatement:
         return statement
 
 
+def names_read(facts: Iterable[PublicFact], bounds: Iterable[StatedBound]) -> list[str]:
+    """What of these was read from the data, and is not covered."""
+    named = [*((fact.name, fact.origin) for fact in facts), *((bound.question, bound.origin) for bound in bounds)]
+    return [name for name, origin in named if origin == READ_FROM_DATA]
+
+
 def _folded(events: Iterable[Event]) -> tuple[Event, ...]:
     whole = compose(events)
     if isinstance(whole, NoOp):

@@ -57,6 +57,14 @@ def current() -> Ledger | None:
         return _blocks[-1][1] if _blocks else None
 
 
+def checked(given: object) -> Ledger | None:
+    """A handle, or None: an address is opened by the caller."""
+    if given is not None and not isinstance(given, Ledger):
+        remedy = "Make one with Ledger.create, find one with Ledger.open; or put `with fairveil.ledger(url):` around."
+        raise LedgerError(complaint(expected="a Ledger, or None", of="ledger", got=type(given).__name__, remedy=remedy))
+    return given
+
+
 def is_same(one: Ledger, other: Ledger) -> bool:
     """Whether two handles are of one budget; where two addresses name one store that is not seen."""
     return one is other or (one.dataset == other.dataset and one.address is not None and one.address == other.address)
