@@ -174,9 +174,9 @@ def prepare(raw: RowBlock, layout: RowLayout, number: int, cap: float) -> Block:
         numbers,
         indptr,
         indices,
-        raw.codes,
-        EMPTY_INT if raw.labels is None else raw.labels,
-        np.empty((0, n), np.uint16) if raw.sensitive is None else raw.sensitive,
+        _signed(raw.codes),
+        EMPTY_INT if raw.labels is None else _signed(raw.labels),
+        np.empty((0, n), np.uint16) if raw.sensitive is None else _signed(raw.sensitive),
         EMPTY_FLOAT if raw.weights is None else np.minimum(raw.weights, cap),
         number,
     )
@@ -209,6 +209,11 @@ def _check_types(raw: RowBlock, layout: RowLayout) -> None:
                     remedy="Convert it first: values.astype(np.int32), say, or np.float64.",
                 )
             )
+
+
+def _signed(codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Codes of 64 bits without a sign as signed ones: the sum of one and a signed offset would be a float. Checked later."""
+    return codes.astype(np.int64) if codes.dtype == np.uint64 else codes
 
 
 def _canonical(numbers: Any) -> Any:

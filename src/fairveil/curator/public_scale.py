@@ -120,8 +120,9 @@ def _sizes_and_moves(question: Question, block: Block, rows: Rows, m: int, order
     elif isinstance(question, GroupLosses):
         sizes, slack = _losses(question, block, rows, m)
     elif isinstance(question, NumberMoments):
-        squares = reference.dense(block)[:, 1 : 1 + rows.layout.numbers] ** 2
-        sizes = np.minimum(np.sqrt((squares + squares**2).sum(axis=1)), np.inf if question.clip is None else question.clip)
+        squares = reference.number_columns(block) ** 2
+        lengths = np.sqrt(np.asarray((squares + squares**2).sum(axis=0), np.float64).reshape(block.rows))
+        sizes = np.minimum(lengths, np.inf if question.clip is None else question.clip)
     elif isinstance(question, FeatureSums):
         sizes = np.sqrt(_squares(block, rows)) if question.basis is None else _along(question, block, rows)
         sizes = np.minimum(sizes, np.inf if question.clip is None else question.clip)

@@ -32,9 +32,19 @@ def dense(block: Block) -> Floats:
         out[:, 1 : 1 + block.layout.numbers] = block.numbers.T
     first = 1 + block.layout.numbers
     for line, size in zip(block.codes, block.layout.code_sizes, strict=True):
-        out[np.arange(block.rows), first + line] = 1.0
+        out[np.arange(block.rows), first + line.astype(np.intp)] = 1.0  # a narrow code plus an offset would wrap
         first += size
     return out
+
+
+def number_columns(block: Block) -> Any:
+    """The numbers alone, (numbers, rows), float64: a CSC array where the block is sparse."""
+    if not block.is_sparse:
+        return block.numbers.astype(np.float64)
+    import scipy.sparse
+
+    parts = (block.numbers[0].astype(np.float64), block.indices, block.indptr)
+    return scipy.sparse.csr_array(parts, shape=(block.rows, block.layout.numbers)).T
 
 
 def row_weights(block: Block) -> Floats:

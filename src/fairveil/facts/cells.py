@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ GroupMode = Literal["product", "marginal"]
 
 GROUP_MODES: tuple[GroupMode, ...] = ("product", "marginal")
 """The modes of groups."""
+
+MOST_VALUES = 1 << 16
+"""Values of one sensitive column at most: its codes are 16 bits wide."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,12 @@ class Cells:
                     got=self.columns,
                     remedy='Pass Cells((("f", "m"),)), say.',
                 )
+            )
+        if max(map(len, columns)) > MOST_VALUES:
+            got = f"a column of {max(map(len, columns)):,}"
+            remedy = "Merge values that are rare; make ranges of a number first."
+            raise InputError(
+                complaint(expected=f"at most {MOST_VALUES:,} values a column", of="groups", got=got, remedy=remedy)
             )
         object.__setattr__(self, "columns", columns)
         _checks.one_of(GROUP_MODES, groups=self.mode)
@@ -89,8 +98,11 @@ class Cells:
             return tuple(itertools.product(*self.columns))
         return tuple((name, value) for name, column in zip(self.names, self.columns, strict=True) for value in column)
 
-    def ids(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
-        """Cell ids, shape (per_row, rows), from the codes of the sensitive columns, shape (columns, rows)."""
+    def ids(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+        """Cell ids, shape (per_row, rows), from the codes of the sensitive columns, shape (columns, rows).
+
+        32 bits wide where all ids fit, else 64: products of sizes are never wrapped.
+        """
         if codes.ndim != 2 or codes.shape[0] != len(self.columns):
             raise InputError(
                 complaint(
@@ -100,13 +112,18 @@ class Cells:
                     remedy="Give one line of codes a sensitive column.",
                 )
             )
+        if self.count > 1 << 63:
+            remedy = "Make fewer groups: merge values that are rare, or ask for groups='marginal'."
+            raise InputError(complaint(expected="at most 2^63 cells", of="groups", got=self.count, remedy=remedy))
+        kind: Any = np.int32 if self.count <= 1 << 31 else np.int64
         if self.mode == "product":
-            ids = np.zeros(codes.shape[1], dtype=np.int32)
+            ids = np.zeros(codes.shape[1], dtype=kind)
             for size, line in zip(self.sizes, codes, strict=True):
-                ids = ids * np.int32(size) + line.astype(np.int32)
+                ids *= kind(size)
+                ids += line.astype(kind)
             return ids[np.newaxis, :]
-        offsets = np.cumsum((0, *self.sizes[:-1]), dtype=np.int32)
-        return (codes.astype(np.int32) + offsets[:, np.newaxis]).astype(np.int32)
+        offsets = np.cumsum((0, *self.sizes[:-1]), dtype=kind)
+        return np.asarray(codes.astype(kind) + offsets[:, np.newaxis])
 
     def encode(self, values: list[npt.NDArray[np.object_]]) -> npt.NDArray[np.uint16]:
         """Codes of shape (columns, rows) from raw values; a value that is not listed is an error that names it."""

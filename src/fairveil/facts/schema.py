@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import _checks
 from ..errors import DataNotFoundError, InputError, SchemaError, complaint
-from .cells import Cells, GroupMode
+from .cells import MOST_VALUES, Cells, GroupMode
 from .columns import Boolean, Category, Column, Ignored, Number, Value
 from .declared import checked_columns, columns_of, in_words, parsed, suffix, texts
 from .toml_text import document
@@ -97,6 +97,17 @@ class Schema:
                     remedy="Name each sensitive column once; copy the column under another name to use it twice.",
                 )
             )
+        for name in self.sensitive:
+            if len(self.listed(name)) > MOST_VALUES:
+                remedy = 'List the values that are frequent and one for the others: Category(values, unknown="other").'
+                raise SchemaError(
+                    complaint(
+                        expected=f"at most {MOST_VALUES:,} values",
+                        of=f"sensitive column {name!r}",
+                        got=f"{len(self.listed(name)):,} of them",
+                        remedy=remedy,
+                    )
+                )
         if self.classes is not None and len(self.classes) < 2:
             raise SchemaError(
                 complaint(

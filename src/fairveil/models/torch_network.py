@@ -45,7 +45,7 @@ def row_major(block: Any, code_sizes: Sequence[int], rows: slice) -> Singles:
         out[:, :numbers] = block.numbers[rows].toarray() if sparse else block.numbers[:, rows].T
     first, at = numbers, np.arange(len(out))
     for line, size in zip(codes, code_sizes, strict=True):
-        out[at, first + line] = 1.0
+        out[at, first + line.astype(np.intp)] = 1.0  # a narrow code plus an offset would wrap
         first += size
     return out
 
