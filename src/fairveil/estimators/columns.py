@@ -13,6 +13,7 @@ from ..data.coding import Plain, Raw, is_missing
 from ..errors import InputError, complaint
 from ..facts import Schema
 from ..fairness.inputs import read_columns, same_length
+from .carried import require_few_values
 from .distinct import distinct
 from .grids import Grid
 
@@ -115,6 +116,7 @@ def coded_groups(columns: Mapping[str, Raw], rows: int) -> tuple[tuple[tuple[Has
     for line, (name, column) in zip(codes, columns.items(), strict=True):
         values, line[:] = distinct(column, f"sensitive column {name!r}")
         groups.append(values)
+    require_few_values({name: len(values) for name, values in zip(columns, groups, strict=True)}, rows)
     return tuple(groups), codes
 
 

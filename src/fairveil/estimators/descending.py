@@ -19,6 +19,7 @@ from ..models import LinearModel
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
 from . import inputs, modules, promises
+from .carried import groups_of
 from .inputs import Training, Ways
 from .intents import Descent, Intent
 from .linear import LinearClassifier
@@ -168,11 +169,9 @@ def outcome_of(curator: Curator, search: Descent, tick: Progress | None, kept: C
 
 def cells_of(notions: list[Notion], training: Training) -> Cells | None:
     """Product groups, unless every notion is content with marginal ones, whose histograms are smaller."""
-    if not training.rows.layout.sensitive:
-        return None
     asked = [notion for notion in notions if not notion.is_vacuous]
     marginal = bool(asked) and all(getattr(notion, "groups", "product") == "marginal" for notion in asked)
-    return training.rows.cells("marginal" if marginal else "product")
+    return groups_of(training, "marginal" if marginal else "product")
 
 
 def _refuse_empty_batches(settings: Settings, rows: int | None) -> None:

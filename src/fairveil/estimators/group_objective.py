@@ -28,6 +28,7 @@ from ..learning.regression import Regression
 from ..models import DerandomisedModel, MixtureModel
 from ..privacy.promise import Promise
 from . import inputs, promises
+from .carried import groups_of
 from .constraint_report import ConstraintReport
 from .inputs import Training
 from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_of
@@ -323,11 +324,9 @@ def _found(search: Sampling | Loop | LossDescent, curator: Curator, tick: Progre
 
 def _cells(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:
     """The groups: those of single columns where everything that names a kind of groups asks for these alone."""
-    if not training.rows.layout.sensitive:
-        return None
     asked = [objective, *constraint.notions, *(bound.objective for bound in constraint.bounds)]
     modes = {mode for one in asked if isinstance(mode := getattr(one, "groups", None), str)}
-    return training.rows.cells("marginal" if modes == {"marginal"} else "product")
+    return groups_of(training, "marginal" if modes == {"marginal"} else "product")
 
 
 def _weights(given: Any, training: Training) -> LinearClass:

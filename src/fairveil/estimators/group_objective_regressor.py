@@ -18,6 +18,7 @@ from ..learning.regression_task import RegressionOutcome, RegressionTask
 from ..models import RegressionModel
 from ..privacy.promise import Promise
 from . import inputs, promises
+from .carried import groups_of
 from .coded_regressor import CodedRegressor, in_coded_units
 from .coding import SchemaCoding
 from .constraint_report import ConstraintReport
@@ -146,8 +147,7 @@ class GroupObjectiveRegressor(CodedRegressor):
             )
         training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise, X))
         opening = Opening.of(self, promise, ledger, training)
-        rows = training.rows
-        cells = _cells_of(objective, constraint, training)
+        cells, whole = _cells_of(objective, constraint, training), groups_of(training, either=False)
         planned = self._plan(opening, objective, constraint, cells)
         curator = opening.curator(planned.plan)
         with curator, progress("Fitting") as tick:
@@ -156,7 +156,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         assert training.target is not None
         c = outcome.coefficients
         self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)
-        self._publish_columns(training, rows.cells() if rows.layout.sensitive else None)
+        self._publish_columns(training, whole)
         self.privacy_ = statement
         self._set_outcome(outcome)
         if not self.constraint_report_.met:
@@ -223,7 +223,7 @@ def _cells_of(objective: Objective, constraint: Constraint, training: Training) 
         raise InputError(complaint(expected=expected, of="sensitive_features", got=None, remedy=remedy))
     losses = [one for one in constraint.notions if isinstance(one, BoundedGroupLoss) and not one.is_vacuous]
     marginal = not objective.needs_groups and not constraint.bounds and all(one.groups == "marginal" for one in losses)
-    return training.rows.cells("marginal" if marginal else "product")
+    return groups_of(training, "marginal" if marginal else "product")
 
 
 def scales(training: Training, promise: Promise) -> bool:

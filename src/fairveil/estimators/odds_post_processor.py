@@ -33,6 +33,7 @@ from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement, Receipt
 from . import base_spends, bases, decided, promises
 from .bases import Base, Wishes
+from .carried import groups_of
 from .coded import Floats, as_array
 from .columns import read_labels
 from .constraint_report import ConstraintLine, ConstraintReport
@@ -366,7 +367,7 @@ class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: igno
         if guarantee is not None and solved is not None:
             report = _report(guarantee, solved, SOLVED)
         statement = _statement(asked, base, promise, curator, receipt, reads_groups=cells is not None)
-        whole = training.rows.cells() if training.rows.layout.sensitive else None
+        whole = groups_of(training, either=False)
         self._set_base(base.estimator, model)
         self.privacy_ = statement
         self.guarantee_, self.constraint_report_, self.released_ = guarantee, report, released
@@ -418,8 +419,7 @@ def _read_by(estimator: Any) -> tuple[str, ...]:
 
 def _system(notions: Sequence[Notion], asked: Asked) -> tuple[Cells | None, ConstraintSystem | None]:
     """The constraints and the cells of the table; cells only where a constraint tells groups apart."""
-    rows = asked.training.rows
-    cells = rows.cells() if rows.layout.sensitive else None
+    cells = groups_of(asked.training, either=False)
     if not notions:
         return None, None
     system = resolve(notions, cells or NO_GROUPS, asked.training.classes)

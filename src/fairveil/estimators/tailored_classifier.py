@@ -19,6 +19,7 @@ from ..learning.tailoring import LEAST_NOISE
 from ..models import LinearModel
 from ..privacy.promise import Promise
 from . import inputs, modules, promises, tailored
+from .carried import groups_of
 from .constraint_report import ConstraintReport
 from .inputs import Training
 from .linear import LinearClassifier
@@ -155,8 +156,7 @@ class TailoredClassifier(LinearClassifier):
         thin = ways.thin and self.model is None
         training = inputs.read(X, y, sensitive_features, sample_weight, replace(ways, thin=thin))
         opening = Opening.of(self, promise, ledger, training)
-        rows = training.rows
-        cells = rows.cells(self.groups) if rows.layout.sensitive else None
+        cells = groups_of(training, self.groups)
         search = self._plan(opening, cells, shape)
         curator = opening.curator(search.plan)
         with curator, progress("Fitting") as tick:

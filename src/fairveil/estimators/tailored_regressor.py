@@ -17,6 +17,7 @@ from ..learning.tailoring import LEAST_NOISE
 from ..models import RegressionModel
 from ..privacy.promise import Promise
 from . import inputs, promises, tailored
+from .carried import groups_of
 from .coded_regressor import CodedRegressor
 from .constraint_report import ConstraintReport
 from .group_objective_regressor import scales
@@ -157,8 +158,7 @@ class TailoredRegressor(CodedRegressor):
         tailored.check(self)
         training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise))
         opening = Opening.of(self, promise, ledger, training)
-        rows = training.rows
-        cells = rows.cells(self.groups) if rows.layout.sensitive else None
+        cells = groups_of(training, self.groups)
         planned = self._plan(opening, cells)
         curator = opening.curator(planned.plan)
         with curator, progress("Fitting") as tick:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -53,11 +54,15 @@ class Grouping:
     def index(self, key: Hashable) -> int:
         """Where a group stands; an unknown one is an error that lists the known."""
         try:
-            return self.keys.index(key)
-        except ValueError:
+            return self._places[key]
+        except (KeyError, TypeError):
             known = ", ".join(map(repr, self.keys[:20]))
             remedy = f"Known groups: {known}{', ...' if len(self.keys) > 20 else ''}."
             raise InputError(complaint(expected="a known group", of="group", got=key, remedy=remedy)) from None
+
+    @cached_property
+    def _places(self) -> dict[Hashable, int]:
+        return {key: at for at, key in reversed(list(enumerate(self.keys)))}  # the first of keys that are equal
 
     def blocks(self) -> list[list[int]]:
         """Groups that are compared with each other, one list a sensitive column."""

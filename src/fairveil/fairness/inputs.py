@@ -17,6 +17,8 @@ from .histograms import Floats
 
 Values = npt.NDArray[Any]
 Codes = npt.NDArray[np.intp]
+MOST_GROUPS = 10_000
+"""Groups that measures tell apart, unless they are declared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,7 @@ class Decisions:
     decisions: Codes | None
     probabilities: Floats | None
     cells: Cells
-    cell_ids: npt.NDArray[np.int32]
+    cell_ids: npt.NDArray[np.integer]
     weights: Floats | None
 
 
@@ -84,8 +86,26 @@ def read_groups(
         remedy = "Pass groups='product', 'marginal', or declared Cells."
         raise InputError(complaint(expected="'product' or 'marginal'", of="groups", got=groups, remedy=remedy))
     values = tuple(tuple(_distinct(column, f"sensitive column {name!r}")) for name, column in columns.items())
+    _refuse_too_many({name: len(listed) for name, listed in zip(columns, values, strict=True)}, groups)
     cells = Cells(values, mode=groups, names=tuple(columns))
     return cells, cells.encode(objects)
+
+
+def _refuse_too_many(sizes: Mapping[str, int], mode: str) -> None:
+    """A column of numbers, or of names of people, is no column of groups."""
+    count = math.prod(sizes.values()) if mode == "product" else sum(sizes.values())
+    if count > MOST_GROUPS:
+        each = ", ".join(f"{name!r}: {size:,}" for name, size in sizes.items())
+        apart = " Or look at one column at a time: groups='marginal'." if mode == "product" and len(sizes) > 1 else ""
+        raise InputError(
+            complaint(
+                expected=f"at most {MOST_GROUPS:,} groups",
+                of="sensitive_features",
+                got=f"{count:,} (distinct values of {each})",
+                remedy=f"Make ranges of a number first, or merge values that are rare.{apart}",
+                quote=False,
+            )
+        )
 
 
 def read_columns(sensitive_features: Any, rows: int) -> dict[str, Values]:

@@ -25,6 +25,8 @@ from .grouping import COMPARISONS, Grouping
 from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
 
 LOSSES = ("zero_one", "log", "squared")
+MOST_CONSTRAINTS = 100_000
+"""One-sided constraints that a gap may come to."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,9 @@ class GapNotion(Notion):
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
         """Two one-sided constraints a comparison and outcome."""
         out = []
-        grouping = Grouping.of(cells, self.groups)
-        for outcome in self.outcomes(classes):
+        grouping, outcomes = Grouping.of(cells, self.groups), self.outcomes(classes)
+        _refuse_too_many(grouping, len(outcomes), self.compare)
+        for outcome in outcomes:
             for one, other in _compared(outcome, grouping, self.compare):
                 out.append(RateConstraint(((1.0, one), (-1.0, other)), self.max_gap, groups=self.groups))
         return tuple(out)
@@ -325,6 +328,23 @@ def _shape(notion: Any) -> None:
 
 def _enough(classes: Sequence[Hashable]) -> Sequence[Hashable]:
     return classes[1:] if len(classes) == 2 else classes
+
+
+def _refuse_too_many(grouping: Grouping, outcomes: int, compare: str) -> None:
+    """Pairs grow with the square of the groups."""
+    sizes = [len(block) for block in grouping.blocks()]
+    asked = outcomes * sum(size * (size - 1) if compare == "pairs" else 2 * size for size in sizes)
+    if asked > MOST_CONSTRAINTS:
+        apart = "compare='rest' holds each group against all others. " if compare == "pairs" else ""
+        raise InputError(
+            complaint(
+                expected=f"at most {MOST_CONSTRAINTS:,} comparisons of groups",
+                of="constraints",
+                got=f"{asked:,} of {sum(sizes):,} groups",
+                remedy=f"{apart}Or merge groups that are rare, or make ranges of a number.",
+                quote=False,
+            )
+        )
 
 
 def _compared(outcome: Outcome, grouping: Grouping, compare: str) -> list[tuple[Rate, Rate]]:

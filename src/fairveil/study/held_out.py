@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..data.tables import column_of
 from ..errors import InputError, complaint
 from ..estimators import inputs
+from ..estimators.carried import groups_of
 from ..estimators.columns import read_labels
 from ..estimators.inputs import Training, Ways
 from ..facts import Cells, RowBlock, RowSource
@@ -37,7 +38,7 @@ class HeldOut:
         """Rows in the form of the training rows, coded as those were; unknown labels and groups are errors that name them."""
         X, y, groups = _parts(test)
         layout = training.rows.layout
-        cells = training.rows.cells("product") if layout.sensitive else None
+        cells = groups_of(training, either=False)
         blocks = tuple(training.coding.blocks(X))
         if isinstance(X, RowSource) or ways.schema is not None:
             found = inputs.read(X, y, groups, None, replace(ways, standardise=False, features_are_public=False)).rows

@@ -26,6 +26,7 @@ import numpy as np
 from .. import _checks
 from ..errors import ConstraintNotMet, InputError, WeakDelta, complaint
 from ..estimators import RateConstrainedClassifier, inputs, side_by_side
+from ..estimators.carried import groups_of
 from ..estimators.inputs import Training, Ways
 from ..estimators.intents import Intent
 from ..estimators.progress import progress as bar
@@ -129,7 +130,7 @@ class _Reader:
     def cells(self) -> Any:
         """Product cells, which all notions can be resolved against; None without sensitive columns."""
         assert self.training is not None
-        return self.training.rows.cells("product") if self.training.rows.layout.sensitive else None
+        return groups_of(self.training, either=False)
 
 
 # Before data are touched
