@@ -12,6 +12,8 @@ Guarantees (tests/estimators/test_estimators_odds_privacy.py):
 1. A fitted base is never fitted again or changed; one that is not is cloned first.
 2. `Base.spent` is what the base's own statement charges, under the post-processor's relation, or nothing where the base does
    not depend on what is protected; every assumption for that is a sentence in `Base.not_covered`.
+3. A base that was fitted before counts as looked at: what is asked beside it is priced as chosen afterwards. One that is fitted
+   here was planned together with the rest.
 """
 
 from __future__ import annotations
@@ -47,12 +49,14 @@ SAID_TO_BE_PUBLIC = (
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """A fitted classifier; `statement`: of its making, where that is charged; `spent`: the events that are."""
+    """A fitted classifier; `statement`: of its making, where that is charged; `spent`: the events that are; `looked_at`: it was
+    fitted before, so that everything that is asked for now may have been chosen by what was seen of it (PRIVACY T10)."""
 
     estimator: Any
     statement: PrivacyStatement | None
     spent: tuple[Event, ...]
     not_covered: tuple[str, ...] = ()
+    looked_at: bool = False
 
     @property
     def is_ours(self) -> bool:
@@ -219,7 +223,7 @@ def _as_it_is(estimator: Any, wishes: Wishes) -> Base:
     _refuse_contradictions(statement)
     made = statement.promise
     if (made.protects, made.neighbours) == (promise.protects, promise.neighbours):
-        return Base(estimator, statement, _events(statement))
+        return Base(estimator, statement, _events(statement), looked_at=True)
     if promise.protects == "sensitive_features" and getattr(estimator, "groups_", None) == ():
         return Base(estimator, None, (), (FITTED_ELSEWHERE,))
     raise PrivacyError(

@@ -28,6 +28,9 @@ MADE_ELSEWHERE = (
     "hold of them is not covered"
 )
 
+BOTH_ADD = "where it was made from these rows, its epsilon adds to this epsilon, and its delta to this delta"
+"""Valid also where this fit was chosen by looking at the candidate, which the tight price of both as one plan is not."""
+
 CANDIDATES = "a candidate's decisions"
 
 
@@ -121,7 +124,7 @@ def told_of(listed: Sequence[Any]) -> list[str]:
         if bases.carries_a_promise(candidate):
             promise = bases.thawed(candidate).privacy_.promise
             price = f"epsilon {promise.epsilon:g} and delta {promise.delta:g} for {promise.protects}"
-            told.append(f"a candidate's own fit, at {price}: where it was made from these rows, that price adds to this one")
+            told.append(f"a candidate's own fit, at {price}: {BOTH_ADD}")
     return list(dict.fromkeys(told))
 
 

@@ -26,12 +26,12 @@ from ..learning.postprocess import CountPlan, Released
 from ..learning.systems import NO_GROUPS
 from ..models import Model, PostProcessedModel, RandomState
 from ..models.model import draw_codes
-from ..privacy.events import NonPrivate, compose
+from ..privacy.events import compose
 from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement, Receipt
-from . import base_spends, bases, decided, promises
+from . import base_spends, base_statement, bases, decided, promises
 from .bases import Base, Wishes
 from .carried import groups_of
 from .coded import Floats, as_array
@@ -39,7 +39,6 @@ from .columns import read_labels
 from .constraint_report import ConstraintLine, ConstraintReport
 from .decided import Asked
 from .inputs import Ways
-from .publish import READS_GROUPS
 from .recorded import Recorded, require_room
 
 SLACKS = ("none", "theorem")
@@ -88,7 +87,8 @@ class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: igno
 
     Guarantees (tests/estimators/test_estimators_odds_privacy.py):
     1. `privacy_` is the price of the counts and of the base's making, at most the promise; what of the base is not charged,
-       and why, is a sentence in `privacy_.not_covered`.
+       and why, is a sentence in `privacy_.not_covered`. Beside a base that was fitted before, it holds however everything but
+       the promise was chosen after looking at that base.
     2. What is fitted depends on the groups (with records protected: on the rows) through the base and one noisy table of
        counts, except for what `privacy_.facts` lists as read from the data.
     3. No fitted attribute holds an exact statistic of what is protected.
@@ -189,7 +189,8 @@ class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: igno
                 pass
             self._conclude(asked, base, promise, None, None, receipt)
             return self
-        plan = postprocess.plan(promise, cells, len(asked.training.classes), base.spent, weighted=rows.weighted)
+        classes = len(asked.training.classes)
+        plan = postprocess.plan(promise, cells, classes, base.spent, weighted=rows.weighted, looked_at=base.looked_at)
         noise = NoiseSource.of(bases.derived_seed(wishes.seed, 2))
         with self._curator(asked, base, wishes, plan, noise) as curator:
             attached = curator.attach(decided.in_blocks(codes, rows), title="base classifier")
@@ -366,7 +367,8 @@ class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: igno
         report = ConstraintReport((), 0, NOTHING_ASKED)
         if guarantee is not None and solved is not None:
             report = _report(guarantee, solved, SOLVED)
-        statement = _statement(asked, base, promise, curator, receipt, reads_groups=cells is not None)
+        counts = None if curator is None else curator.statement()
+        statement = base_statement.of(training, base, promise, counts, receipt, reads_groups=cells is not None)
         whole = groups_of(training, either=False)
         self._set_base(base.estimator, model)
         self.privacy_ = statement
@@ -452,30 +454,3 @@ def _report(guarantee: MixingGuarantee, solved: Mixed, reason: str) -> Constrain
         )
     ]
     return ConstraintReport(tuple(lines), 0, reason)
-
-
-def _statement(
-    asked: Asked, base: Base, promise: Promise, curator: Curator | None, receipt: Receipt | None, *, reads_groups: bool
-) -> PrivacyStatement:
-    """Base and counts together, under the whole promise."""
-    counts = None if curator is None else curator.statement()
-    events = [*base.spent, *(() if counts is None else counts.events)] if promise.is_private else [NonPrivate()]
-    first = base.statement
-    facts = dict.fromkeys((*asked.training.facts, *(() if first is None else first.facts)))  # each reading of its own
-    seeded = any(one is not None and one.noise == "seeded" for one in (first, counts))
-    groups = (READS_GROUPS,) if reads_groups else ()
-    said = (*asked.training.not_covered, *base.not_covered, *(() if first is None else first.not_covered), *groups)
-    return PrivacyStatement.of(
-        promise,
-        events,
-        plan=events if promise.is_private else None,
-        facts=facts,
-        bounds=[*(() if first is None else first.bounds), *(() if counts is None else counts.bounds)],
-        not_covered=dict.fromkeys(said),
-        tuning=None if first is None else first.tuning,
-        earlier_releases=None if first is None else first.earlier_releases,
-        noise="seeded" if seeded else "secure",
-        arithmetic="exact" if first is None else first.arithmetic,
-        user_code="none" if base.is_ours and (first is None or first.user_code == "none") else "trusted",
-        ledger=receipt,
-    )

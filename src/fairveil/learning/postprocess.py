@@ -6,7 +6,8 @@ The rest is post-processing of this release: the linear program (`mixing`) and i
 
 Guarantees (tests/learning/test_learning_postprocess.py):
 1. The plan is one event, made of the promise, the shape of the table and what was spent before, and it keeps the promise
-   together with what was spent. Nothing of it depends on a row.
+   together with what was spent. Nothing of it depends on a row. Where what was spent before had been looked at, the promise is
+   kept however the rest (constraints, weights, kind of noise) was chosen by what was seen: `privacy.two_steps`.
 2. Sensitive features alone protected: the totals over groups are exact and free. With two groups the counts of one are asked,
    L1 and L2 sensitivity 1, and the others are the totals less those; with more, L1 2 and L2 sqrt 2.
 3. Records: L1 and L2 1 (add-remove), 2 and sqrt 2 (replace-one), and nothing is exact.
@@ -28,7 +29,7 @@ from scipy import special
 from ..curator import Ask, Attached, AttachedHistogram, Curator
 from ..errors import BudgetError, complaint
 from ..facts import Cells
-from ..privacy import accounting
+from ..privacy import accounting, two_steps
 from ..privacy.calibration import calibrate
 from ..privacy.events import DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp, compose
 from ..privacy.promise import Promise
@@ -174,24 +175,38 @@ class Released:
 
 
 def plan(
-    promise: Promise, cells: Cells | None, classes: int, spent: Iterable[Event] = (), *, weighted: bool = False
+    promise: Promise,
+    cells: Cells | None,
+    classes: int,
+    spent: Iterable[Event] = (),
+    *,
+    weighted: bool = False,
+    looked_at: bool = False,
 ) -> CountPlan:
     """The least noise that keeps the promise beside `spent`, what was released before: Gaussian or discrete Laplace.
 
-    Weighted sums are not whole numbers, so their noise is Gaussian.
+    `looked_at`: what was spent had been seen before this was asked for; else both are one plan, fixed beforehand. Weighted sums
+    are not whole numbers, so their noise is Gaussian.
     """
     before = compose(tuple(spent))
+    looked_at = looked_at and not isinstance(before, NoOp)
     free = not promise.is_private or (promise.protects == "sensitive_features" and cells is None)
-    require_room(promise, before, more=not free)
+    require_room(promise, before, more=not free, looked_at=looked_at)
     if free:
         return CountPlan(promise, cells, "gaussian", 0.0)
+    target = two_steps.within(promise, before) if looked_at else promise
+
+    def whole(kind: str, z: float) -> Event:
+        event = _event(kind, z, moved)
+        return compose((before, two_steps.reference(event, promise.neighbours) if looked_at else event))
+
     found: list[CountPlan] = []
     refused: BudgetError | None = None
     moved = steps(promise, cells)
     kinds = [] if weighted else ["discrete-laplace"]
     for kind in [*kinds, "gaussian"] if promise.delta > 0 or weighted else kinds:
         try:
-            z = calibrate(promise, lambda z, kind=kind: compose((before, _event(kind, z, moved)))).multiplier  # type: ignore[misc]
+            z = calibrate(target, lambda z, kind=kind: whole(kind, z)).multiplier  # type: ignore[misc]
         except BudgetError as error:  # Gaussian noise needs some delta, which `spent` may have used up
             refused = error
             continue
@@ -201,20 +216,24 @@ def plan(
     return min(found, key=lambda one: one.law(1.0).sd)
 
 
-def require_room(promise: Promise, spent: Event, *, more: bool) -> None:
+def require_room(promise: Promise, spent: Event, *, more: bool, looked_at: bool = False) -> None:
     """The promise must hold what was spent before, and leave something where `more` is to be released."""
     if not promise.is_private:
         return
-    taken = accounting.epsilon(spent, promise.delta, promise.neighbours)
+    kept = two_steps.within(promise, spent) if more and looked_at else promise
+    taken = accounting.epsilon(spent, kept.delta, promise.neighbours)
     if taken > promise.epsilon * (1.0 + LAST_BITS) or (more and taken >= promise.epsilon):
         left = "something left of" if more else "at most"
+        unfitted = ", or pass it unfitted: then both are one plan" if looked_at else ""
+        chosen = f" of the promised {promise.delta:g}, for counts that are chosen after the base was there to be looked at"
+        chosen = chosen if kept.delta < promise.delta else ""
         raise BudgetError(
             complaint(
                 expected=f"{left} epsilon={promise.epsilon:g}"
                 + (" for the counts of groups, labels and decisions" if more else ""),
                 of="the base classifier's price",
-                got=f"epsilon {taken:.6g} at delta {promise.delta:g}",
-                remedy=f"Promise more than {taken:.4g}, or fit the base classifier with less.",
+                got=f"epsilon {_up(taken)} at delta {kept.delta:g}{chosen}",
+                remedy=f"Promise more than {_up(taken)}, or fit the base classifier with less{unfitted}.",
             )
         )
 
@@ -257,6 +276,18 @@ def onto_totals(raw: Floats, totals: Floats) -> Floats:
     t = levels[kept, np.arange(flat.shape[1])]
     out = np.where(wanted > 0, np.maximum(flat - t, 0.0), 0.0)
     return np.asarray(out.reshape(raw.shape))
+
+
+def _up(epsilon: float) -> str:
+    """Six digits, rounded up: who promises more than that has room.
+
+    >>> _up(1.0000001), _up(0.5), _up(math.inf)
+    ('1.00001', '0.5', 'inf')
+    """
+    if not math.isfinite(epsilon) or epsilon == 0.0 or float(f"{epsilon:.6g}") >= epsilon:
+        return f"{epsilon:.6g}"
+    step = 10.0 ** (math.floor(math.log10(epsilon)) - 5)
+    return f"{epsilon + step:.6g}"
 
 
 def _event(kind: str, z: float, moved: int) -> Event:

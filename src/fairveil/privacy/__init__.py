@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .statement import NamedGroups as NamedGroups
     from .statement import PrivacyStatement as PrivacyStatement
     from .statement import PublicFact as PublicFact
+    from .two_steps import TwoSteps as TwoSteps
+    from .two_steps import price_after as price_after
 
 PLACES = {
     "Calibrated": ".calibration",
@@ -44,6 +46,7 @@ PLACES = {
     "Promise": ".promise",
     "PublicFact": ".statement",
     "Stream": ".samplers",
+    "TwoSteps": ".two_steps",
     "calibrate": ".calibration",
     "curve": ".accounting",
     "delta": ".accounting",
@@ -52,6 +55,7 @@ PLACES = {
     "full_batch": ".calibration",
     "most_rounds": ".calibration",
     "price": ".accounting",
+    "price_after": ".two_steps",
     "routes_of": ".accounting",
     "scaled": ".calibration",
     "split": ".calibration",
@@ -71,6 +75,7 @@ __all__ = [
     "Promise",
     "PublicFact",
     "Stream",
+    "TwoSteps",
     "calibrate",
     "curve",
     "delta",
@@ -79,6 +84,7 @@ __all__ = [
     "full_batch",
     "most_rounds",
     "price",
+    "price_after",
     "routes_of",
     "scaled",
     "split",

@@ -5,7 +5,8 @@ Guarantees.
 1. A statement holds public values only: the promise, events (noise multipliers, never noise or totals), public facts, words.
 2. Its epsilon is what is charged, under the promise's own relation: with a plan the accountant's price of the whole plan, also
    for a run that was broken off half way; without one, where answers were chosen after seeing others, the cap of the filter
-   that admitted them, which is the promise's epsilon (PRIVACY T10: the tight total of such a log is no bound).
+   (or of the rule of two steps) that admitted them, which is the promise's epsilon (PRIVACY T10: the tight total of such a log
+   is no bound).
 3. `check()` recomputes that price, and those of named groups, and reports every contradiction; a stated epsilon below the
    recomputed one is one.
 4. Writing and reading back gives an equal statement; a file with an unknown field, an unknown version, a number that is not
@@ -42,6 +43,7 @@ from .promise import Promise
 if TYPE_CHECKING:
     from .filters import Filter
     from .statement_checks import Finding
+    from .two_steps import TwoSteps
 
 Origin = Literal["schema", "argument", "read from the data, not covered"]
 Noise = Literal["secure", "seeded"]
@@ -88,7 +90,8 @@ class StatedBound:
 
 @dataclass(frozen=True)
 class Cap:
-    """The filter that capped answers chosen one after another, as it was fixed before the first: see `privacy.filters`."""
+    """The filter that capped answers chosen one after another, as it was fixed before the first: see `privacy.filters`; or the
+    rule for one release that was chosen after all others: `privacy.two_steps`."""
 
     kind: str
     order: float | None
@@ -247,7 +250,7 @@ class PrivacyStatement:
         events: Iterable[Event],
         *,
         plan: Iterable[Event] | None = None,
-        cap: Filter | None = None,
+        cap: Filter | TwoSteps | None = None,
         facts: Iterable[PublicFact] = (),
         bounds: Iterable[StatedBound] = (),
         not_covered: Iterable[str] = (),
@@ -264,8 +267,9 @@ class PrivacyStatement:
         """The statement of these events under this promise, priced now. Runs of equal events are folded, free ones dropped.
 
         Without a plan, `cap` is the filter that admitted them, or None for the one that takes every event (Renyi; pure for
-        delta 0). A `BudgetError` when it would not have admitted them. `groups`: whose own guarantees to tell, one a column.
-        `ledger`: the receipt of the ledger that holds them.
+        delta 0); `TwoSteps(promise)` where only the last was chosen after the others were seen. A `BudgetError` when it would
+        not have admitted them. `groups`: whose own guarantees to tell, one a column. `ledger`: the receipt of the ledger that
+        holds them.
 
         >>> from fairveil.privacy.events import Gaussian
         >>> statement = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .filters import Filter
     from .promise import Neighbours, Promise
     from .statement import PrivacyStatement
+    from .two_steps import TwoSteps
 
 SLACK = 1e-9
 """A recomputed epsilon may exceed the stated one by this fraction and no more: the last bits of another processor."""
@@ -42,6 +43,11 @@ UNPRICED = (
 
 NAMED_VERSIONS = ("fairveil", "python", "numpy", "scipy")
 
+BASE_FACT = "base classifier"
+"""The fact by which a post-processor's statement says whether its base was there before."""
+COUNTS_OF_A_BASE, READS_THE_GROUP = "histogram of an attached model", "the classifier reads a person's group when it decides"
+"""By what a post-processor's statement of an earlier version, without that fact, is known."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -56,10 +62,14 @@ def reprice(events: tuple[Event, ...], plan: tuple[Event, ...] | None, cap: Cap 
 
     A log that neither a plan nor a filter bounds costs inf: its tight total is no bound on what was chosen as it went.
     """
+    from . import two_steps
     from .accounting import Price, price
     from .filters import Filter
     from .routes import NO_ROUTE
 
+    if plan is None and cap is not None and cap.kind == two_steps.KIND:
+        two_steps.TwoSteps(promise).require(events)
+        return Price(promise.epsilon, promise.delta, promise.neighbours, "two steps")
     if plan is None and cap is not None:
         fresh = Filter.create(promise, cap.kind, order=cap.order, reserve=cap.reserve)
         fresh.add(events)
@@ -69,7 +79,9 @@ def reprice(events: tuple[Event, ...], plan: tuple[Event, ...] | None, cap: Cap 
     return price(events if plan is None else plan, promise.delta, promise.neighbours)
 
 
-def cap_of(events: tuple[Event, ...], plan: tuple[Event, ...] | None, promise: Promise, given: Filter | None) -> Cap | None:
+def cap_of(
+    events: tuple[Event, ...], plan: tuple[Event, ...] | None, promise: Promise, given: Filter | TwoSteps | None
+) -> Cap | None:
     """The terms of the filter, or of the one that takes every event; none where there is a plan, or nothing to cap."""
     from .filters import Filter
 
@@ -180,6 +192,7 @@ def findings(statement: PrivacyStatement) -> list[Finding]:
         *_log_and_plan(statement),
         *_audit(statement),
         *_versions(statement),
+        *_counted_as_one_plan(statement),
     ]
     return sorted(found, key=lambda finding: not finding.grave)
 
@@ -307,6 +320,25 @@ def _versions(statement: PrivacyStatement) -> Iterator[Finding]:
     for name in ("fairveil", "scipy"):
         if name in named and named[name] != now[name]:
             yield Finding(False, f"written with {name} {named[name]}, checked with {now[name]}")
+
+
+def _counted_as_one_plan(statement: PrivacyStatement) -> Iterator[Finding]:
+    """Earlier versions counted every post-processor as one plan, and did not say whether its base had been there before.
+
+    Only these have counts of a base's decisions after other releases, and read the group when they decide.
+    """
+    counts = any(bound.question == COUNTS_OF_A_BASE for bound in statement.bounds)
+    post_processor = counts and any(sentence.startswith(READS_THE_GROUP) for sentence in statement.not_covered)
+    told = any(fact.name == BASE_FACT for fact in statement.facts)
+    if told or not post_processor or statement.plan is None or len(list(itertools.islice(_runs(statement.plan), 2))) < 2:
+        return
+    kinds = 3 if statement.promise.protects == "sensitive_features" else 2
+    yield Finding(
+        False,
+        "its total counts the base classifier and the counts after it as one plan that was fixed beforehand. If the base was "
+        "there before, and the counts were asked for after looking at it, that total is no bound at this delta, but at "
+        f"{kinds} times it: fairveil.privacy.price_after gives the epsilon",
+    )
 
 
 def is_prefix(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None = None) -> bool:

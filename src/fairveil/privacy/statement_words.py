@@ -30,6 +30,7 @@ from .events import (
 )
 from .statement import READ_FROM_DATA, GroupGuarantee, PrivacyStatement, Stamp
 from .statement_checks import is_whole
+from .two_steps import KIND as TWO_STEPS
 
 if TYPE_CHECKING:
     from .promise import Promise
@@ -237,7 +238,12 @@ def _bounds(statement: PrivacyStatement) -> Iterator[str]:
 
 
 def _composition(statement: PrivacyStatement) -> str:
-    if statement.cap is not None:
+    if statement.cap is not None and statement.cap.kind == TWO_STEPS:
+        how = (
+            "all releases but the last were fixed before data were touched; the last was chosen afterwards, and may have been "
+            "chosen by what they showed. What is stated is what this allows under a promise that was fixed before them"
+        )
+    elif statement.cap is not None:
         how = (
             f"releases were chosen one after another, within a {statement.cap.kind} filter that was fixed before data were "
             "touched; what is stated is what it allows"
