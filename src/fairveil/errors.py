@@ -80,7 +80,7 @@ class FairveilWarning(UserWarning):
 
 
 class ConstraintNotMet(FairveilWarning):
-    """A fairness constraint is certainly broken by the model that was found."""
+    """The model that was found does not meet a fairness constraint, and noise does not explain by how much."""
 
 
 class NoGroups(FairveilWarning):

@@ -163,7 +163,7 @@ def test_without_chance_the_majority_of_rules_decides() -> None:
     assert not one.model_.is_randomised
     strict = clf.derandomise(0.9).predict_proba(X)[:, 1]
     assert (strict == (law[:, 1] > 0.9)).mean() > 0.999
-    assert all(line.verdict == "undefined" for line in one.constraint_report_.lines)
+    assert all(line.verdict == "cannot be told" for line in one.constraint_report_.lines)
     assert math.isnan(one.objective_)
     assert one.certain_ is None
     assert one.derandomise() is one
@@ -287,8 +287,9 @@ def test_empty_and_tiny_cells(method: str, protects: str) -> None:
         assert np.isfinite(clf.predict_proba(X)).all()
         defined = np.isfinite(clf.outcome_.values)
         assert 2 <= defined.sum() < len(defined)
-        verdicts = [line.verdict for line in clf.constraint_report_.lines]
-        assert [verdict == "undefined" for verdict in verdicts] == (~defined).tolist()
+        lines = clf.constraint_report_.lines
+        assert [math.isnan(line.value) for line in lines] == (~defined).tolist()
+        assert all(line.verdict == "cannot be told" for line in lines if math.isnan(line.value))
         assert np.isfinite(clf.objective_)
 
 

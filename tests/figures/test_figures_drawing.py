@@ -238,7 +238,19 @@ def test_three_numbers_stay_apart() -> None:
     values = [float(group.get("data-value", "")) for group in root.iter(f"{SVG}g") if group.get("data-value")]
     assert values == [0.05, 0.047, 0.0493]
     words = " ".join(root.itertext())
-    assert "Asked for: at most 5.0 points. Noisy value in training: 4.7 points. On held-out people: 4.9 points" in words
+    assert "Required: at most 5.0 points. Noisy value in training: 4.7 points. On held-out people: 4.9 points" in words
+    assert "(95% interval 3.9 to 6.0 points), cannot be told." in words
+    assert "Training, noisy" in words
+    assert "4.7 (" not in words
+
+
+def test_a_training_value_has_the_whiskers_of_its_noise() -> None:
+    made = GapFigure("demographic parity", 0.05, 0.047, training_noise=0.001)
+    words = " ".join(ElementTree.fromstring(svg_gaps(made)).itertext())
+    assert "4.7 (4.5–4.9)" in words
+    assert "(95% interval over the noise 4.5 to 4.9 points), met." in words
+    assert GapFigure("parity", 0.05, 0.047, training_noise=0.01).training_verdict == "cannot be told"
+    assert GapFigure("parity", 0.05, 0.002, training_noise=0.01).training_ends == (0.0, pytest.approx(0.0216, abs=1e-4))
     missing = " ".join(ElementTree.fromstring(svg_gaps(GapFigure("parity", None, 0.047))).itertext())
     assert "no target" in missing
     assert "not measured" in missing

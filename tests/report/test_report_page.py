@@ -264,11 +264,18 @@ def test_stamps_head_the_page(table: GroupTable) -> None:
 @pytest.mark.parametrize(
     ("figure", "words"),
     [
-        (GapFigure("parity", 0.05, held_out=0.049), "as asked"),
-        (GapFigure("parity", 0.05, held_out=0.052, held_out_low=0.045, held_out_high=0.06), "though not certainly"),
-        (GapFigure("parity", 0.05, held_out=0.09, held_out_low=0.08, held_out_high=0.1), "it is 9.0 points"),
-        (GapFigure("parity", 0.05, 0.047), "no held-out people were measured"),
-        (GapFigure("parity", None, held_out=0.03), "The parity gap on held-out people is 3.0 points"),
+        (GapFigure("parity", 0.05, held_out=0.049), "Held-out people: 4.9 points: cannot be told."),
+        (
+            GapFigure("parity", 0.05, held_out=0.052, held_out_low=0.045, held_out_high=0.06),
+            "(95% interval 4.5 to 6.0 points): cannot be told.",
+        ),
+        (GapFigure("parity", 0.05, held_out=0.03, held_out_low=0.02, held_out_high=0.04), "2.0 to 4.0 points): met."),
+        (GapFigure("parity", 0.05, 0.048, training_noise=0.004), "over the noise 4.0 to 5.6 points): cannot be told."),
+        (GapFigure("parity", 0.05, 0.03, training_noise=0.004), "over the noise 2.2 to 3.8 points): met."),
+        (GapFigure("parity", 0.05, 0.07, training_noise=0.004), "over the noise 6.2 to 7.8 points): not met."),
+        (GapFigure("parity", 0.05, held_out=0.09, held_out_low=0.08, held_out_high=0.1), "8.0 to 10.0 points): not met."),
+        (GapFigure("parity", 0.05, 0.047), "No held-out people were measured"),
+        (GapFigure("parity", None, held_out=0.03), "Parity gap. Held-out people: 3.0 points."),
     ],
 )
 def test_the_verdict_says_whether_what_was_asked_was_got(figure: GapFigure, words: str) -> None:
@@ -326,8 +333,8 @@ def test_an_article_fits_its_notion() -> None:
     verdicts = [
         to_dict(Report("t", gaps=(GapFigure(n, 0.05, None, 0.04),)))["verdict"] for n in ("equalized odds", "error rate")
     ]
-    assert verdicts[0].startswith("Asked for was an equalized odds gap of at most")
-    assert verdicts[1].startswith("Asked for was an error rate gap of at most")
+    assert verdicts[0].startswith("Equalized odds gap, required: at most")
+    assert verdicts[1].startswith("Error rate gap, required: at most")
 
 
 def test_a_page_with_nothing_but_a_title_stands() -> None:

@@ -357,7 +357,7 @@ def test_one_warning_for_all_models_that_fail_and_one_for_delta() -> None:
     def never(rate: float) -> list[Any]:
         return [fv.FalseNegativeRate(rate, positive=1), fv.FalseNegativeRate(rate, positive=0)]
 
-    with pytest.warns(ConstraintNotMet, match="4 of 4 models certainly") as caught:
+    with pytest.warns(ConstraintNotMet, match="4 of 4 models do not meet") as caught:
         found = fv.frontier(X, y, A, constraint=never, gaps=(0.01, 0.02), epsilons=(50.0,), seeds=2)
     assert len(caught) == 1
     assert [line["not_met"] for line in found.table()] == [2, 2]

@@ -167,7 +167,16 @@ def report_of(
     from ..fairness.notions import GapNotion
     from ..report import GroupSection, Report
     from .deciding import Shown, by_chance
-    from .measured import gap_figure, losses_said, measure, objectives_said, table_of, training_value, words_of
+    from .measured import (
+        gap_figure,
+        losses_said,
+        measure,
+        objectives_said,
+        table_of,
+        training_value,
+        training_verdict,
+        words_of,
+    )
     from .methods import remarks
 
     truth = None if held is None else held.truth()
@@ -184,9 +193,10 @@ def report_of(
         if isinstance(notion, GapNotion):
             gaps += gap_figure(clf, notion, found, bounded=method.bounds)
             continue
-        training, _ = training_value(clf, notion)
-        parts = [f"asked for: {notion}"]
-        parts += [] if training is None else [f"largest noisy training value {training:.4f}"]
+        training, noise = training_value(clf, notion)
+        parts = [f"required: {notion}"]
+        told = training_verdict(clf, notion)
+        parts += [] if training is None else [f"largest noisy training value {training:.4f} (deviation {noise:.4f}): {told}"]
         if found is not None:
             seen = f"{found.value:.4f} ({found.low:.4f} to {found.high:.4f})"
             parts.append(f"on held-out rows {'undefined' if math.isnan(found.value) else seen}")
@@ -197,7 +207,7 @@ def report_of(
         found_table = table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)
         tables.append(GroupSection(found_table, expected=by_chance(clf)))
     return Report(
-        f"A private and fair model of {_line(roles.target)}",
+        f"Model report: {_line(roles.target)}",
         subject=_line(method.subject.format(source=source)),
         method=method.name,
         statement=clf.privacy_,

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators import FermiClassifier, GroupObjectiveClassifier, TailoredClassifier
+from .._verdicts import MET, NOT_MET, UNCLEAR, Verdict, together
+from ..estimators import ConstraintLine, FermiClassifier, GroupObjectiveClassifier, TailoredClassifier
 from ..facts import Cells
 from ..fairness import GroupTable, Notion, group_table
 from ..fairness.inputs import read_decisions
@@ -64,9 +65,9 @@ def measure(
 
 
 def gap_figure(clf: Fitted, notion: GapNotion, held: Measured | None, *, bounded: bool = True) -> list[GapFigure]:
-    """Asked for (nothing, where no gap is bounded), seen in training with noise, measured on held-out rows. May be none."""
+    """Required (nothing, where no gap is bounded), measured in training with noise, and on held-out rows. May be none."""
     training, noise = training_value(clf, notion)
-    notes = [] if noise is None else [f"The training value carries noise of standard deviation {100 * noise:.2f} points."]
+    notes = []
     if held is not None and by_chance(clf):
         notes.append("The held-out value is the expected one: this model decides by chance, and one draw varies around it.")
     if held is not None and math.isnan(held.value):
@@ -76,7 +77,9 @@ def gap_figure(clf: Fitted, notion: GapNotion, held: Measured | None, *, bounded
     target = notion.max_gap if bounded else None
     if target is None and training is None and value is None:
         return []
-    return [GapFigure(words_of(notion), target, training, value, low, high, CONFIDENCE, tuple(notes))]
+    told = None if target is None or training is None else training_verdict(clf, notion)
+    numbers = (target, training, value, low, high, CONFIDENCE, tuple(notes))
+    return [GapFigure(words_of(notion), *numbers, training_noise=noise, training_verdict=told)]
 
 
 def training_value(clf: Fitted, notion: Notion) -> tuple[float | None, float | None]:
@@ -86,10 +89,22 @@ def training_value(clf: Fitted, notion: Notion) -> tuple[float | None, float | N
     if isinstance(clf, FermiClassifier):  # its report is about one notion
         widest = clf.gap_report_.largest
         return (None, None) if widest is None else (max(widest.value, 0.0), widest.noise)
-    names = set(resolve(notion, clf.cells_, clf.classes_.tolist()).names)
-    lines = [line for line in clf.constraint_report_.lines if line.target in names and not math.isnan(line.value)]
+    lines = [line for line in _lines_of(clf, notion) if not math.isnan(line.value)]
     worst = max(lines, key=lambda line: line.value, default=None)
     return (None, None) if worst is None else (max(worst.value, 0.0), worst.noise)
+
+
+def training_verdict(clf: Fitted, notion: Notion) -> Verdict | None:
+    """Whether the notion is met in training, as far as noise lets one tell: of all its constraints; None where it has none."""
+    if clf.cells_ is None or isinstance(clf, FermiClassifier):
+        return None
+    found = [line.verdict for line in _lines_of(clf, notion)]
+    return None if not found else {True: MET, False: NOT_MET, None: UNCLEAR}[together(found)]
+
+
+def _lines_of(clf: Any, notion: Notion) -> list[ConstraintLine]:
+    names = set(resolve(notion, clf.cells_, clf.classes_.tolist()).names)
+    return [line for line in clf.constraint_report_.lines if line.target in names]
 
 
 def objectives_said(clf: Fitted, asked: Asked, truth: Truth | None, prediction: Any) -> Iterator[str]:

@@ -1,13 +1,18 @@
-"""Asked for 0.05, got 0.05? What was asked of a model, and what it was measured to do, with the measurement's own noise."""
+"""What was required of a model, what its decisions were measured to be in training, and whether the noise lets one tell.
+
+Verdicts are those of `_verdicts`, at a confidence of 95 % over the noise of the release. They are about the training
+rows: what holds for other people is another question, with a sampling error of its own.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .. import _verdicts as verdicts
+from .._verdicts import Verdict
 from ..learning import Outcome
 from ..learning.game import Equilibrium
 from ..learning.group_problem import Found
@@ -20,7 +25,7 @@ NOTHING_LEARNT = "the released number of rows cannot be told from none: the mode
 class ConstraintLine:
     """One constraint: `target` in words, its `bound`, its noisy training `value` and the standard deviation of that `noise`.
 
-    `pressure`: how hard the search pressed it at the end. `certainly_broken`: above the bound by 0.01 and by three deviations.
+    `pressure`: how hard the search pressed it at the end. `among`: of how many constraints it is one.
     """
 
     target: str
@@ -28,16 +33,12 @@ class ConstraintLine:
     value: float
     noise: float
     pressure: float
-    certainly_broken: bool
+    among: int = 1
 
     @property
-    def verdict(self) -> str:
-        """In words."""
-        if math.isnan(self.value):
-            return "undefined"
-        if self.certainly_broken:
-            return "certainly not met"
-        return "met" if self.value <= self.bound else "above the bound, by less than the noise and 0.01 tell"
+    def verdict(self) -> Verdict:
+        """ "met", "not met", or "cannot be told" from the noise (or because the value is undefined)."""
+        return verdicts.of_noisy(self.value, self.bound, self.noise, among=self.among)
 
 
 @dataclass(frozen=True)
@@ -56,26 +57,25 @@ class ConstraintReport:
     def of(outcome: Outcome | Equilibrium | Found) -> ConstraintReport:
         """The report of a search's outcome."""
         columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.duals)
-        return ConstraintReport(
-            _lines(columns, outcome.broken), outcome.rounds, outcome.reason.value if outcome.learnt else NOTHING_LEARNT
-        )
+        return ConstraintReport(_lines(columns), outcome.rounds, outcome.reason.value if outcome.learnt else NOTHING_LEARNT)
 
     @staticmethod
     def of_losses(outcome: RegressionOutcome, of_what: str = "predictions") -> ConstraintReport:
         """The report of bounds on groups' losses."""
         columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.pressed)
-        return ConstraintReport(_lines(columns, outcome.broken), outcome.calls, outcome.reason, of_what)
+        return ConstraintReport(_lines(columns), outcome.calls, outcome.reason, of_what)
 
     @property
-    def met(self) -> bool:
-        """Whether no constraint is certainly broken."""
-        return not any(line.certainly_broken for line in self.lines)
+    def met(self) -> bool | None:
+        """True where every constraint is met, False where one is not, None where the noise does not let one tell."""
+        return verdicts.together(line.verdict for line in self.lines)
 
     @property
     def worst(self) -> ConstraintLine | None:
-        """The constraint that is furthest above its bound; None where nothing was asked."""
+        """The constraint that is furthest above its bound, among those that are not met if there is one; None where nothing was
+        required."""
         defined = [line for line in self.lines if not math.isnan(line.value)]
-        return max(defined, key=lambda line: line.value - line.bound, default=None)
+        return max(defined, key=lambda line: (line.verdict == verdicts.NOT_MET, line.value - line.bound), default=None)
 
     def table(self) -> list[dict[str, Any]]:
         """One mapping a constraint, of plain values; undefined is None."""
@@ -108,8 +108,9 @@ class ConstraintReport:
         return "\n".join([head, f"Training values of the model's {self.of_what}, with the noise of their release:", *body])
 
 
-def _lines(columns: tuple[Any, ...], broken: Sequence[int]) -> tuple[ConstraintLine, ...]:
+def _lines(columns: tuple[Any, ...]) -> tuple[ConstraintLine, ...]:
+    lines = list(zip(*columns, strict=True))
     return tuple(
-        ConstraintLine(name, float(bound), float(value), float(noise), float(pressure), j in set(broken))
-        for j, (name, bound, value, noise, pressure) in enumerate(zip(*columns, strict=True))
+        ConstraintLine(name, float(bound), float(value), float(noise), float(pressure), len(lines))
+        for name, bound, value, noise, pressure in lines
     )

@@ -369,15 +369,16 @@ def _post_content(estimator: OddsPostProcessor) -> dict[str, Any]:
 
 
 def _line(line: ConstraintLine) -> list[Any]:
-    return [line.target, *files_json.numbers([line.bound, line.value, line.noise, line.pressure]), line.certainly_broken]
+    return [line.target, *files_json.numbers([line.bound, line.value, line.noise, line.pressure])]
 
 
 def _revive_post(estimator: OddsPostProcessor, content: Mapping[str, Any], model: Model | None, base: Any) -> None:
     if not isinstance(model, PostProcessedModel):
         raise _broken("a post-processed model", type(model).__name__)
+    written = content["report"]["lines"]
     lines = tuple(
-        ConstraintLine(str(target), float(bound), float(value), float(noise), float(pressure), bool(broken))
-        for target, bound, value, noise, pressure, broken in content["report"]["lines"]
+        ConstraintLine(str(target), float(bound), float(value), float(noise), float(pressure), len(written))
+        for target, bound, value, noise, pressure, *_ in written  # earlier versions wrote a sixth: what follows from the others
     )
     names, in_X = content["sensitive"]
     released, guarantee = content["released"], content["guarantee"]

@@ -189,7 +189,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         self._publish_shape(training, cells)
         self._set_found(outcome, mixture, listed, certain)
         self.privacy_ = statement
-        if not self.constraint_report_.met:
+        if self.constraint_report_.met is False:
             self._warn()
         return self
 
@@ -310,7 +310,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         worst = self.constraint_report_.worst
         assert worst is not None
         text = (
-            f"a constraint is certainly not met: {worst.target}; the decisions reached {worst.value:.4f} (noise "
+            f"a constraint is not met: {worst.target}; the decisions reached {worst.value:.4f} (noise "
             f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon or penalty; see constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)

@@ -159,7 +159,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         self._publish_columns(training, whole)
         self.privacy_ = statement
         self._set_outcome(outcome)
-        if not self.constraint_report_.met:
+        if self.constraint_report_.met is False:
             self._warn()
         return self
 
@@ -206,7 +206,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         worst = self.constraint_report_.worst
         assert worst is not None
         text = (
-            f"a constraint is certainly not met: {worst.target}; the coefficients reached {worst.value:.4g} (noise "
+            f"a constraint is not met: {worst.target}; the coefficients reached {worst.value:.4g} (noise "
             f"{worst.noise:.4g}). Perhaps no coefficients in reach do: ask for a larger bound, penalty, radius or epsilon; see "
             "constraint_report_."
         )

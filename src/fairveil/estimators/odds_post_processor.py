@@ -447,7 +447,7 @@ def _report(guarantee: MixingGuarantee, solved: Mixed, reason: str) -> Constrain
             bound if abs(value - bound) < mixing.FEASIBLE else value,
             noise,
             float(pressure),
-            value - bound > max(0.01, 3.0 * noise),
+            len(guarantee.names),
         )
         for name, bound, value, noise, pressure in zip(
             guarantee.names, guarantee.bounds, guarantee.values, guarantee.noise, solved.pressures, strict=True

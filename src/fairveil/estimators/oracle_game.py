@@ -174,7 +174,7 @@ class OracleGameClassifier(MixingClassifier):
         self._publish(training, outcome, listed, cells)
         self.named_ = names_in(sensitive_features) is not None
         self.privacy_ = statement
-        if not self.constraint_report_.met:
+        if self.constraint_report_.met is False:
             self._warn()
         return self
 
@@ -276,7 +276,7 @@ class OracleGameClassifier(MixingClassifier):
         worst = self.constraint_report_.worst
         assert worst is not None
         text = (
-            f"a constraint is certainly not met: {worst.target}; the mixture reached {worst.value:.4f} (noise "
+            f"a constraint is not met: {worst.target}; the mixture reached {worst.value:.4f} (noise "
             f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon, dual_bound or more rounds; see constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)

@@ -141,12 +141,12 @@ class RateConstrainedClassifier(DescentClassifier):
         self.constraint_report_ = ConstraintReport.of(outcome)
 
     def _after_fit(self) -> None:
-        if self.constraint_report_.met:
+        if self.constraint_report_.met is not False:
             return
         worst = self.constraint_report_.worst
         assert worst is not None
         text = (
-            f"a constraint is certainly not met: {worst.target}; the best that was reached is {worst.value:.4f} (noise "
+            f"a constraint is not met: {worst.target}; the best that was reached is {worst.value:.4f} (noise "
             f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon or more rounds, or drop a constraint that "
             "contradicts it; see constraint_report_."
         )

@@ -210,7 +210,7 @@ def bounds_of(given: Any, cells: Cells | None) -> list[Bound]:
 def not_met(worst: ConstraintLine, who: str) -> str:
     """A warning's words."""
     return (
-        f"a bound on a group's loss is certainly not met: {worst.target}; {who} reached {worst.value:.4g} (noise "
+        f"a bound on a group's loss is not met: {worst.target}; {who} reached {worst.value:.4g} (noise "
         f"{worst.noise:.4g}). Perhaps nothing in reach does: ask for a larger bound, penalty, radius or epsilon; see "
         "constraint_report_."
     )

@@ -169,7 +169,7 @@ class TailoredClassifier(LinearClassifier):
             replace(outcome, coefficients=np.zeros(0)),
             TailoringReport.of(shares, cells, statement, tailored.limits_of(self, cells)),
         )
-        if not self.constraint_report_.met:
+        if self.constraint_report_.met is False:
             self._warn()
         return self
 

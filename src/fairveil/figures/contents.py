@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .. import _checks
+from .._verdicts import Verdict, deviations, of_interval, of_noisy
 from ..errors import InputError, complaint
 from .checked import finite, interval, line, sentences, several
 
@@ -149,8 +150,12 @@ class FrontierFigure:
 
 @dataclass(frozen=True)
 class GapFigure:
-    """Three numbers that are often taken for one: the gap asked for, the noisy one that training saw, and the one on held-out
-    people with its interval. None: not there."""
+    """Three numbers that are often taken for one: the gap required, the noisy one that training saw, and the one on held-out
+    people with its interval. None: not there.
+
+    `training_noise`: the standard deviation of the noise of `training_noisy`. `training_verdict`: of all constraints of which
+    `training_noisy` is the largest; None: that of the largest alone.
+    """
 
     notion: str
     target: float | None
@@ -161,10 +166,12 @@ class GapFigure:
     confidence: float = 0.95
     notes: tuple[str, ...] = ()
     measure: Measure = GAP
+    training_noise: float | None = None
+    training_verdict: Verdict | None = None
 
     def __post_init__(self) -> None:
         line(notion=self.notion)
-        for name in ("target", "training_noisy", "held_out"):
+        for name in ("target", "training_noisy", "held_out", "training_noise"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, finite(name, getattr(self, name)))
         interval(self, "held_out_low", "held_out_high")
@@ -176,6 +183,24 @@ class GapFigure:
             raise InputError(complaint(expected="a number to show", of="GapFigure", got=None, remedy=remedy))
         object.__setattr__(self, "confidence", _checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
         object.__setattr__(self, "notes", sentences("notes", self.notes))
+        if self.training_verdict is None and None not in (self.target, self.training_noisy, self.training_noise):
+            told = of_noisy(self.training_noisy, self.target, self.training_noise, confidence=self.confidence)  # type: ignore[arg-type]
+            object.__setattr__(self, "training_verdict", told)
+
+    @property
+    def held_out_verdict(self) -> Verdict | None:
+        """Whether the target is met by the people that the held-out ones were drawn from; None: no target, or not measured."""
+        if self.target is None or self.held_out is None:
+            return None
+        return of_interval(self.held_out_low, self.held_out_high, self.target)
+
+    @property
+    def training_ends(self) -> tuple[float, float] | None:
+        """The interval of the training value over its noise, at the figure's confidence; None where the noise is not known."""
+        if self.training_noisy is None or self.training_noise is None:
+            return None
+        reach = deviations(0.5 + self.confidence / 2) * self.training_noise
+        return max(0.0, self.training_noisy - reach), self.training_noisy + reach
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,10 @@ def svg_gaps(figure: GapFigure, *, width: int = 720, name: str = "gaps") -> str:
     """The three numbers in three rows; a dashed line carries the target through all."""
     colour = OWN_COLOURS[0]
     low, high = figure.held_out_low, figure.held_out_high
+    least, most = figure.training_ends or (None, None)
     rows = [
-        Row("Asked for, at most", figure.target, None, None, Style("plus", True, "", INK, 2), "no target"),
-        Row("Training, noisy", figure.training_noisy, None, None, Style("square", False, "", colour, 2), "not known"),
+        Row("Required, at most", figure.target, None, None, Style("plus", True, "", INK, 2), "no target"),
+        Row("Training, noisy", figure.training_noisy, least, most, Style("square", False, "", colour, 2), "not known"),
         Row(
             f"Held-out people, {percent(figure.confidence)}",
             figure.held_out,

@@ -66,7 +66,7 @@ def frontier_description(figure: FrontierFigure) -> str:
 
 def gap_title(figure: GapFigure) -> str:
     """What the figure is."""
-    return f"{figure.notion[:1].upper()}{figure.notion[1:]} gap: asked for, seen in training, held out"
+    return f"{figure.notion[:1].upper()}{figure.notion[1:]} gap: required, measured in training, held out"
 
 
 def gap_description(figure: GapFigure) -> str:
@@ -81,7 +81,11 @@ def gap_description(figure: GapFigure) -> str:
         if figure.held_out_low is not None and figure.held_out_high is not None:
             ends = f"{number(figure.held_out_low, unit)} to {with_unit(figure.held_out_high, unit)}"
             held_out += f" ({percent(figure.confidence)} interval {ends})"
-    return f"Asked for: {target}. Noisy value in training: {seen}. On held-out people: {held_out}."
+    if figure.training_ends is not None:
+        low, high = figure.training_ends
+        seen += f" ({percent(figure.confidence)} interval over the noise {number(low, unit)} to {with_unit(high, unit)})"
+    told = [f", {verdict}" if verdict else "" for verdict in (figure.training_verdict, figure.held_out_verdict)]
+    return f"Required: {target}. Noisy value in training: {seen}{told[0]}. On held-out people: {held_out}{told[1]}."
 
 
 def rates_description(figure: RatesFigure) -> str:

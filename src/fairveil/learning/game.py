@@ -39,7 +39,7 @@ from .duals import ExponentiatedGradient, Leaning
 from .game_bounds import PARTS, ROUNDING, Guarantee, Seen
 from .ground import Ground
 from .oracles import GroupedRule, LinearRule, Oracle, Rule, audit_asks, audited, indicators
-from .outcome import certainly_broken
+from .outcome import not_met
 from .systems import lengths, slopes_of_counts
 
 TINY = 1e-9  # of a number of rows that divides
@@ -71,8 +71,8 @@ class Equilibrium:
 
     @property
     def broken(self) -> tuple[int, ...]:
-        """The constraints that are certainly not met."""
-        return certainly_broken(self.values - self.bounds, self.spread)
+        """The constraints that are not met."""
+        return not_met(self.values, self.bounds, self.spread)
 
     @property
     def learnt(self) -> bool:

@@ -23,7 +23,7 @@ from ..privacy.promise import Promise
 from .descent import Floats, Reason
 from .ground import Ground
 from .oracles import Rule
-from .outcome import certainly_broken
+from .outcome import not_met
 from .systems import NO_GROUPS
 
 Mask = npt.NDArray[np.bool_]
@@ -279,8 +279,8 @@ class Found:
 
     @property
     def broken(self) -> tuple[int, ...]:
-        """The constraints that are certainly not met."""
-        return certainly_broken(self.values - self.bounds, self.spread)
+        """The constraints that are not met."""
+        return not_met(self.values, self.bounds, self.spread)
 
     @property
     def learnt(self) -> bool:

@@ -1,16 +1,11 @@
-"""What a descent found for one model, and which constraints its noisy values certainly break."""
+"""What a descent found for one model, and which constraints it does not meet, as far as noisy values can tell."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from scipy.special import ndtri
-
+from .. import _verdicts as verdicts
 from .descent import Floats, Reason
-
-CHANCE = 0.00135
-"""How likely noise alone may make a constraint that holds look certainly broken: that of three standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +34,14 @@ class Outcome:
 
     @property
     def broken(self) -> tuple[int, ...]:
-        """The constraints that are certainly not met."""
-        return certainly_broken(self.values - self.bounds, self.spread)
+        """The constraints that are not met."""
+        return not_met(self.values, self.bounds, self.spread)
 
 
-def certainly_broken(excess: Floats, spread: Floats) -> tuple[int, ...]:
-    """Which constraints are above their bound by 0.01, and by more than noise of these deviations explains."""
-    deviations = float(ndtri(1.0 - CHANCE / max(1, len(excess))))  # any of them by chance: CHANCE at most
-    return tuple(int(j) for j in np.flatnonzero(excess > np.maximum(0.01, deviations * spread)))
+def not_met(values: Floats, bounds: Floats, spread: Floats) -> tuple[int, ...]:
+    """Which constraints are above their bounds by more than noise of these deviations explains."""
+    told = [
+        verdicts.of_noisy(float(value), float(bound), float(noise), among=len(values))
+        for value, bound, noise in zip(values, bounds, spread, strict=True)
+    ]
+    return tuple(j for j, verdict in enumerate(told) if verdict == verdicts.NOT_MET)

@@ -31,7 +31,7 @@ from ..fairness.outer import Inequality, Largest, Total, gini
 from ..privacy.events import Event
 from ..privacy.promise import Promise
 from .descent import Batch, Floats
-from .outcome import certainly_broken
+from .outcome import not_met
 from .systems import NO_GROUPS
 
 TINY = 1e-12
@@ -66,9 +66,8 @@ class RegressionOutcome:
 
     @property
     def broken(self) -> tuple[int, ...]:
-        """The constraints that are certainly not met: above their bounds by a hundredth of them, and by more than the noise."""
-        scale = np.maximum(np.abs(self.bounds), TINY)
-        return certainly_broken((self.values - self.bounds) / scale, self.spread / scale)
+        """The constraints that are not met."""
+        return not_met(self.values, self.bounds, self.spread)
 
 
 @dataclass(frozen=True, eq=False)

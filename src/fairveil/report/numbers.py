@@ -146,11 +146,15 @@ def _point(point: Point) -> dict[str, Any]:
 
 def _gap(figure: GapFigure) -> dict[str, Any]:
     numbers = (figure.target, figure.training_noisy, figure.held_out, figure.held_out_low, figure.held_out_high)
-    names = ("notion", "target", "training_noisy", "held_out", "held_out_low", "held_out_high", "confidence")
+    of_training = ("notion", "target", "training_noisy", "training_noise", "training_verdict")
+    names = (*of_training, "held_out", "held_out_low", "held_out_high", "held_out_verdict", "confidence")
+    low, high = figure.training_ends or (None, None)
     return {
         "title": gap_title(figure),
         "description": gap_description(figure),
-        "axis": _axis(Measure(f"{figure.notion} gap", figure.measure.unit), row_scale(numbers)),
+        "axis": _axis(Measure(f"{figure.notion} gap", figure.measure.unit), row_scale([*numbers, high])),
+        "training_low": low,
+        "training_high": high,
         "notes": list(figure.notes),
     } | {name: getattr(figure, name) for name in names}
 

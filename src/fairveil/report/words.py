@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from ..fairness import GroupTable
 from ..figures import GapFigure, Series
+from ..figures.contents import Unit
 from ..figures.scales import number, with_unit
 from ..figures.words import percent
 from ..privacy.statement import PrivacyStatement
@@ -21,17 +22,16 @@ NEIGHBOURS = {"add-remove": "one row added or removed", "replace-one": "one row 
 
 
 def verdict(report: Report) -> str:
-    """The page in one paragraph: what was promised, what was asked for and measured, how often the model is wrong."""
+    """The page in one paragraph: what was required and measured, what was promised, how often the model is wrong."""
     if report.verdict is not None:
         return report.verdict
-    parts: list[str] = []
+    parts = [_gap(figure) for figure in report.gaps]
     if report.all_models is not None:
         parts.append(_privacy_of_all(report, report.all_models))
     elif report.statement is not None:
         parts.append(_privacy(report.statement))
     if report.ledger is not None:
         parts.append(ledger_verdict(report.ledger))
-    parts += [_gap(figure) for figure in report.gaps]
     for section in report.tables:
         parts += _table(section.table, section.of)
     if report.frontiers:
@@ -73,7 +73,9 @@ def key_facts(report: Report) -> Iterator[tuple[str, str, str]]:
     for figure in report.gaps[:1]:
         if figure.held_out is not None:
             remark = (
-                "no target" if figure.target is None else f"asked for at most {with_unit(figure.target, figure.measure.unit)}"
+                "no target"
+                if figure.target is None
+                else f"required: at most {with_unit(figure.target, figure.measure.unit)}; {figure.held_out_verdict}"
             )
             yield f"{_capital(figure.notion)} gap", with_unit(figure.held_out, figure.measure.unit), f"held out; {remark}"
     for section in report.tables[:1]:
@@ -188,28 +190,26 @@ def _privacy(statement: PrivacyStatement) -> str:
 
 
 def _gap(figure: GapFigure) -> str:
-    unit, notion = figure.measure.unit, figure.notion
-    gap = f"{_with_article(notion)} gap"
-    asked = "" if figure.target is None else f"Asked for was {gap} of at most {with_unit(figure.target, unit)}"
+    """What is required, and whether it is met: in training, through the noise, and by the people who were held out."""
+    unit = figure.measure.unit
+    required = "" if figure.target is None else f", required: at most {with_unit(figure.target, unit)}"
+    said = [f"{_capital(figure.notion)} gap{required}."]
+    if figure.training_noisy is not None:
+        ends = figure.training_ends
+        over = "noise unknown" if ends is None else f"{percent(figure.confidence)} interval over the noise {_ends(*ends, unit)}"
+        seen = f"Training rows: {with_unit(figure.training_noisy, unit)} ({over})"
+        said.append(seen + ("." if figure.training_verdict is None else f": {figure.training_verdict}."))
     if figure.held_out is None:
-        seen = (
-            "" if figure.training_noisy is None else f"the noisy value in training is {with_unit(figure.training_noisy, unit)}"
-        )
-        parts = [part for part in (asked, seen, "no held-out people were measured") if part]
-        return _capital("; ".join(parts)) + "."
-    shown = with_unit(figure.held_out, unit)
-    low, high = figure.held_out_low, figure.held_out_high
+        return " ".join([*said, "No held-out people were measured."])
+    shown, low, high = with_unit(figure.held_out, unit), figure.held_out_low, figure.held_out_high
     if low is not None and high is not None:
-        shown += f" ({percent(figure.confidence)} interval {number(low, unit)} to {with_unit(high, unit)})"
-    if figure.target is None:
-        return f"The {notion} gap on held-out people is {shown}."
-    if figure.held_out <= figure.target:
-        how = "as asked"
-    elif low is not None and low <= figure.target:
-        how = "above what was asked, though not certainly: the target lies in the interval"
-    else:
-        how = "above what was asked"
-    return f"{asked}; on held-out people it is {shown}: {how}."
+        shown += f" ({percent(figure.confidence)} interval {_ends(low, high, unit)})"
+    told = figure.held_out_verdict
+    return " ".join([*said, f"Held-out people: {shown}" + ("." if told is None else f": {told}.")])
+
+
+def _ends(low: float, high: float, unit: Unit) -> str:
+    return f"{number(low, unit)} to {with_unit(high, unit)}"
 
 
 def _table(table: GroupTable, of: str) -> Iterator[str]:
@@ -225,14 +225,6 @@ def _table(table: GroupTable, of: str) -> Iterator[str]:
 
 def _count(number: int, noun: str) -> str:
     return f"1 {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _with_article(words: str) -> str:
-    """
-    >>> _with_article("equalized odds"), _with_article("demographic parity")
-    ('an equalized odds', 'a demographic parity')
-    """
-    return f"{'an' if words[:1].lower() in set('aeiou') else 'a'} {words}"
 
 
 def _capital(text: str) -> str:

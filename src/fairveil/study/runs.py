@@ -18,9 +18,9 @@ class Run:
     """One model: what was asked, what training saw with noise, what held-out people show.
 
     `training`: the noisy training value of the swept gap (None: nothing was asked, so nothing was measured), `noise` the
-    largest standard deviation of what it is the maximum of. `met`: whether no constraint is certainly broken. `error`, `gap`
-    and `excess` (of the worst of all constraints over its bound) are exact values on held-out rows; None: not measured, or
-    undefined there.
+    largest standard deviation of what it is the maximum of. `met`: whether every constraint is met in training; None: that
+    cannot be told from the noise. `error`, `gap` and `excess` (of the worst of all constraints over its bound) are exact values
+    on held-out rows; None: not measured, or undefined there.
     """
 
     epsilon: float
@@ -28,7 +28,7 @@ class Run:
     seed: int | None
     training: float | None
     noise: float | None
-    met: bool
+    met: bool | None
     reason: str
     rounds: int
     error: float | None = None
@@ -53,7 +53,8 @@ def point(runs: Sequence[Run]) -> dict[str, Any]:
     excesses = [run.excess for run in runs]
     out["held_out_excess"] = summary(excesses)["mean"]
     out["undefined"] = sum(run.error is not None and run.gap is None for run in runs)
-    out["not_met"] = sum(not run.met for run in runs)
+    for name, verdict in (("met", True), ("not_met", False), ("cannot_be_told", None)):
+        out[name] = sum(run.met is verdict for run in runs)
     return out
 
 

@@ -282,10 +282,10 @@ def _defined(value: float) -> float | None:
 
 
 def _warn(runs: Sequence[Run]) -> None:
-    broken = sum(not run.met for run in runs)
+    broken = sum(run.met is False for run in runs)
     if broken:
         text = (
-            f"{broken} of {len(runs)} models certainly do not meet a constraint: see not_met in table(), and the "
+            f"{broken} of {len(runs)} models do not meet a constraint: see not_met in table(), and the "
             "constraint_report_ of each. Ask for larger gaps, larger epsilons or more rounds there."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)

@@ -1,0 +1,74 @@
+"""Whether a required bound is met, as far as a noisy number or an interval can tell: one of three words.
+
+    "met"             the value is below the bound, and noise does not explain that
+    "not met"         the value is above the bound, and noise does not explain that
+    "cannot be told"  everything between, and whatever is undefined
+
+Guarantees (tests/test_verdicts.py), for values with Gaussian noise of known standard deviation s:
+1. A constraint that is broken is called "met" with probability at most 1 - confidence: value + z s <= bound is needed, z the
+   one-sided normal quantile. So are several constraints together, of which one is broken: all of them must be met, and the
+   broken one rarely is (an intersection-union test), so no correction is needed.
+2. Of `among` constraints that all hold, any is called "not met" with probability at most 1 - confidence (Bonferroni).
+3. "met" is never said of a value above its bound, nor "not met" of one below.
+
+Exact values have no noise and are compared with their bounds directly, up to the rounding of floating point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from statistics import NormalDist
+from typing import Literal
+
+Verdict = Literal["met", "not met", "cannot be told"]
+MET: Verdict = "met"
+NOT_MET: Verdict = "not met"
+UNCLEAR: Verdict = "cannot be told"
+CONFIDENCE = 0.95
+ROUNDING = 1e-9  # of an exact value: what a linear program, or a quotient of counts, may miss its bound by
+
+
+def of_noisy(value: float, bound: float, noise: float, *, confidence: float = CONFIDENCE, among: int = 1) -> Verdict:
+    """The verdict on a value that carries noise of that standard deviation, one of `among` constraints.
+
+    >>> of_noisy(0.04, 0.05, 0.005), of_noisy(0.049, 0.05, 0.005), of_noisy(0.07, 0.05, 0.005)
+    ('met', 'cannot be told', 'not met')
+    """
+    if math.isnan(value) or math.isnan(noise):
+        return UNCLEAR
+    if noise == 0:
+        return MET if value <= bound + ROUNDING * max(1.0, abs(bound)) else NOT_MET
+    if value + deviations(confidence) * noise <= bound:
+        return MET
+    return NOT_MET if value - deviations(1.0 - (1.0 - confidence) / max(1, among)) * noise > bound else UNCLEAR
+
+
+def deviations(confidence: float) -> float:
+    """The one-sided quantile of the normal distribution, in standard deviations.
+
+    >>> round(deviations(0.95), 3)
+    1.645
+    """
+    return NormalDist().inv_cdf(confidence)
+
+
+def of_interval(low: float | None, high: float | None, bound: float) -> Verdict:
+    """The verdict on a value that lies between two ends with the confidence of the interval.
+
+    >>> of_interval(0.01, 0.04, 0.05), of_interval(0.03, 0.06, 0.05), of_interval(0.06, 0.09, 0.05)
+    ('met', 'cannot be told', 'not met')
+    """
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return UNCLEAR
+    return MET if high <= bound else NOT_MET if low > bound else UNCLEAR
+
+
+def together(verdicts: Iterable[Verdict]) -> bool | None:
+    """Of several constraints: True where all are met, False where one is not, None where that cannot be told.
+
+    >>> together(["met", "cannot be told"]), together(["met", "not met"]), together([])
+    (None, False, True)
+    """
+    found = set(verdicts)
+    return False if NOT_MET in found else None if UNCLEAR in found else True
