@@ -103,10 +103,16 @@ class NotWritten(FairveilWarning):
     """A part of an estimator is not saved with it, and must be handed in again for what needs it."""
 
 
+LONGEST = 1000
+"""Letters of what came that a message repeats: what came may be a whole file."""
+
+
 def complaint(*, expected: str, of: str, got: object, remedy: str, quote: bool = True) -> str:
     """One sentence pattern for every error: expected what, of what, what came (`quote=False`: as it is), the way out.
 
     >>> complaint(expected="a positive number", of="epsilon", got=-1, remedy="Pass epsilon=1.0, or inf for no privacy.")
     'epsilon: expected a positive number, got -1. Pass epsilon=1.0, or inf for no privacy.'
     """
-    return f"{of}: expected {expected}, got {repr(got) if quote else got}. {remedy}"
+    came = repr(got) if quote else str(got)
+    came = came if len(came) <= LONGEST else f"{came[: LONGEST - 3]}..."
+    return f"{of}: expected {expected}, got {came}. {remedy}"

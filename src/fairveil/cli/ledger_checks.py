@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from .. import _urls
+from .._reading import read_text
 from ..errors import DataNotFoundError, FairveilError, LedgerError, StatementError, complaint
 from ..privacy.ledger import documents
 from ..privacy.ledger.checking import findings
@@ -24,6 +25,7 @@ from .printing import on_one_line, print_json
 
 SQLITE_HEADER = b"SQLite format 3\x00"
 STATEMENT = "statement.json"
+LARGEST_FILE = 1 << 30
 WHAT_IT_PROVES = (
     "This proves that the lines agree with each other, and with the statements that were given; not that all was recorded, nor "
     "that this is the newest copy: hold it against statements and exports that were kept elsewhere."
@@ -94,17 +96,8 @@ def print_checked(result: Result, *, json: bool) -> None:
 
 def text_of(file: Path) -> str:
     """A document in UTF-8."""
-    try:
-        if not file.is_file():
-            raise FileNotFoundError(0, "no such file" if not file.exists() else "not a file")
-        return file.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        remedy = "Pass what `fairveil ledger export` wrote."
-        raise LedgerError(complaint(expected="text in UTF-8", of=str(file), got=error.reason, remedy=remedy)) from None
-    except OSError as error:
-        remedy = "Look for its name."
-        got = error.strerror
-        raise DataNotFoundError(complaint(expected="a file that can be read", of=str(file), got=got, remedy=remedy)) from None
+    remedy = "Pass what `fairveil ledger export` wrote."
+    return read_text(file, what="a file that can be read", most=LARGEST_FILE, remedy=remedy, error=LedgerError)
 
 
 def _is_exported(place: str) -> bool:

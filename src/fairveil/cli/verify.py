@@ -33,29 +33,11 @@ def verify(
 
 def text_of(file: Path) -> str:
     """A statement's file, as text."""
-    from ..errors import DataNotFoundError, StatementError, complaint
+    from .._reading import read_text
+    from ..errors import StatementError
 
-    try:
-        with file.open(encoding="utf-8") as opened:
-            text = opened.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise DataNotFoundError(
-            complaint(expected="a file that can be read", of=str(file), got=error.strerror, remedy="Look for its name.")
-        ) from error
-    except UnicodeDecodeError as error:
-        raise StatementError(
-            complaint(expected="text in UTF-8", of=str(file), got=error.reason, remedy="Pass a statement's JSON file.")
-        ) from error
-    if len(text) > LARGEST_FILE:
-        raise StatementError(
-            complaint(
-                expected=f"at most {LARGEST_FILE} characters",
-                of=str(file),
-                got="more",
-                remedy="A statement holds events, not data: this is another file.",
-            )
-        )
-    return text
+    remedy = "Pass a statement's JSON file: it holds events, not data, and is small."
+    return read_text(file, what="a file that can be read", most=LARGEST_FILE, remedy=remedy, error=StatementError)
 
 
 def _print_words(statement: PrivacyStatement, found: list[Finding]) -> None:

@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from .._json import Document
+from .._reading import read_bytes
 from ..errors import FairveilError, PrivacyError, complaint
 from ..privacy.events import Event, compose, from_dict, from_json_dict, spelled_out, to_json_dict
 from ..privacy.filters import Filter
@@ -23,6 +25,10 @@ from .log import Entry
 
 FORMAT = "fairveil journal"
 FORMAT_VERSION = 1
+REMEDY = "Restore the file from a copy: what was released must stay charged."
+LARGEST = 4 << 30
+"""Bytes of a journal: some ten million answers."""
+DOCUMENT = Document("journal", REMEDY, PrivacyError)
 MAGIC = b'{"format":"fairveil journal"'
 SITTING = 1 << 40
 """Answers of one sitting are numbered from a multiple of this: no sitting gives so many."""
@@ -99,7 +105,7 @@ class Written:
             return
         name = '{"event":' if self.planned is None else '{"upto":'
         try:
-            value, end = json.JSONDecoder().raw_decode(text, len(name)) if text.startswith(name) else (None, 0)
+            value, end = DOCUMENT.beginning(text, len(name)) if text.startswith(name) else (None, 0)
             if value is None or text[end : end + 1] != ",":
                 raise ValueError
             event = from_dict(value) if self.planned is None else self._next(value)
@@ -131,15 +137,14 @@ class Written:
 
 def read(path: Path) -> Written:
     """What a file says; nothing, where there is none or a crash came before its header was whole."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+    if not path.exists():
         return Written()
+    data = read_bytes(path, what="a journal", most=LARGEST, remedy=REMEDY, error=PrivacyError)
     first, newline, rest = data.partition(b"\n")
     if not newline and MAGIC[: len(first)] == first[: len(MAGIC)]:
         return Written()  # the header is on the disk before anything is released: here nothing was
     try:
-        out = _begun(json.loads(first))
+        out = _begun(DOCUMENT.json(first))
         lines = [line for line in rest.split(b"\n") if line]
         out.open_line = not data.endswith(b"\n")
         for at, line in enumerate(lines):
@@ -193,8 +198,8 @@ def encoded(line: dict[str, Any]) -> bytes:
 def parsed(line: bytes) -> dict[str, Any] | None:
     """A whole line's values; None for one that was cut short."""
     try:
-        values = json.loads(line)
-    except ValueError:
+        values = DOCUMENT.json(line)
+    except FairveilError:
         return None
     return values if isinstance(values, dict) else None
 
@@ -206,5 +211,4 @@ def refused(expected: str, got: str, remedy: str) -> PrivacyError:
 
 def damaged() -> PrivacyError:
     """Of a file that is no journal, or no longer."""
-    remedy = "Restore the file from a copy: what was released must stay charged."
-    return refused("a journal as it was written", "another file, or one that was changed", remedy)
+    return refused("a journal as it was written", "another file, or one that was changed", REMEDY)

@@ -3,7 +3,8 @@
 Guarantees, each with a test:
 1. A row's code depends on that row's value and the declaration, on nothing else: no other row moves it by a bit.
 2. A number's code lies in [-1, 1], whatever came.
-3. What the declaration does not cover is an error that names column, value and row, never a code.
+3. What the declaration does not cover is an error that names column and row, never a code. It names the value, too, of a table
+   in memory, which the caller has at hand; of files and databases never.
 """
 
 from __future__ import annotations
@@ -58,13 +59,15 @@ Raw = Plain | Listed
 class Place:
     """Where values stand, for messages: the column, the number of its first row, and whether cells are text that is parsed.
 
-    `missing_values`: texts that mean "missing" where the column does not list them.
+    `missing_values`: texts that mean "missing" where the column does not list them. `shows_values`: whether messages may; not
+    of a file or a database, whose errors end in logs that others read.
     """
 
     column: str
     first_row: int = 0
     text: bool = False
     missing_values: tuple[str, ...] = ("",)
+    shows_values: bool = True
 
 
 def is_missing(value: object) -> bool:
@@ -278,11 +281,11 @@ def _sample(raw: Raw, where: npt.NDArray[np.bool_]) -> list[object]:
 
 
 def _refuse(place: Place, expected: str, came: Sequence[object], where: npt.NDArray[np.bool_], remedy: str) -> NoReturn:
-    """Raised before any release, to the data holder: it may show values of rows."""
+    """Raised before any release, to the data holder."""
     rows = np.flatnonzero(where)
-    shown = list(
-        dict.fromkeys(value if isinstance(value, str) and value == "a missing value" else repr(value) for value in came)
-    )
+    shown = [value if isinstance(value, str) and value == "a missing value" else repr(value) for value in came]
+    if not place.shows_values:
+        shown = [value if value == "a missing value" else "another value" for value in shown]
     at = place.first_row + int(rows[0]) + 1
-    got = f"{', '.join(shown)} (in {len(rows)} of the {len(where)} rows looked at; first in row {at})"
+    got = f"{', '.join(dict.fromkeys(shown))} (in {len(rows)} of the {len(where)} rows looked at; first in row {at})"
     raise SchemaError(complaint(expected=expected, of=f"column {place.column!r}", got=got, remedy=remedy, quote=False))

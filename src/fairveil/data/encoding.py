@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import DataNotFoundError, SchemaError, complaint
+from .._json import Document
+from .._reading import read_text
+from ..errors import SchemaError, complaint
 from ..facts.columns import Boolean, Category, Number
 from ..facts.rows import RowBlock, RowLayout
-from ..facts.schema import Schema
+from ..facts.schema import LARGEST_FILE, Schema
 from .coding import Place, Raw, category_codes, number_codes
 
 FORMAT = 1
@@ -147,9 +149,11 @@ class Encoding:
         text: bool = False,
         target: bool = True,
         sensitive: bool = True,
+        shows_values: bool = True,
     ) -> RowBlock:
-        """A run of rows, coded. `text`: the cells are text (a CSV file) whose numbers and truth values are parsed."""
-        places = {name: Place(name, first_row, text, self.schema.missing_values) for name in raw}
+        """A run of rows, coded. `text`: the cells are text (a CSV file) whose numbers and truth values are parsed.
+        `shows_values`: whether errors show the values that the schema does not cover."""
+        places = {name: Place(name, first_row, text, self.schema.missing_values, shows_values) for name in raw}
         numbers = np.empty((len(self.numbers), rows), dtype=self.precision)
         for line, scale in zip(numbers, self.numbers, strict=True):
             line[:] = self._number(raw, scale.name, places)
@@ -204,7 +208,11 @@ class Encoding:
                     remedy="Write encodings with save().",
                 )
             )
-        encoding = Encoding(Schema.from_dict(values["schema"]), values["sensitive_as_feature"] is True, values["precision"])
+        if not isinstance(values["sensitive_as_feature"], bool) or not isinstance(values["precision"], str):
+            got = [values["sensitive_as_feature"], values["precision"]]
+            remedy = "Write encodings with save()."
+            raise SchemaError(complaint(expected="true or false, and a precision", of="encoding", got=got, remedy=remedy))
+        encoding = Encoding(Schema.from_dict(values["schema"]), values["sensitive_as_feature"], values["precision"])
         if values["fingerprint"] != encoding.schema.fingerprint:
             raise SchemaError(
                 complaint(
@@ -229,18 +237,8 @@ class Encoding:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Encoding:
         """Read what `save` wrote."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise DataNotFoundError(
-                complaint(expected="an encoding", of=str(path), got=error.strerror, remedy="Write one with save().")
-            ) from None
-        try:
-            values = json.loads(text)
-        except ValueError as error:
-            raise SchemaError(
-                complaint(expected="JSON", of=str(path), got=str(error), remedy="Write encodings with save().")
-            ) from None
+        text = read_text(path, what="an encoding", most=LARGEST_FILE, remedy="Write one with save().", error=SchemaError)
+        values = Document(str(path), "Write encodings with save().", SchemaError).json(text)
         return Encoding.from_dict(values)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..errors import InputError, SchemaError, complaint
@@ -87,16 +87,6 @@ def columns_of(given: object) -> dict[str, Column]:
         except InputError as error:
             raise type(error)(f"{of}, {error}") from None
     return columns
-
-
-def parsed(parse: Callable[[str], object], text: str, what: str) -> object:
-    """What a parser makes of a text; what it refuses is a `SchemaError` with the place."""
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise SchemaError(
-            complaint(expected=f"a schema in {what}", of="schema", got=str(error), remedy=f"Mend the {what} there.")
-        ) from None
 
 
 def suffix(path: Path) -> str:

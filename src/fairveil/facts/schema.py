@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,18 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import _checks
+from .._json import Document
+from .._reading import MIB, read_text
 from ..errors import DataNotFoundError, InputError, SchemaError, complaint
 from .cells import MOST_VALUES, Cells, GroupMode
 from .columns import Boolean, Category, Column, Ignored, Number, Value
-from .declared import checked_columns, columns_of, in_words, parsed, suffix, texts
+from .declared import checked_columns, columns_of, in_words, suffix, texts
 from .toml_text import document
 
 FORMAT = 1
+LARGEST_FILE = 64 * MIB
+JSON = Document("schema in JSON", "Mend the JSON there.", SchemaError, largest=LARGEST_FILE)
+TOML = Document("schema in TOML", "Mend the TOML there.", SchemaError, largest=LARGEST_FILE)
 FIELDS = ("fairveil_schema", "name", "source", "rows", "target", "sensitive", "missing_values", "columns")
 
 
@@ -69,7 +73,7 @@ class Schema:
         roles = [("target", self.target)] if self.target is not None else []
         roles += [("sensitive", name) for name in self.sensitive]
         for role, name in roles:
-            if name not in self.columns:
+            if not _is_column(name, self.columns):
                 raise SchemaError(
                     complaint(
                         expected=f"one of the columns {list(self.columns)}",
@@ -254,7 +258,7 @@ class Schema:
     @staticmethod
     def from_json(text: str) -> Schema:
         """A schema from JSON text."""
-        return Schema.from_dict(parsed(json.loads, text, "JSON"))
+        return Schema.from_dict(JSON.json(text))
 
     def to_toml(self) -> str:
         """TOML text that `from_toml` reads back."""
@@ -263,7 +267,7 @@ class Schema:
     @staticmethod
     def from_toml(text: str) -> Schema:
         """A schema from TOML text."""
-        return Schema.from_dict(parsed(tomllib.loads, text, "TOML"))
+        return Schema.from_dict(TOML.toml(text))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a `.toml` or `.json` file, whole or not at all."""
@@ -286,17 +290,14 @@ class Schema:
         """Read a `.toml` or `.json` file."""
         source = Path(path)
         read = Schema.from_toml if suffix(source) == ".toml" else Schema.from_json
-        try:
-            text = source.read_text(encoding="utf-8")
-        except OSError as error:
-            raise DataNotFoundError(
-                complaint(expected="a schema file", of=str(source), got=error.strerror, remedy="Write one with Schema.save().")
-            ) from None
-        except UnicodeDecodeError as error:
-            raise SchemaError(
-                complaint(expected="text in UTF-8", of=str(source), got=error.reason, remedy="Save the file as UTF-8.")
-            ) from None
+        text = read_text(
+            source, what="a schema file", most=LARGEST_FILE, remedy="Write one with Schema.save().", error=SchemaError
+        )
         return read(text)
+
+
+def _is_column(name: object, columns: Mapping[str, Column]) -> bool:
+    return isinstance(name, str) and name in columns
 
 
 def _as_schema_error(check: Callable[[], int]) -> int:

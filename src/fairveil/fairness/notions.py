@@ -11,14 +11,14 @@ written down; with more, every class.
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from .. import _checks
-from ..errors import InputError, complaint
+from .._json import Document
+from ..errors import FairveilError, InputError, complaint
 from ..facts import GROUP_MODES, Cells
 from . import keys
 from .grouping import COMPARISONS, Grouping
@@ -296,8 +296,8 @@ def _bound_name(cls: type[Notion]) -> str:
 def _literal(text: str) -> Any:
     """A JSON number, truth value or quoted text as such, all else as the text it is."""
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
+        value = Document("constraint", "", largest=4096, deepest=2).json(text)
+    except FairveilError:
         return text
     return value if isinstance(value, (int, float, bool, str)) else text
 

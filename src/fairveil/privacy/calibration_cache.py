@@ -14,6 +14,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from .._json import Document
+from .._reading import read_bytes
+from ..errors import FairveilError
 from .events import Event, to_json_dict
 from .promise import Promise
 
@@ -48,8 +51,9 @@ def recall(name: str) -> float | None:
     if where is None:
         return None
     try:
-        kept = json.loads((where / f"{name}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        text = read_bytes(where / f"{name}.json", what="a scale", most=4096)
+        kept = Document("calibration cache", "", largest=4096, deepest=2).json(text)
+    except FairveilError:
         return None
     scale = kept.get("scale") if isinstance(kept, dict) else None
     good = isinstance(scale, float) and math.isfinite(scale) and scale > 0

@@ -10,19 +10,18 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
+from .._json import Document, shown
 from ..errors import FairveilError, StatementError, complaint
 from . import events as event_tree
 from .events import Composed, Event
 from .promise import Promise
 from .statement import Audit, Cap, GroupGuarantee, PrivacyStatement, PublicFact, Receipt, StatedBound
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 FORMAT = "fairveil privacy statement"
 FORMAT_VERSION = 1
+DOCUMENT = Document("privacy statement", "Write statements with write() or to_json().", StatementError, largest=1 << 26)
 LARGEST_WHOLE = 2**53
 """No count of a real plan comes near; a larger number in a file could only keep the reader busy."""
 
@@ -82,7 +81,8 @@ def checksum(values: Mapping[str, Any]) -> str:
 def read(text: str) -> tuple[PrivacyStatement, bool]:
     """The statement in a JSON document, and whether its content is what the checksum was made of."""
     try:
-        values = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
+        values = DOCUMENT.json(text)
+        _check_counts(values)
         return _statement(values), values["checksum"] == checksum(values)
     except StatementError:
         raise
@@ -97,7 +97,9 @@ def read(text: str) -> tuple[PrivacyStatement, bool]:
         RecursionError,
         MemoryError,
     ) as error:
-        raise _malformed("a well-formed statement", "privacy statement", str(error)) from error
+        # A refusal of ours says what is wrong; of the rest the kind is enough.
+        found = str(error) if isinstance(error, FairveilError) else f"what does not fit ({type(error).__name__})"
+    raise _malformed("a well-formed statement", "privacy statement", found)
 
 
 def write(path: Path, text: str) -> Path:
@@ -208,32 +210,18 @@ def _list(value: object, of: str) -> list[Any]:
     return value
 
 
-def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in out:
-            raise _malformed("each field once", "privacy statement", name)
-        out[name] = value
-    return out
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise _malformed("finite numbers", "privacy statement", digits[:40])
-    return value
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > 17 or abs(int(digits)) > LARGEST_WHOLE:
-        raise _malformed(f"whole numbers up to {LARGEST_WHOLE}", "privacy statement", digits[:40])
-    return int(digits)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise _malformed('finite numbers (an infinite epsilon is written "inf")', "privacy statement", name)
+def _check_counts(values: object) -> None:
+    waiting = [values]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif type(value) is int and abs(value) > LARGEST_WHOLE:
+            raise _malformed(f"whole numbers up to {LARGEST_WHOLE}", "privacy statement", value)
 
 
 def _malformed(expected: str, of: str, got: object) -> StatementError:
-    text = got if isinstance(got, str) and len(got) <= 300 else repr(got)[:300]
-    return StatementError(complaint(expected=expected, of=of, got=text, remedy="Write statements with write() or to_json()."))
+    text = got if isinstance(got, str) and len(got) <= 300 else shown(got)
+    return StatementError(complaint(expected=expected, of=of, got=text, remedy=DOCUMENT.remedy))

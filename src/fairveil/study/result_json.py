@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
 from typing import Any
 
-from ..errors import FairveilError, InputError, complaint
+from .._json import Document, Node
+from ..errors import FairveilError
 from ..figures import Point, Series
 from ..privacy.statement import PrivacyStatement
 from .result import Frontier
@@ -16,6 +16,7 @@ from .runs import Run
 
 FORMAT = "fairveil-frontier"
 FORMAT_VERSION = 1
+DOCUMENT = Document("frontier", "Write frontiers with Frontier.to_json().")
 FIELDS = {"format", "version", "measure", "held_out_rows", "runs", "table", "privacy", "published"}
 
 
@@ -36,40 +37,71 @@ def to_json(frontier: Frontier) -> str:
 
 def from_json(text: str) -> Frontier:
     """The frontier; its table is made again from its runs and must be the one that is written."""
+    content = DOCUMENT.node(text)
+    if content.mapping().get("format") != FORMAT or type(content.value.get("version")) is not int:
+        content.refuse(f"an object of format {FORMAT!r}, version {FORMAT_VERSION}", content.value)
+    if content.value["version"] != FORMAT_VERSION:
+        content["version"].refuse(f"version {FORMAT_VERSION}", content.value["version"])
+    content.only(FIELDS)
+    rows = content["held_out_rows"]
+    runs = tuple(_run(run) for run in content["runs"].list())
+    if not runs:
+        content["runs"].refuse("at least one run", "none")
     try:
-        content = json.loads(text)
-        if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != FORMAT_VERSION:
-            raise _broken(f"an object of format {FORMAT!r}, version {FORMAT_VERSION}", type(content).__name__)
-        if set(content) != FIELDS:
-            raise _broken(f"exactly the fields {sorted(FIELDS)}", sorted(content))
         found = Frontier(
-            str(content["measure"]),
-            tuple(_run(values) for values in content["runs"]),
-            PrivacyStatement.from_json(json.dumps(content["privacy"])),
-            None if content["held_out_rows"] is None else int(content["held_out_rows"]),
-            tuple(_series(values) for values in content["published"]),
+            content["measure"].text(),
+            runs,
+            PrivacyStatement.from_json(json.dumps(content["privacy"].mapping())),
+            None if rows.is_null else rows.whole(),
+            tuple(_series(series) for series in content["published"].list()),
         )
+        table = [_plain(line) for line in found.table()]
     except FairveilError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise _broken("a complete frontier", f"{type(error).__name__}: {error}") from error
-    if not found.runs:
-        raise _broken("at least one run", "none")
-    if [_plain(line) for line in found.table()] != content["table"]:
-        raise _broken("the table that its runs make", "another")
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+        table, wrong = None, type(error).__name__
+    if table is None:
+        content.refuse("a complete frontier", f"one whose parts do not fit ({wrong})")
+    if table != content["table"].value:
+        content["table"].refuse("the table that its runs make", "another")
     return found
 
 
-def _run(values: Mapping[str, Any]) -> Run:
-    known = {field.name for field in dataclasses.fields(Run)}
-    if set(values) != known:
-        raise _broken(f"runs with the fields {sorted(known)}", sorted(values))
-    return Run(**{**values, "epsilon": float(values["epsilon"]), "target": float(values["target"])})
+def _run(node: Node) -> Run:
+    node.only([field.name for field in dataclasses.fields(Run)])
+    return Run(
+        epsilon=node["epsilon"].number(words=True),
+        target=node["target"].number(words=True),
+        seed=None if node["seed"].is_null else node["seed"].whole(),
+        met=node["met"].truth(),
+        reason=node["reason"].text(),
+        rounds=node["rounds"].whole(),
+        **{name: _known(node[name]) for name in ("training", "noise", "error", "gap", "excess")},
+    )
 
 
-def _series(values: Mapping[str, Any]) -> Series:
-    points = tuple(Point(**each) for each in values["points"])
-    return Series(**{**values, "epsilon": float(values["epsilon"]), "points": points})
+def _series(node: Node) -> Series:
+    fields = {field.name for field in dataclasses.fields(Series)}
+    optional = {field.name for field in dataclasses.fields(Series) if field.default is not dataclasses.MISSING}
+    values = node.only(fields - optional, optional).mapping()
+    points = tuple(_point(point) for point in node["points"].list())
+    for name in {"label", "protects", "source", "short"} & set(values):
+        node[name].text()
+    if "published" in values:
+        node["published"].truth()
+    return Series(**{**values, "epsilon": node["epsilon"].number(words=True), "points": points})
+
+
+def _point(node: Node) -> Point:
+    fields = {field.name for field in dataclasses.fields(Point)}
+    optional = {field.name for field in dataclasses.fields(Point) if field.default is not dataclasses.MISSING}
+    node.only(fields - optional, optional)
+    seeds = {"seeds": node["seeds"].whole()} if node.value.get("seeds") is not None else {}
+    return Point(**{name: _known(node[name]) for name in node.mapping() if name != "seeds"}, **seeds)  # type: ignore[arg-type]
+
+
+def _known(node: Node) -> float | None:
+    return None if node.is_null else node.number(words=True)
 
 
 def _plain(value: Any) -> Any:
@@ -79,8 +111,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
-def _broken(expected: str, got: object) -> InputError:
-    remedy = "Write frontiers with Frontier.to_json()."
-    return InputError(complaint(expected=expected, of="frontier", got=got, remedy=remedy))

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Any, NoReturn
+from typing import Any
 
-from ...errors import LedgerError, complaint
+from ..._json import Document
+from ...errors import LedgerError
 
 CREATED, RESERVED, RESUMED, COMMITTED, REFUNDED = "created", "reserved", "resumed", "committed", "refunded"
 KINDS = (CREATED, RESERVED, RESUMED, COMMITTED, REFUNDED)
 FIRST_PREVIOUS = "0" * 64
 MOST_TEXT = 1 << 26
+DOCUMENT = Document("ledger entry", "Only a ledger writes its entries.", LedgerError, largest=1 << 30)
 _WHOLE = ("number", "units", "leak", "spent", "leaked")
 
 
@@ -103,42 +104,12 @@ def encoded(values: object) -> str:
 
 
 def parsed(text: str) -> Any:
-    """A JSON document, strictly: names once, finite numbers, no depth that could keep the reader busy."""
-    try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
-    except LedgerError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise malformed("a JSON document", str(error)) from None
+    """A JSON document, strictly: names once, finite numbers, no size or depth that could keep the reader busy."""
+    return DOCUMENT.json(text)
 
 
 def malformed(expected: str, got: object) -> LedgerError:
     """The error of a file or row that no ledger wrote."""
-    text = got if isinstance(got, str) and len(got) <= 200 else repr(got)[:200]
-    return LedgerError(complaint(expected=expected, of="ledger entry", got=text, remedy="Only a ledger writes its entries."))
-
-
-def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in out:
-            raise malformed("each field once", name)
-        out[name] = value
-    return out
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise malformed('finite numbers (an infinite one is written "inf")', name)
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > 20:
-        raise malformed("whole numbers of at most 19 digits", digits[:40])
-    return int(digits)
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if value in (float("inf"), float("-inf")):
-        raise malformed("finite numbers", digits[:40])
-    return value
+    refusal = DOCUMENT.refusal(expected, got)
+    assert isinstance(refusal, LedgerError)
+    return refusal

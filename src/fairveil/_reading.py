@@ -1,0 +1,93 @@
+"""Reading a file that anybody may have put there: a plain file, of a size that is known before a byte is read.
+
+Guarantees (tests/test_reading.py):
+1. A folder, a pipe, a socket or a device is refused at once: opening one never waits, and reading one never begins.
+2. A file larger than the reader's limit is refused by its size; one that grows meanwhile, once the limit is passed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from .errors import DataNotFoundError, FairveilError, InputError, complaint
+
+MIB = 1 << 20
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def kind_of(mode: int) -> str:
+    """What is there that is no plain file."""
+    return next((words for holds, words in _KINDS if holds(mode)), "no plain file")
+
+
+def read_bytes(
+    path: str | os.PathLike[str],
+    *,
+    what: str,
+    most: int,
+    remedy: str = "Look for its name.",
+    error: type[FairveilError] = InputError,
+) -> bytes:
+    """The bytes of a plain file of at most `most` bytes. `what`: what was expected, in words; `error`: of what is too large."""
+    try:
+        # Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except (OSError, ValueError) as wrong:
+        got = _missing(Path(path), wrong)
+        raise DataNotFoundError(complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False)) from None
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            got = kind_of(found.st_mode)
+            raise DataNotFoundError(complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False))
+        if found.st_size > most:
+            raise _too_large(path, what, most, f"{found.st_size} bytes", remedy, error)
+        with open(descriptor, "rb", closefd=False) as opened:
+            content = opened.read(found.st_size + 1)  # a buffer of this size is made before anything is read
+            while len(content) <= most and (more := opened.read(MIB)):
+                content += more
+    except OSError as wrong:
+        if isinstance(wrong, FairveilError):
+            raise
+        got = wrong.strerror or "what cannot be read"
+        raise DataNotFoundError(complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False)) from None
+    finally:
+        os.close(descriptor)
+    if len(content) > most:
+        raise _too_large(path, what, most, "more", remedy, error)
+    return content
+
+
+def read_text(
+    path: str | os.PathLike[str],
+    *,
+    what: str,
+    most: int,
+    remedy: str = "Look for its name.",
+    error: type[FairveilError] = InputError,
+) -> str:
+    """The same as text in UTF-8."""
+    try:
+        return read_bytes(path, what=what, most=most, remedy=remedy, error=error).decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        got = wrong.reason
+    raise error(complaint(expected="text in UTF-8", of=str(path), got=got, remedy=remedy, quote=False))
+
+
+def _missing(path: Path, wrong: OSError | ValueError) -> str:
+    return str(wrong.strerror or "what cannot be opened") if isinstance(wrong, OSError) else "no name of a file"
+
+
+def _too_large(
+    path: str | os.PathLike[str], what: str, most: int, got: str, remedy: str, error: type[FairveilError]
+) -> FairveilError:
+    expected = f"{what} of at most {most} bytes"
+    return error(complaint(expected=expected, of=str(path), got=got, remedy=remedy, quote=False))
