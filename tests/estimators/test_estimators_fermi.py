@@ -445,7 +445,7 @@ def test_damage_is_seen(tmp_path: Path) -> None:
     content = json.loads((path / "estimator.json").read_text())
     content["parameters"]["depth"] = 3
     (path / "estimator.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match="complete"):
+    with pytest.raises(InputError, match=r"parameters of FermiClassifier, got \['depth'\]"):
         fv.load(path)
     (path / "statement.json").write_bytes((path / "statement.json").read_bytes().replace(b'"epsilon": 3.0', b'"epsilon": 1.0'))
     with pytest.raises(ChecksumError, match=r"statement\.json"):

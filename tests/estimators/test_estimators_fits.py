@@ -325,7 +325,7 @@ def test_a_folder_is_overwritten_only_on_request_and_damage_is_seen(people: Colu
         ({"kind": "Oracle"}, "Oracle|kind"),
         ({"format": "zip"}, "format"),
         ({"extra": 1}, "fields"),
-        ({"parameters": {"depth": 3}}, "complete"),
+        ({"parameters": {"depth": 3}}, "depth"),
         ({"coding": {"kind": "magic", "standard": None}}, "coding"),
         ({"coding": {"kind": "rows", "numbers": 2, "code_sizes": [], "standard": None}}, "fits the model"),
     ):

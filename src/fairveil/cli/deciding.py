@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .._json import Document
 from ..errors import FairveilError, InputError, complaint
 from ..estimators import (
     FermiClassifier,
@@ -29,6 +30,7 @@ from ..estimators.coding import Coding, SchemaCoding, TableCoding
 from ..estimators.descending import DescentClassifier
 from ..facts import Cells
 from ..models import MixtureModel, PostProcessedModel
+from ..models.folders import read_folder
 from ..models.model import draw_codes
 from .tables import Columns, Place, picked
 
@@ -65,17 +67,20 @@ def loaded(folder: Path) -> Fitted:
 
 def _made_elsewhere(folder: Path) -> list[str]:
     """What a model needs and was not written: a base, candidates of a game, or the module of a network, its base's too."""
-    import json
-
-    try:
-        for file in (folder / name for name in ("estimator.json", "base.estimator.json")):
-            if file.exists() and json.loads(file.read_text("utf-8"))["parameters"].get("model") == "given":
+    head = {}
+    for name in ("estimator.json", "base.estimator.json"):
+        try:
+            head[name] = Document(name, "").json(read_folder(folder, (name,))[name])
+            if head[name]["parameters"].get("model") == "given":
                 return [MODULE]
-        content = json.loads((folder / "estimator.json").read_text("utf-8"))
+        except (FairveilError, LookupError, TypeError, AttributeError):
+            continue
+    try:
+        content = head["estimator.json"]
         base, files = content.get("base"), content["sha256"]
         written = base is None or "base.estimator.json" in files
         return list(dict.fromkeys(map(str, content.get("candidates") or []))) + ([] if written else [str(base)])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (LookupError, TypeError, AttributeError):
         return []  # something else is wrong, and has been said
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from .._json import Node
 from ..data import Encoding
 from ..errors import InputError, complaint
 from ..facts.columns import Category
 from .coding import Coding, Feature, RowsCoding, SchemaCoding, TableCoding
 from .standard import Standard
+
+MOST_CODES = 1 << 31
 
 
 def to_dict(coding: Coding) -> dict[str, Any]:
@@ -27,19 +29,42 @@ def to_dict(coding: Coding) -> dict[str, Any]:
     return {"kind": "rows", "numbers": coding.numbers, "code_sizes": list(coding.code_sizes), **out}
 
 
-def from_dict(values: Mapping[str, Any]) -> Coding:
-    """The inverse of `to_dict`. What does not fit raises KeyError, TypeError or an `InputError`."""
-    raw = values["standard"]
-    standard = None if raw is None else Standard(tuple(map(float, raw["means"])), tuple(map(float, raw["deviations"])))
-    if values["kind"] == "schema":
-        return SchemaCoding(Encoding.from_dict(values["encoding"]), standard)
-    if values["kind"] == "table":
-        features = tuple(
-            Feature(one["name"], None if one["values"] is None else Category(tuple(one["values"])).values)
-            for one in values["features"]
-        )
-        return TableCoding(features, tuple(map(str, values["columns"])), standard)
-    if values["kind"] == "rows":
-        return RowsCoding(int(values["numbers"]), tuple(map(int, values["code_sizes"])), standard)
-    remedy = "Read it with the version of Fairveil that wrote it."
-    raise InputError(complaint(expected="'schema', 'table' or 'rows'", of="coding", got=values["kind"], remedy=remedy))
+def from_dict(node: Node) -> Coding:
+    """The inverse of `to_dict`."""
+    kind = node["kind"].text()
+    if kind == "schema":
+        node.only(("kind", "encoding", "standard"))
+        coding: Coding = SchemaCoding(Encoding.from_dict(node["encoding"].mapping()), _standard(node["standard"]))
+    elif kind == "table":
+        node.only(("kind", "features", "columns", "standard"))
+        features = tuple(map(_feature, node["features"].list()))
+        columns = node["columns"].texts()
+        if not {feature.name for feature in features} <= set(columns):
+            node["columns"].refuse("the names of all features", columns)
+        coding = TableCoding(features, columns, _standard(node["standard"]))
+    elif kind == "rows":
+        node.only(("kind", "numbers", "code_sizes", "standard"))
+        sizes = tuple(size.whole(at_least=1, at_most=MOST_CODES) for size in node["code_sizes"].list())
+        coding = RowsCoding(node["numbers"].whole(at_most=MOST_CODES), sizes, _standard(node["standard"]))
+    else:
+        remedy = "Read it with the version of Fairveil that wrote it."
+        raise InputError(complaint(expected="'schema', 'table' or 'rows'", of="coding", got=kind, remedy=remedy))
+    if coding.standard is not None and len(coding.standard.means) != coding.layout.numbers:
+        node["standard"].refuse(f"means of {coding.layout.numbers} numbers", len(coding.standard.means))
+    return coding
+
+
+def _standard(node: Node) -> Standard | None:
+    if node.is_null:
+        return None
+    means = node.only(("means", "deviations"))["means"].numbers()
+    deviations = node["deviations"].numbers(length=len(means))
+    if min(deviations, default=1.0) <= 0:
+        node["deviations"].refuse("deviations above 0", min(deviations))
+    return Standard(means, deviations)
+
+
+def _feature(node: Node) -> Feature:
+    values = node.only(("name", "values"))["values"]
+    listed = None if values.is_null else Category(tuple(value.value for value in values.list())).values
+    return Feature(node["name"].text(), listed)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from .._json import Document, Node, shown
 from ..errors import ChecksumError, FairveilError, InputError, complaint
 from ..fairness import keys
 from ..learning import mixing_bounds, postprocess
@@ -34,9 +35,10 @@ from ..models import (
     RegressionModel,
 )
 from ..models import files as model_files
-from ..models.folders import read_folder, write_folder
+from ..models.folders import LARGEST_TEXT, read_folder, write_folder
+from ..models.model import known_classes
 from ..privacy.statement import PrivacyStatement
-from . import bases, coding_json, files_json, group_objective_json, regression_json
+from . import agreement, bases, coding_json, files_json, group_objective_json, regression_json
 from .coded import as_array
 from .constraint_report import ConstraintLine, ConstraintReport
 from .descending import DescentClassifier
@@ -52,11 +54,14 @@ from .tailored_regressor import TailoredRegressor
 
 FORMAT = "fairveil-estimator"
 FORMAT_VERSION = 1
+MOST_FEATURES = 1 << 31
 ESTIMATOR_FILE, STATEMENT_FILE = "estimator.json", "statement.json"
 OTHERS = (model_files.MODEL_FILE, model_files.ARRAYS_FILE, STATEMENT_FILE)
 SHARED = {"format", "version", "kind", "parameters", "cells", "columns", "features", "sha256"}
 BASE = "base."
 DEEPEST = 4  # estimators inside estimators
+KNOWN_FILES = {f"{BASE * depth}{name}" for depth in range(DEEPEST + 1) for name in (*OTHERS, ESTIMATOR_FILE)}
+DOCUMENT = Document(ESTIMATOR_FILE, "It is not what was saved: save the estimator again.", largest=LARGEST_TEXT)
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Kind:
     cls: type[Any]
     fields: frozenset[str]
     content: Callable[[Any], dict[str, Any]]
-    revive: Callable[[Any, Mapping[str, Any], Model | None, Any], None]
+    revive: Callable[[Any, Node, Model | None, Any], None]
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -89,9 +94,7 @@ def load(path: str | os.PathLike[str], *, estimator: Any = None, model: Any = No
     of candidates of a game among classifiers made elsewhere. `model`: the torch module of a network, whose class is never
     written: one of the same architecture, with any weights; it is copied, and given those of the fit.
     """
-    head = read_folder(path, (ESTIMATOR_FILE,))
-    listed = sorted(_content(head[ESTIMATOR_FILE])["sha256"])
-    files = head | read_folder(path, tuple(listed))
+    files = _read(path)
     loaded = _from_files(files, estimator, model)
     if model is not None and not any(_has_network(raw) for name, raw in files.items() if name.endswith(ESTIMATOR_FILE)):
         remedy = "Leave model=None: the folder has all that it needs."
@@ -100,6 +103,24 @@ def load(path: str | os.PathLike[str], *, estimator: Any = None, model: Any = No
 
 
 # Files
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, bytes]:
+    """The files of a folder: texts first, because they say how large the arrays are."""
+    files = read_folder(path, (ESTIMATOR_FILE,))
+    listed = _content(files[ESTIMATOR_FILE])["sha256"]
+    strange = sorted(set(listed.mapping()) - KNOWN_FILES)
+    if strange:
+        listed.refuse("files that an estimator has", strange)
+    arrays = sorted(name for name in listed.mapping() if name.endswith(model_files.ARRAYS_FILE))
+    files |= read_folder(path, tuple(sorted(set(listed.mapping()) - set(arrays))))
+    for name in arrays:
+        described = name.removesuffix(model_files.ARRAYS_FILE) + model_files.MODEL_FILE
+        if described not in files:
+            listed.refuse(f"{described} beside {name}", sorted(listed.mapping()))
+        most = model_files.largest_arrays(files[described])
+        files |= read_folder(path, (name,), lambda _, most=most: most)  # type: ignore[misc]
+    return files
 
 
 def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
@@ -153,12 +174,13 @@ def _from_files(files: Mapping[str, bytes], given: Any, module: Any, depth: int 
     if depth > DEEPEST:
         raise _broken(f"at most {DEEPEST} estimators inside each other", depth)
     content = _content(files[ESTIMATOR_FILE])
-    foreign = content.get("candidates") is not None  # rules made elsewhere: no model of ours
-    for name in sorted({*((STATEMENT_FILE,) if foreign else OTHERS), *content["sha256"]}):
+    foreign = content.mapping().get("candidates") is not None  # rules made elsewhere: no model of ours
+    listed = content["sha256"].mapping()
+    for name in sorted({*((STATEMENT_FILE,) if foreign else OTHERS), *listed}):
         found = hashlib.sha256(files.get(name, b"")).hexdigest()
-        if found != content["sha256"].get(name):
+        if found != listed.get(name):
             remedy = "A file is damaged or from another folder: save the estimator again."
-            expected = f"SHA-256 {content['sha256'].get(name)}"
+            expected = f"SHA-256 {shown(listed.get(name))}"
             raise ChecksumError(complaint(expected=expected, of=name, got=found, remedy=remedy))
     model = None if foreign else model_files.from_files(files, module)
     statement = PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace"))
@@ -168,20 +190,24 @@ def _from_files(files: Mapping[str, bytes], given: Any, module: Any, depth: int 
         return _revive(content, model, statement, base, module)
     except FairveilError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise _broken("a complete description of an estimator", f"{type(error).__name__}: {error}") from error
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError, RecursionError) as error:
+        found = model_files.contradiction(error)
+    raise _broken("a complete description of an estimator", found)
 
 
 def _has_network(raw: bytes) -> bool:
     """Whether an estimator's file asks for a module."""
-    return bool(_content(raw)["parameters"].get("model") == "given")
+    return bool(_content(raw)["parameters"].mapping().get("model") == "given")
 
 
-def _base_of(content: Mapping[str, Any], written: Any, given: Any) -> Any:
+def _base_of(content: Node, written: Any, given: Any) -> Any:
     """The base that was written, or the one that was handed in: exactly one of them, where there is one at all."""
-    if content.get("candidates") is not None:
-        return _candidates_of(content["candidates"], given)
-    wanted = content.get("base")
+    fields = content.mapping()
+    if fields.get("candidates") is not None:
+        return _candidates_of(content["candidates"].texts(), given)
+    wanted = content["base"].text() if "base" in fields else None
+    if wanted is not None and written is not None and type(written).__name__ != wanted:
+        raise _broken(f"a base that is a {wanted}", type(written).__name__)
     if wanted is None or written is not None:
         if given is not None:
             remedy = "Leave estimator=None: the folder has all that it needs."
@@ -200,7 +226,7 @@ def _base_of(content: Mapping[str, Any], written: Any, given: Any) -> Any:
     return given
 
 
-def _candidates_of(wanted: list[str], given: Any) -> tuple[Any, ...]:
+def _candidates_of(wanted: Sequence[str], given: Any) -> tuple[Any, ...]:
     """The candidates of a game, handed in again in their order."""
     listed = tuple(given) if isinstance(given, list | tuple) else ()
     names = [type(one).__name__ for one in listed]
@@ -216,9 +242,13 @@ def _candidates_of(wanted: list[str], given: Any) -> tuple[Any, ...]:
     return listed
 
 
-def _revive(content: Mapping[str, Any], model: Model | None, statement: PrivacyStatement, base: Any, module: Any) -> Any:
-    kind = KINDS[content["kind"]]
-    parameters = {name: files_json.read_parameter(value) for name, value in content["parameters"].items()}
+def _revive(content: Node, model: Model | None, statement: PrivacyStatement, base: Any, module: Any) -> Any:
+    kind = KINDS[content["kind"].value]
+    written = content["parameters"]
+    parameters = {name: files_json.read_parameter(written[name]) for name in written.mapping()}
+    known = set(kind.cls().get_params(deep=False))
+    if not set(parameters) <= known:
+        written.refuse(f"the parameters of {kind.cls.__name__}", sorted(set(parameters) - known))
     if parameters.get("estimator") == "given":
         parameters["estimator"] = base
     for name in ("candidates", "decisions"):
@@ -230,37 +260,36 @@ def _revive(content: Mapping[str, Any], model: Model | None, statement: PrivacyS
     estimator.privacy_ = statement
     estimator.cells_ = files_json.cells_from_dict(content["cells"])
     estimator.groups_ = () if estimator.cells_ is None else estimator.cells_.keys
-    estimator.n_features_in_ = int(content["features"])
-    if content["columns"] is not None:
-        estimator.feature_names_in_ = np.array(list(map(str, content["columns"])), dtype=object)
+    estimator.n_features_in_ = content["features"].whole(at_most=MOST_FEATURES)
+    if not content["columns"].is_null:
+        estimator.feature_names_in_ = np.array(content["columns"].texts(), dtype=object)
     kind.revive(estimator, content, model, base)
+    agreement.require(estimator, content)
     return estimator
 
 
-def _content(raw: bytes) -> dict[str, Any]:
-    try:
-        content = json.loads(raw.decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise _broken("a JSON text", str(error)) from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise _broken(f"an object whose 'format' is {FORMAT!r}", type(content).__name__)
-    if content.get("version") != FORMAT_VERSION:
-        remedy = "Read it with the version of Fairveil that wrote it."
-        got = content.get("version")
-        raise InputError(complaint(expected=f"version {FORMAT_VERSION}", of=ESTIMATOR_FILE, got=got, remedy=remedy))
-    name = content.get("kind")
+def _content(raw: bytes) -> Node:
+    content = DOCUMENT.node(raw)
+    if content.mapping().get("format") != FORMAT:
+        content.refuse(f"an object whose 'format' is {FORMAT!r}", content.value)
+    remedy = "Read it with the version of Fairveil that wrote it."
+    version, name = content["version"].value, content["kind"].value
+    if type(version) is not int or version != FORMAT_VERSION:
+        expected = f"version {FORMAT_VERSION}"
+        raise InputError(complaint(expected=expected, of=ESTIMATOR_FILE, got=shown(version), remedy=remedy, quote=False))
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        remedy = "Read it with the version of Fairveil that wrote it."
-        raise InputError(complaint(expected=f"one of {', '.join(KINDS)}", of="kind", got=name, remedy=remedy))
-    if set(content) != SHARED | kind.fields or not isinstance(content["sha256"], dict):
-        raise _broken(f"the fields {sorted(SHARED | kind.fields)}", sorted(content))
+        expected = f"one of {', '.join(KINDS)}"
+        raise InputError(complaint(expected=expected, of="kind", got=shown(name), remedy=remedy, quote=False))
+    content.only(SHARED | kind.fields)
+    for name in content["sha256"].mapping():
+        content["sha256"][name].text()
+    content["parameters"].mapping()
     return content
 
 
 def _broken(expected: str, got: object) -> InputError:
-    remedy = "It is not what was saved: save the estimator again."
-    return InputError(complaint(expected=expected, of=ESTIMATOR_FILE, got=str(got)[:200], remedy=remedy))
+    return InputError(str(DOCUMENT.refusal(expected, got)))
 
 
 # Kinds
@@ -272,7 +301,7 @@ def _descent_content(estimator: DescentClassifier) -> dict[str, Any]:
     return {"coding": coding_json.to_dict(estimator.coding_), "outcome": outcome}
 
 
-def _revive_descent(estimator: DescentClassifier, content: Mapping[str, Any], model: Model | None, base: Any) -> None:
+def _revive_descent(estimator: DescentClassifier, content: Node, model: Model | None, base: Any) -> None:
     if isinstance(model, LinearModel):
         estimator._set_model(model, _coding_of(content, [model]))
         estimator._set_outcome(files_json.outcome_from_dict(content["outcome"]))
@@ -284,7 +313,7 @@ def _revive_descent(estimator: DescentClassifier, content: Mapping[str, Any], mo
     estimator._set_outcome(files_json.outcome_from_dict(content["outcome"], network.parameters))
 
 
-def _coding_of(content: Mapping[str, Any], models: Sequence[LinearModel | RegressionModel]) -> Any:
+def _coding_of(content: Node, models: Sequence[LinearModel | RegressionModel]) -> Any:
     coding = coding_json.from_dict(content["coding"])
     layout = coding.layout
     for model in models:
@@ -308,28 +337,30 @@ def _game_content(estimator: OracleGameClassifier) -> dict[str, Any]:
     return _mixture_content(estimator) | {"outcome": outcome, "named": estimator.named_}
 
 
-def _revive_game(estimator: OracleGameClassifier, content: Mapping[str, Any], model: Model | None, base: Any) -> None:
+def _revive_game(estimator: OracleGameClassifier, content: Node, model: Model | None, base: Any) -> None:
     coding, rules = _mixed(content, model)
     outcome = files_json.equilibrium_from_dict(content["outcome"], rules)
     if len(outcome.plays) != len(rules):
-        raise _broken(f"{len(rules)} numbers of plays", len(outcome.plays))
+        content["outcome"]["plays"].refuse(f"{len(rules)} numbers of plays", len(outcome.plays))
     estimator._set_game(outcome, model if isinstance(model, MixtureModel | DerandomisedModel) else None, tuple(base or ()))
-    estimator.coding_, estimator.classes_, estimator.named_ = coding, _classes_of(content, model), bool(content["named"])
+    estimator.coding_, estimator.classes_, estimator.named_ = coding, _classes_of(content, model), content["named"].truth()
 
 
-def _mixed(content: Mapping[str, Any], model: Model | None) -> tuple[Any, tuple[Rule, ...]]:
+def _mixed(content: Node, model: Model | None) -> tuple[Any, tuple[Rule, ...]]:
     """Coding and rules of a mixture: of linear models, or of candidates by their places."""
     mixed = model.model if isinstance(model, DerandomisedModel) else model
     models = mixed.models if isinstance(mixed, MixtureModel) else ()
     linear = [one.linear if isinstance(one, GroupedLinearModel) else one for one in models]
-    if (content["candidates"] is None) == (not models) or not all(isinstance(one, LinearModel) for one in linear):
+    if content["candidates"].is_null == (not models) or not all(isinstance(one, LinearModel) for one in linear):
         raise _broken("a mixture of linear models, or candidates", type(model).__name__)
     coding = _coding_of(content, [one for one in linear if isinstance(one, LinearModel)])
-    return coding, tuple(map(_rule_of, models)) or tuple(AttachedRule(int(place)) for place in content["places"])
+    return coding, tuple(map(_rule_of, models)) or tuple(AttachedRule(place.whole()) for place in content["places"].list())
 
 
-def _classes_of(content: Mapping[str, Any], model: Model | None) -> Any:
-    return as_array(tuple(model.classes) if model is not None else tuple(content["classes"]))
+def _classes_of(content: Node, model: Model | None) -> Any:
+    if model is not None:
+        return as_array(tuple(model.classes))
+    return as_array(known_classes([keys.plain(value.value, of="classes") for value in content["classes"].list()]))
 
 
 def _group_objective_content(estimator: GroupObjectiveClassifier) -> dict[str, Any]:
@@ -339,9 +370,7 @@ def _group_objective_content(estimator: GroupObjectiveClassifier) -> dict[str, A
     }
 
 
-def _revive_group_objective(
-    estimator: GroupObjectiveClassifier, content: Mapping[str, Any], model: Model | None, base: Any
-) -> None:
+def _revive_group_objective(estimator: GroupObjectiveClassifier, content: Node, model: Model | None, base: Any) -> None:
     coding, rules = _mixed(content, model)
     outcome = group_objective_json.found_from_dict(content["outcome"], rules)
     certain = group_objective_json.certain_from_dict(content["certain"])
@@ -372,20 +401,30 @@ def _line(line: ConstraintLine) -> list[Any]:
     return [line.target, *files_json.numbers([line.bound, line.value, line.noise, line.pressure])]
 
 
-def _revive_post(estimator: OddsPostProcessor, content: Mapping[str, Any], model: Model | None, base: Any) -> None:
+def _read_line(line: Node, lines: int) -> ConstraintLine:
+    """Earlier versions wrote a sixth part: what follows from the others."""
+    target, *numbers = line.list(6 if len(line.list()) == 6 else 5)
+    bound, value, noise, pressure = (one.number(words=True) for one in numbers[:4])
+    return ConstraintLine(target.text(), bound, value, noise, pressure, lines)
+
+
+def _revive_post(estimator: OddsPostProcessor, content: Node, model: Model | None, base: Any) -> None:
     if not isinstance(model, PostProcessedModel):
         raise _broken("a post-processed model", type(model).__name__)
-    written = content["report"]["lines"]
-    lines = tuple(
-        ConstraintLine(str(target), float(bound), float(value), float(noise), float(pressure), len(written))
-        for target, bound, value, noise, pressure, *_ in written  # earlier versions wrote a sixth: what follows from the others
+    report, released, guarantee = content["report"].only(("reason", "lines")), content["released"], content["guarantee"]
+    names, in_X = content["sensitive"].list(2)
+    written = report["lines"].list()
+    lines = tuple(_read_line(line, len(written)) for line in written)
+    estimator.constraint_report_ = ConstraintReport(lines, 0, report["reason"].text())
+    estimator.released_ = None if released.is_null else postprocess.from_dict(files_json.released_fields(released))
+    estimator.guarantee_ = (
+        None
+        if guarantee.is_null
+        else mixing_bounds.MixingGuarantee.from_dict(
+            files_json.guarantee_fields(guarantee, ("bounds", "values", "noise", "value_bounds"), unknown=True)
+        )
     )
-    names, in_X = content["sensitive"]
-    released, guarantee = content["released"], content["guarantee"]
-    estimator.constraint_report_ = ConstraintReport(lines, 0, str(content["report"]["reason"]))
-    estimator.released_ = None if released is None else postprocess.from_dict(released)
-    estimator.guarantee_ = None if guarantee is None else mixing_bounds.MixingGuarantee.from_dict(guarantee)
-    estimator.sensitive_names_, estimator.groups_named_ = tuple(map(str, names)), bool(in_X)
+    estimator.sensitive_names_, estimator.groups_named_ = names.texts(), in_X.truth()
     estimator._set_base(base, model)
 
 
@@ -397,12 +436,12 @@ def _regression_content(estimator: GroupObjectiveRegressor | TailoredRegressor) 
     }
 
 
-def _revive_regression(estimator: GroupObjectiveRegressor, content: Mapping[str, Any], model: Any, base: Any) -> None:
+def _revive_regression(estimator: GroupObjectiveRegressor, content: Node, model: Any, base: Any) -> None:
     _set_regression(estimator, content, model)
     estimator._set_outcome(regression_json.outcome_from_dict(content["outcome"]))
 
 
-def _set_regression(estimator: GroupObjectiveRegressor | TailoredRegressor, content: Mapping[str, Any], model: Any) -> None:
+def _set_regression(estimator: GroupObjectiveRegressor | TailoredRegressor, content: Node, model: Any) -> None:
     if not isinstance(model, RegressionModel):
         raise _broken("a linear regression", type(model).__name__)
     estimator._set_model(model, _coding_of(content, [model]), regression_json.target_from_dict(content["target"]))
@@ -412,12 +451,12 @@ def _tailored_regression_content(estimator: TailoredRegressor) -> dict[str, Any]
     return _regression_content(estimator) | {"tailoring": estimator.tailoring_.written()}
 
 
-def _revive_tailored_regression(estimator: TailoredRegressor, content: Mapping[str, Any], model: Any, base: Any) -> None:
+def _revive_tailored_regression(estimator: TailoredRegressor, content: Node, model: Any, base: Any) -> None:
     _set_regression(estimator, content, model)
     _revive_tailored(estimator, content)
 
 
-def _revive_tailored(estimator: TailoredRegressor | TailoredClassifier, content: Mapping[str, Any]) -> None:
+def _revive_tailored(estimator: TailoredRegressor | TailoredClassifier, content: Node) -> None:
     groups = ("everyone",) if estimator.cells_ is None else estimator.cells_.keys
     report = TailoringReport.read(content["tailoring"], groups)
     estimator._set_outcome(regression_json.outcome_from_dict(content["outcome"]), report)
@@ -431,7 +470,7 @@ def _tailored_content(estimator: TailoredClassifier) -> dict[str, Any]:
     }
 
 
-def _revive_tailored_classifier(estimator: TailoredClassifier, content: Mapping[str, Any], model: Any, base: Any) -> None:
+def _revive_tailored_classifier(estimator: TailoredClassifier, content: Node, model: Any, base: Any) -> None:
     if isinstance(model, LinearModel):
         estimator._set_model(model, _coding_of(content, [model]))
     elif model is not None and model.kind == "network":

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from .._json import Node
 from ..errors import InputError, NotWritten, complaint
 from ..facts import Cells, Schema
+from ..facts.cells import GROUP_MODES
 from ..fairness import Notion, keys
 from ..fairness.notions import from_dict as notion_from_dict
 from ..fairness.objectives import Bound, Constraint, Objective
@@ -23,6 +26,11 @@ from ..learning.oracles import Rule
 
 TOLD = ("bounds", "values", "spread", "duals", "counts")
 ARRAYS = ("weights", *TOLD)
+LISTED = {"bounds", "values", "spread", "duals", "pressed"}
+"""What an outcome has one of for each constraint."""
+MOST_AXES = 8
+MOST_CELLS = 1 << 20
+"""Groups of an estimator that is read: a key is made for each."""
 
 
 def parameter(value: Any, name: str) -> Any:
@@ -63,22 +71,47 @@ def _given(name: str) -> str:
     return "given"
 
 
-def read_parameter(value: Any) -> Any:
+def read_parameter(node: Node) -> Any:
     """The inverse of `parameter`."""
-    if isinstance(value, list):
-        return [read_parameter(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    ((word, content),) = value.items()
-    readers: dict[str, Callable[[Any], Any]] = {
-        "number": float,
-        "array": np.array,
-        "by_group": lambda pairs: {_hashable(key): read_parameter(item) for key, item in pairs},
-        "notion": notion_from_dict,
-        "asked": objective_from_dict,
-        "schema": Schema.from_dict,
+    if isinstance(node.value, list):
+        return [read_parameter(item) for item in node.list()]
+    if not isinstance(node.value, dict):
+        return node.value
+    if len(node.value) != 1:
+        node.refuse("an object with one of 'number', 'array', 'by_group', 'notion', 'asked', 'schema'", node.value)
+    readers: dict[str, Callable[[Node], Any]] = {
+        "number": lambda given: given.number(words=True) if given.value != "-nan" else math.nan,
+        "array": _read_array,
+        "by_group": _read_by_group,
+        "notion": lambda given: notion_from_dict(given.mapping()),
+        "asked": lambda given: objective_from_dict(given.mapping()),
+        "schema": lambda given: Schema.from_dict(given.mapping()),
     }
-    return readers[word](content)
+    ((word, _),) = node.value.items()
+    reader = readers.get(word)
+    if reader is None:
+        node.refuse(f"an object with one of {sorted(readers)}", node.value)
+    return reader(node[word])
+
+
+def _read_array(node: Node) -> npt.NDArray[Any]:
+    """Numbers in lists of one shape. Nothing else: an array of texts or of objects was never written."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one.value, list):
+            waiting += [item for item in one.list() if type(item.value) is not float]
+        else:
+            one.number()
+    try:
+        return np.array(node.value)
+    except (ValueError, OverflowError):
+        node.refuse("lists of one length", node.value)
+
+
+def _read_by_group(node: Node) -> dict[Any, Any]:
+    pairs = [pair.list(2) for pair in node.list()]
+    return {keys.plain(key.value, of=key.place): read_parameter(item) for key, item in pairs}
 
 
 def cells_to_dict(cells: Cells | None) -> dict[str, Any] | None:
@@ -89,11 +122,17 @@ def cells_to_dict(cells: Cells | None) -> dict[str, Any] | None:
     return {"columns": columns, "mode": cells.mode, "names": list(cells.names)}
 
 
-def cells_from_dict(values: Any) -> Cells | None:
+def cells_from_dict(node: Node) -> Cells | None:
     """The inverse of `cells_to_dict`."""
-    if values is None:
+    if node.is_null:
         return None
-    return Cells(tuple(tuple(map(_hashable, column)) for column in values["columns"]), values["mode"], tuple(values["names"]))
+    node.only(("columns", "mode", "names"))
+    columns = [[keys.plain(value.value, of=value.place) for value in column.list()] for column in node["columns"].list()]
+    mode = node["mode"].one_of(GROUP_MODES)
+    sizes = [len(column) for column in columns]
+    if (math.prod(sizes) if mode == "product" else sum(sizes)) > MOST_CELLS:
+        node.refuse(f"at most {MOST_CELLS} groups", "more")
+    return Cells(tuple(map(tuple, columns)), mode, node["names"].texts())  # type: ignore[arg-type]
 
 
 def outcome_to_dict(outcome: Outcome, *, weights: bool = True) -> dict[str, Any]:
@@ -101,11 +140,11 @@ def outcome_to_dict(outcome: Outcome, *, weights: bool = True) -> dict[str, Any]
     return _told(outcome, ARRAYS if weights else TOLD)
 
 
-def outcome_from_dict(values: Mapping[str, Any], weights: Any = None) -> Outcome:
+def outcome_from_dict(node: Node, weights: Any = None) -> Outcome:
     """The inverse of `outcome_to_dict`, given the weights that it left out."""
     if weights is None:
-        return Outcome(**_heard(values, ARRAYS))
-    return Outcome(weights=weights, **_heard(values, TOLD))
+        return Outcome(**_heard(node, ARRAYS))
+    return Outcome(weights=weights, **_heard(node, TOLD))
 
 
 def equilibrium_to_dict(outcome: Equilibrium) -> dict[str, Any]:
@@ -114,11 +153,46 @@ def equilibrium_to_dict(outcome: Equilibrium) -> dict[str, Any]:
     return _told(outcome, TOLD) | {"plays": list(outcome.plays), "guarantee": guarantee}
 
 
-def equilibrium_from_dict(values: Mapping[str, Any], rules: tuple[Rule, ...]) -> Equilibrium:
+def equilibrium_from_dict(node: Node, rules: tuple[Rule, ...]) -> Equilibrium:
     """The inverse of `equilibrium_to_dict`."""
-    guarantee = None if values["guarantee"] is None else Guarantee.from_dict(values["guarantee"])
-    plays = tuple(int(count) for count in values["plays"])
-    return Equilibrium(rules=rules, plays=plays, guarantee=guarantee, **_heard(values, TOLD))
+    told = node["guarantee"]
+    guarantee = None if told.is_null else Guarantee.from_dict(guarantee_fields(told, ("measured",), unknown=True))
+    plays = tuple(count.whole() for count in node["plays"].list())
+    return Equilibrium(rules=rules, plays=plays, guarantee=guarantee, **_heard(node, TOLD, ("plays", "guarantee")))
+
+
+def guarantee_fields(node: Node, lists: Collection[str], *, unknown: bool = False) -> dict[str, Any]:
+    """The numbers and lists of numbers of a guarantee, checked. `unknown`: null stands for what is not known."""
+
+    def check(one: Node) -> None:
+        if not (unknown and one.is_null):
+            one.number(words=True)
+
+    count = len(node["names"].texts()) if "names" in node.mapping() else None
+    for name in node.mapping():
+        if name == "names":
+            continue
+        if name in lists:
+            for one in node[name].list(count):
+                check(one)
+        else:
+            check(node[name])
+    return node.mapping()
+
+
+def released_fields(node: Node) -> dict[str, Any]:
+    """Released counts, checked: the shape, as many numbers as it needs, the noise."""
+    node.only(("raw", "shape", "totals", "noise", "rows"))
+    shape = [size.whole(at_most=1 << 32) for size in node["shape"].list(3)]
+    kind, scale = node["noise"].list(2)
+    kind.text()
+    scale.number()
+    node["raw"].numbers(length=math.prod(shape))
+    if not node["totals"].is_null:
+        node["totals"].numbers(length=math.prod(shape[1:]))
+    if not node["rows"].is_null:
+        node["rows"].number()
+    return node.mapping()
 
 
 def _told(outcome: Outcome | Equilibrium, names: tuple[str, ...]) -> dict[str, Any]:
@@ -133,19 +207,40 @@ def _told(outcome: Outcome | Equilibrium, names: tuple[str, ...]) -> dict[str, A
     }
 
 
-def _heard(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    arrays = {
-        name: np.array([float(number) for number in values["arrays"][name]["values"]]).reshape(values["arrays"][name]["shape"])
-        for name in names
-    }
-    plain = {"reason": Reason[values["reason"]], "rounds": int(values["rounds"]), "rows": float(values["rows"])}
-    return arrays | plain | {"names": tuple(map(str, values["names"]))}
+def _heard(node: Node, names: tuple[str, ...], beside: Collection[str] = ()) -> dict[str, Any]:
+    node.only(("reason", "rounds", "names", "rows", "arrays", *beside))
+    arrays = arrays_from_dict(node["arrays"], names)
+    plain = {"reason": reason_of(node["reason"]), "rounds": node["rounds"].whole(), "rows": node["rows"].number(words=True)}
+    names_told = node["names"].texts()
+    require_one_each(node, names_told, arrays)
+    return arrays | plain | {"names": names_told}
+
+
+def require_one_each(node: Node, names: Collection[str], arrays: Mapping[str, Any]) -> None:
+    """One bound, value, deviation and pressure for each constraint."""
+    for name in LISTED & set(arrays):
+        if arrays[name].shape != (len(names),):
+            node.refuse(f"{len(names)} {name}, one for each of 'names'", list(arrays[name].shape))
+
+
+def reason_of(node: Node) -> Reason:
+    """Why a search ended, by its name."""
+    return Reason[node.one_of([reason.name for reason in Reason])]
+
+
+def arrays_from_dict(node: Node, names: Collection[str]) -> dict[str, Any]:
+    """Arrays by their names: a shape, and as many numbers as it needs."""
+    node.only(names)
+    found = {}
+    for name in names:
+        shape = [size.whole(at_most=1 << 40) for size in node[name].only(("shape", "values"))["shape"].list()]
+        if len(shape) > MOST_AXES:
+            node[name]["shape"].refuse(f"at most {MOST_AXES} axes", len(shape))
+        values = node[name]["values"].numbers(words=True, length=math.prod(shape))
+        found[name] = np.array(values, dtype=np.float64).reshape(shape)
+    return found
 
 
 def numbers(array: Any) -> list[Any]:
     """Numbers in a list; those that are not finite as texts."""
     return [number if math.isfinite(number) else str(number) for number in np.asarray(array, np.float64).ravel().tolist()]
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value

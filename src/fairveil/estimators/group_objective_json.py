@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
-from ..learning import Reason
+from .._json import Node
 from ..learning.exponential import Certain
 from ..learning.group_problem import Found
 from ..learning.oracles import Rule
-from .files_json import numbers
+from .files_json import arrays_from_dict, numbers, reason_of, require_one_each
 
 ARRAYS = ("weights", "bounds", "values", "spread", "duals", "counts", "losses")
 NUMBERS = ("rows", "objective", "objective_noise", "penalty")
@@ -31,21 +28,21 @@ def found_to_dict(found: Found) -> dict[str, Any]:
     }
 
 
-def found_from_dict(values: Mapping[str, Any], rules: tuple[Rule, ...]) -> Found:
+def found_from_dict(node: Node, rules: tuple[Rule, ...]) -> Found:
     """The inverse of `found_to_dict`, given the rules."""
-    arrays: dict[str, Any] = {
-        name: np.array([float(number) for number in values["arrays"][name]["values"]]).reshape(values["arrays"][name]["shape"])
-        for name in ARRAYS
-    }
-    if len(arrays["weights"]) != len(rules):
-        raise ValueError(f"{len(rules)} rules and {len(arrays['weights'])} weights")
-    plain: dict[str, Any] = {name: float(values["numbers"][name]) for name in NUMBERS}
+    node.only(("reason", "rounds", "names", "numbers", "excess", "arrays"))
+    arrays = arrays_from_dict(node["arrays"], ARRAYS)
+    if arrays["weights"].shape != (len(rules),):
+        node["arrays"]["weights"]["shape"].refuse(f"[{len(rules)}], a weight for each rule", list(arrays["weights"].shape))
+    require_one_each(node, node["names"].texts(), arrays)
+    told = node["numbers"].only(NUMBERS)
+    plain: dict[str, Any] = {name: told[name].number(words=True) for name in NUMBERS}
     return Found(
         rules=rules,
-        reason=Reason[values["reason"]],
-        rounds=int(values["rounds"]),
-        names=tuple(map(str, values["names"])),
-        excess=None if values["excess"] is None else float(values["excess"]),
+        reason=reason_of(node["reason"]),
+        rounds=node["rounds"].whole(),
+        names=node["names"].texts(),
+        excess=None if node["excess"].is_null else node["excess"].number(words=True),
         **arrays,
         **plain,
     )
@@ -56,6 +53,9 @@ def certain_to_dict(certain: Certain | None) -> dict[str, Any] | None:
     return None if certain is None else {name: numbers(value)[0] for name, value in asdict(certain).items()}
 
 
-def certain_from_dict(values: Mapping[str, Any] | None) -> Certain | None:
+def certain_from_dict(node: Node) -> Certain | None:
     """The inverse of `certain_to_dict`."""
-    return None if values is None else Certain(*(float(values[name]) for name in ("f", "g", "confidence")))
+    if node.is_null:
+        return None
+    names = ("f", "g", "confidence")
+    return Certain(*(node.only(names)[name].number(words=True) for name in names))

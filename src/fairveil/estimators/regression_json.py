@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from .._json import Node
 from ..learning.regression_task import RegressionOutcome
 from ..privacy.statement import ORIGINS
-from .files_json import numbers
+from .files_json import numbers, require_one_each
 from .targets import TargetScale
 
 ARRAYS = ("coefficients", "bounds", "values", "spread", "pressed", "losses", "losses_noise", "shares")
@@ -25,17 +25,19 @@ def outcome_to_dict(outcome: RegressionOutcome) -> dict[str, Any]:
     return told | words | {"gap": None if outcome.gap is None else numbers(outcome.gap)}
 
 
-def outcome_from_dict(values: Mapping[str, Any]) -> RegressionOutcome:
+def outcome_from_dict(node: Node) -> RegressionOutcome:
     """The inverse of `outcome_to_dict`."""
     plain = [one.name for one in fields(RegressionOutcome) if one.name not in (*ARRAYS, *WORDS)]
-    heard: dict[str, Any] = {name: np.array([float(number) for number in values[name]]) for name in ARRAYS}
-    heard |= {name: float(values[name][0]) for name in plain}
+    node.only((*ARRAYS, *plain, *WORDS))
+    heard: dict[str, Any] = {name: np.array(node[name].numbers(words=True), np.float64) for name in ARRAYS}
+    require_one_each(node, node["names"].texts(), heard)
+    heard |= {name: node[name].numbers(words=True, length=1)[0] for name in plain}
     words: dict[str, Any] = {
-        "reason": str(values["reason"]),
-        "names": tuple(map(str, values["names"])),
-        "calls": int(values["calls"]),
+        "reason": node["reason"].text(),
+        "names": node["names"].texts(),
+        "calls": node["calls"].whole(),
     }
-    gap = None if values["gap"] is None else float(values["gap"][0])
+    gap = None if node["gap"].is_null else node["gap"].numbers(words=True, length=1)[0]
     return RegressionOutcome(**heard, **words, gap=gap)
 
 
@@ -44,7 +46,9 @@ def target_to_dict(target: TargetScale) -> dict[str, Any]:
     return {"bounds": numbers([target.low, target.high]), "origin": target.origin}
 
 
-def target_from_dict(values: Mapping[str, Any]) -> TargetScale:
+def target_from_dict(node: Node) -> TargetScale:
     """The inverse of `target_to_dict`."""
-    low, high = map(float, values["bounds"])
-    return TargetScale(low, high, ORIGINS[ORIGINS.index(values["origin"])])
+    low, high = node.only(("bounds", "origin"))["bounds"].numbers(length=2)
+    if low > high:
+        node["bounds"].refuse("low <= high", [low, high])
+    return TargetScale(low, high, ORIGINS[ORIGINS.index(node["origin"].one_of(ORIGINS))])

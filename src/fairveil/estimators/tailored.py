@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
+from .._json import Node
 from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness import keys
@@ -82,12 +83,11 @@ class TailoringReport:
         return {"rule": self.rule, "why": self.why, "fixed": self.fixed} | columns
 
     @staticmethod
-    def read(values: Mapping[str, Any], groups: Sequence[Hashable]) -> TailoringReport:
+    def read(node: Node, groups: Sequence[Hashable]) -> TailoringReport:
         """The inverse of `written`."""
-        columns = {name: tuple(float(number) for number in values[name]) for name in COLUMNS}
-        if any(len(column) != len(groups) for column in columns.values()):
-            raise ValueError(f"{len(groups)} groups, and columns of other lengths")
-        return TailoringReport(tuple(groups), str(values["rule"]), str(values["why"]), fixed=bool(values["fixed"]), **columns)
+        columns: dict[str, Any] = {name: node[name].numbers(words=True, length=len(groups)) for name in COLUMNS}
+        words = (node["rule"].text(), node["why"].text())
+        return TailoringReport(tuple(groups), *words, fixed=node["fixed"].truth(), **columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; an infinite epsilon is written "inf"."""

@@ -30,11 +30,16 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .. import _checks
+from .._json import Document, Node
+from .._reading import MIB, read_bytes
 from ..curator import Entry, Journal
-from ..errors import ChecksumError, InputError, PrivacyError, complaint
+from ..errors import ChecksumError, FairveilError, InputError, PrivacyError, complaint
+from ..models import npz
 
 FORMAT = "fairveil checkpoint"
 FORMAT_VERSION = 1
+FIELDS = ("format", "version", "search", "round", "entries", "finished", "arrays", "values", "checksum")
+LARGEST_STATE = 256 * MIB
 BEFORE, ROUND, AFTER = "before the first round", "a round", "after the last round"
 """Why a search asks: the purposes in the log."""
 Value = npt.NDArray[Any] | float | int | str
@@ -193,22 +198,35 @@ def _read(folder: Path) -> Saved | None:
     if not path.exists():
         return None
     try:
-        state = json.loads(path.read_text("utf-8"))
-        checksum = state.pop("checksum")
-        known = state["format"] == FORMAT and state["version"] == FORMAT_VERSION
-        if not known or checksum != _checksum(state) or not re.fullmatch(r"state-[0-9a-f-]+\.npz", state["arrays"]["file"]):
+        state = Document(path.name, "").node(read_bytes(path, what="a state", most=LARGEST_STATE))
+        checksum = state["checksum"].text()
+        told = {name: value for name, value in state.only(FIELDS).mapping().items() if name != "checksum"}
+        known = state["format"].value == FORMAT and state["version"].whole() == FORMAT_VERSION
+        file = state["arrays"].only(("file", "sha256", "names"))["file"].text()
+        if not known or checksum != _checksum(told) or not re.fullmatch(r"state-[0-9a-f-]+\.npz", file):
             raise ValueError(path.name)
-        data = (folder / state["arrays"]["file"]).read_bytes()
-        if hashlib.sha256(data).hexdigest() != state["arrays"]["sha256"]:
-            raise ValueError(state["arrays"]["file"])
-        values = {name: float.fromhex(v["float"]) if isinstance(v, dict) else v for name, v in state["values"].items()}
-        with np.load(io.BytesIO(data), allow_pickle=False) as kept:
-            values |= {name: kept[f"v_{name}"] for name in state["arrays"]["names"]}
-        return Saved(state["search"], state["round"], state["entries"], state["finished"], values)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        data = read_bytes(folder / file, what="arrays", most=npz.LARGEST)
+        if hashlib.sha256(data).hexdigest() != state["arrays"]["sha256"].text():
+            raise ValueError(file)
+        names = state["arrays"]["names"].texts()
+        values: dict[str, Value] = {name: _value(state["values"][name]) for name in state["values"].mapping()}
+        arrays = npz.read_undeclared(data, [f"v_{name}" for name in names], Document(file, ""))
+        values |= {name: arrays[f"v_{name}"] for name in names}
+        at, entries = state["round"].whole(), state["entries"].whole()
+        return Saved(state["search"].text(), at, entries, state["finished"].truth(), values)
+    except (FairveilError, OSError, ValueError, OverflowError) as error:
         remedy = "Restore the folder from a copy; what its journal holds stays charged."
         got = f"another ({error})"
         raise ChecksumError(complaint(expected="a state as it was saved", of=str(folder), got=got, remedy=remedy)) from error
+
+
+def _value(node: Node) -> Value:
+    """A word, a number, or the hexadecimal digits of one."""
+    if isinstance(node.value, dict):
+        return float.fromhex(node.only(("float",))["float"].text())
+    if not isinstance(node.value, str | bool | int | float):
+        node.refuse("a number or a word", node.value)
+    return node.value
 
 
 def _checksum(state: Mapping[str, Any]) -> str:

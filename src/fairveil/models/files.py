@@ -7,19 +7,18 @@ the SHA-256 of the arrays, their names, types and shapes. That shows damage, not
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from .._json import Document, Node, shown
 from ..errors import ChecksumError, FairveilError, InputError, complaint
-from .folders import read_folder, write_folder
+from . import npz
+from .folders import LARGEST_TEXT, read_folder, write_folder
 from .grouped import GroupedLinearModel
 from .linear import LinearModel
 from .mixture import DerandomisedModel, MixtureModel
@@ -32,7 +31,10 @@ FORMAT_VERSION = 1
 MODEL_FILE, ARRAYS_FILE = "model.json", "arrays.npz"
 DEEPEST = 8  # models inside models
 NETWORK = "network"  # `torch_network.NetworkModel.kind`, without loading torch
-TYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "<u2", "|b1")
+TYPES = npz.TYPES
+REMEDY = "It is not what was saved: save the model again."
+DOCUMENT = Document(MODEL_FILE, REMEDY, largest=LARGEST_TEXT)
+ARRAYS = Document(ARRAYS_FILE, REMEDY)
 
 Reader = Callable[[Parts, tuple[Any, ...]], Predictor]
 _readers: dict[str, Reader] = {}
@@ -60,14 +62,16 @@ def save(model: Predictor, path: str | os.PathLike[str], *, overwrite: bool = Fa
 
 def load(path: str | os.PathLike[str], *, model: Any = None) -> Any:
     """The model that `save` wrote, bit for bit. `model`: the torch module of a network, whose class is never on disk."""
-    return from_files(read_folder(path, (MODEL_FILE, ARRAYS_FILE)), model)
+    files = read_folder(path, (MODEL_FILE,))
+    most = largest_arrays(files[MODEL_FILE])
+    return from_files(files | read_folder(path, (ARRAYS_FILE,), lambda _: most), model)
 
 
 def to_files(model: Predictor) -> dict[str, bytes]:
     """The content of a model's files by name, for a folder that holds more than the model."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     described = _describe(model.to_parts(), "", arrays)
-    packed = _pack(arrays)
+    packed = npz.packed(arrays)
     content = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -81,29 +85,21 @@ def to_files(model: Predictor) -> dict[str, bytes]:
 
 def from_files(files: Mapping[str, bytes], module: Any = None) -> Any:
     """The inverse of `to_files`; anything unexpected is an error that says what. `module`: the one of the networks in it."""
-    content = _read_json(files[MODEL_FILE])
+    content = _content(files[MODEL_FILE])
     packed = files[ARRAYS_FILE]
-    if hashlib.sha256(packed).hexdigest() != content["arrays_sha256"]:
+    expected = content["arrays_sha256"].text()
+    if hashlib.sha256(packed).hexdigest() != expected:
         remedy = "The file is damaged or from another model: save it again."
-        expected = f"SHA-256 {content['arrays_sha256']}"
-        raise ChecksumError(complaint(expected=expected, of=ARRAYS_FILE, got="another", remedy=remedy))
+        got = "another"
+        raise ChecksumError(complaint(expected=f"SHA-256 {expected[:64]}", of=ARRAYS_FILE, got=got, remedy=remedy))
+    arrays = npz.read(packed, npz.declared(content["arrays"]), ARRAYS)
     try:
-        return _revive(content["model"], _read_arrays(packed, content["arrays"]), 0, module)
+        return _revive(content["model"], arrays, 0, module)
     except FairveilError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise _broken("a complete description of a model", f"{type(error).__name__}: {error}") from error
-
-
-def _pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """An .npz archive without times in it: the same arrays make the same bytes."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            raw = io.BytesIO()
-            np.lib.format.write_array(raw, array, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), raw.getvalue())
-    return packed.getvalue()
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError, RecursionError) as error:
+        found = contradiction(error)
+    raise _broken("a complete description of a model", found)
 
 
 def _describe(parts: Parts, place: str, arrays: dict[str, npt.NDArray[Any]], depth: int = 0) -> dict[str, Any]:
@@ -125,20 +121,21 @@ def _describe(parts: Parts, place: str, arrays: dict[str, npt.NDArray[Any]], dep
     return {"kind": parts.kind, "values": dict(parts.values), "arrays": names, "models": inner}
 
 
-def _revive(described: Any, arrays: Mapping[str, npt.NDArray[Any]], depth: int, module: Any) -> Predictor:
-    if not isinstance(described, Mapping) or set(described) != {"kind", "values", "arrays", "models"}:
-        raise _broken("a model with 'kind', 'values', 'arrays' and 'models'", described)
+def _revive(described: Node, arrays: Mapping[str, npt.NDArray[Any]], depth: int, module: Any) -> Predictor:
+    described.only(("kind", "values", "arrays", "models"))
     if depth > DEEPEST:
-        raise _broken(f"at most {DEEPEST} models inside each other", depth)
-    reader = _readers.get(described["kind"]) if isinstance(described["kind"], str) else None
-    if reader is None and described["kind"] != NETWORK:
+        described.refuse(f"at most {DEEPEST} models inside each other", depth)
+    kind = described["kind"].text()
+    reader = _readers.get(kind)
+    if reader is None and kind != NETWORK:
         remedy = "Read it with the version of Fairveil that wrote it, or load the extra that it needs."
         expected = f"one of {sorted(_readers)}"
-        raise InputError(complaint(expected=expected, of="kind of model", got=described["kind"], remedy=remedy))
-    models = tuple(_revive(inner, arrays, depth + 1, module) for inner in described["models"])
-    named = {name: arrays[place] for name, place in described["arrays"].items()}
+        raise InputError(complaint(expected=expected, of="kind of model", got=kind, remedy=remedy))
+    models = tuple(_revive(inner, arrays, depth + 1, module) for inner in described["models"].list())
+    places = described["arrays"]
+    named = {name: arrays[places[name].one_of(arrays)] for name in places.mapping()}
     inner_parts = tuple(model.to_parts() for model in models)
-    parts = Parts(described["kind"], described["values"], named, inner_parts)
+    parts = Parts(kind, described["values"].mapping(), named, inner_parts)
     if reader is None:
         from .torch_network import NetworkModel
 
@@ -146,52 +143,29 @@ def _revive(described: Any, arrays: Mapping[str, npt.NDArray[Any]], depth: int, 
     return reader(parts, models)
 
 
-def _read_json(raw: bytes) -> dict[str, Any]:
-    try:
-        content = json.loads(raw.decode("utf-8"), parse_constant=lambda word: _refuse_constant(word))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise _broken("a JSON text", str(error)) from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise _broken(f"an object whose 'format' is {FORMAT!r}", content)
-    if content.get("version") != FORMAT_VERSION:
+def largest_arrays(raw: bytes) -> int:
+    """Bytes that the arrays of a model may have, by what its `model.json` declares."""
+    return npz.largest_file(npz.declared(_content(raw)["arrays"]))
+
+
+def _content(raw: bytes) -> Node:
+    content = DOCUMENT.node(raw)
+    if content.mapping().get("format") != FORMAT:
+        content.refuse(f"an object whose 'format' is {FORMAT!r}", content.value)
+    version = content["version"].value
+    if type(version) is not int or version != FORMAT_VERSION:
         remedy = "Read it with the version of Fairveil that wrote it."
-        got = content.get("version")
-        raise InputError(complaint(expected=f"version {FORMAT_VERSION}", of=MODEL_FILE, got=got, remedy=remedy))
-    if set(content) != {"format", "version", "model", "arrays", "arrays_sha256"} or not isinstance(content["arrays"], dict):
-        raise _broken("'model', 'arrays' and 'arrays_sha256'", sorted(content))
-    return content
+        expected = f"version {FORMAT_VERSION}"
+        raise InputError(complaint(expected=expected, of=MODEL_FILE, got=shown(version), remedy=remedy, quote=False))
+    return content.only(("format", "version", "model", "arrays", "arrays_sha256"))
 
 
-def _refuse_constant(word: str) -> Any:
-    raise _broken("finite numbers", word)
+def contradiction(error: Exception) -> str:
+    """What is wrong with a description whose parts do not fit, of the error that came of it; never the error's own words."""
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
+        return f"one without {shown(error.args[0])}"
+    return f"one whose parts do not fit ({type(error).__name__})"
 
 
-def _read_arrays(packed: bytes, declared: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of the declared names, types and shapes, and no others. Stored, not compressed: no bomb can grow on reading."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-            members = archive.infolist()
-            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-                raise _broken("stored arrays", "compressed ones", of=ARRAYS_FILE)
-            if sorted(member.filename for member in members) != sorted(f"{name}.npy" for name in declared):
-                raise _broken(f"the arrays {sorted(declared)}", [m.filename for m in members], of=ARRAYS_FILE)
-            found = {name: _read_array(archive.read(f"{name}.npy"), name, facts) for name, facts in declared.items()}
-    except (zipfile.BadZipFile, EOFError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise _broken("arrays", str(error), of=ARRAYS_FILE) from error
-    return found
-
-
-def _read_array(raw: bytes, name: str, facts: Any) -> npt.NDArray[Any]:
-    array = np.lib.format.read_array(io.BytesIO(raw), allow_pickle=False)
-    got = {"type": array.dtype.str, "shape": list(array.shape)}
-    if got != facts or array.dtype.str not in TYPES:
-        raise _broken(f"{name} of {facts}", got, of=ARRAYS_FILE)
-    return array
-
-
-def _broken(expected: str, got: object, *, of: str = MODEL_FILE) -> InputError:
-    text = got if isinstance(got, str) else repr(got)
-    shown = text if len(text) <= 200 else text[:197] + "..."
-    return InputError(complaint(expected=expected, of=of, got=shown, remedy="It is not what was saved: save the model again."))
+def _broken(expected: str, got: object) -> InputError:
+    return InputError(str(DOCUMENT.refusal(expected, got)))

@@ -6,12 +6,19 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from .._reading import MIB, read_bytes
 from ..errors import DataNotFoundError, InputError, complaint
 
+LARGEST_TEXT = 256 * MIB
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+
+
+def largest_text(name: str) -> int:
+    """Bytes that a file of words and numbers may have."""
+    return LARGEST_TEXT
 
 
 def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes], *, replaces: str | None = None) -> Path:
@@ -39,8 +46,11 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes], *, re
     return target
 
 
-def read_folder(path: str | os.PathLike[str], names: tuple[str, ...]) -> dict[str, bytes]:
-    """The named files of a folder. Links are refused: a folder from elsewhere must not make us read other files."""
+def read_folder(
+    path: str | os.PathLike[str], names: tuple[str, ...], largest: Callable[[str], int] = largest_text
+) -> dict[str, bytes]:
+    """The named files of a folder, each of at most `largest(name)` bytes. Links are refused: a folder from elsewhere must not
+    make us read other files."""
     folder = Path(path)
     if not folder.is_dir():
         remedy = "Pass the folder that was saved."
@@ -51,10 +61,11 @@ def read_folder(path: str | os.PathLike[str], names: tuple[str, ...]) -> dict[st
         if file.is_symlink():
             remedy = "Copy the file itself into the folder."
             raise InputError(complaint(expected="a plain file, not a link", of="path", got=str(file), remedy=remedy))
-        if not file.is_file():
+        if not file.exists():
             remedy = "Part of the folder is missing: save it again."
             raise DataNotFoundError(complaint(expected=f"a file {name}", of="path", got=str(folder), remedy=remedy))
-        found[name] = file.read_bytes()
+        remedy = "It is not what was saved: save the model again."
+        found[name] = read_bytes(file, what="a plain file", most=largest(name), remedy=remedy)
     return found
 
 
