@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ import numpy.typing as npt
 
 from .._urls import scrubbed, without_password
 from ..data import EncodedRows, StreamedRows, load_csv, load_parquet, load_sql
+from ..data.csv_rows import headed, rows_from
 from ..data.databases import SQLITE_HEADER, Failure, connector_for
-from ..data.files import BROKEN_GZIP, existing, open_text, unreadable
+from ..data.files import existing, unreadable
+from ..data.parquet_files import BROKEN
 from ..data.sql import QUERY
 from ..data.tables import column_of
 from ..errors import DataNotFoundError, InputError, SchemaError, complaint
@@ -75,17 +77,8 @@ class Place:
 
     def _from_csv(self, words: Collection[str]) -> Columns:
         path = Path(self.address)
-        try:
-            with open_text(path) as text:
-                lines = [row for row in csv.reader(text, delimiter=_delimiter(self.address)) if row]
-        except (UnicodeDecodeError, csv.Error, *BROKEN_GZIP) as error:
-            raise unreadable(path, error, "text in UTF-8, a header first") from None
+        lines = list(rows_from(path, _delimiter(self.address)))
         names = _distinct([name.strip() for name in lines[0]] if lines else [], self.shown)
-        for number, row in enumerate(lines[1:], 2):
-            if len(row) != len(names):
-                expected, got = f"{len(names)} cells in every row, as in the header", f"{len(row)} in row {number}"
-                remedy = "Mend that row; a cell that holds the delimiter goes between quotes."
-                raise SchemaError(complaint(expected=expected, of=self.shown, got=got, remedy=remedy))
         cells = zip(*lines[1:], strict=True) if len(lines) > 1 else ((),) * len(names)
         return {
             name: _typed([cell.strip() for cell in column], name in words) for name, column in zip(names, cells, strict=True)
@@ -97,14 +90,17 @@ class Place:
         if importlib.util.find_spec("pyarrow") is None:
             remedy = "pip install 'fairveil[data]'"
             raise InputError(complaint(expected="pyarrow", of=self.shown, got="no pyarrow", remedy=remedy))
-        import pyarrow as pa
         from pyarrow import parquet
 
-        try:
+        table: Any = None
+        with suppress(*BROKEN):
             table = parquet.read_table(self.address)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise unreadable(Path(self.address), error, "a whole Parquet file") from None
-        return {name: column_of(table[name], name) for name in _distinct(table.column_names, self.shown)}
+        if table is None:
+            raise unreadable(Path(self.address), "a whole Parquet file")
+        names = _distinct(table.column_names, self.shown)
+        with suppress(*BROKEN):
+            return {name: column_of(table[name], name) for name in names}
+        raise unreadable(Path(self.address), "a whole Parquet file")
 
     def _from_sql(self) -> Columns:
         text = str(self.query).strip().rstrip(";").rstrip()
@@ -134,7 +130,9 @@ def picked(columns: Mapping[str, Any], names: Collection[str], shown: str, of: s
     lacking = [name for name in names if name not in columns]
     if lacking:
         remedy = f"Name columns of {shown}."
-        raise InputError(complaint(expected=f"columns out of {list(columns)}", of=of, got=lacking, remedy=remedy))
+        known = headed(list(columns), names)
+        known = f"columns out of {known}" if isinstance(known, list) else f"columns of {shown}: it has {known}"
+        raise InputError(complaint(expected=known, of=of, got=lacking, remedy=remedy))
     return {name: columns[name] for name in names}
 
 
@@ -145,7 +143,9 @@ def _delimiter(address: str) -> str:
 def _distinct(names: list[str], shown: str) -> list[str]:
     if not names or len(set(names)) != len(names):
         remedy = "Give every column a name of its own; with a schema only the declared ones are read."
-        raise SchemaError(complaint(expected="columns with distinct names", of=shown, got=names, remedy=remedy))
+        twice = [at for at, name in enumerate(names, 1) if names.count(name) > 1]  # without a header the names are a row
+        got = f"one name for columns {', '.join(map(str, twice[:10]))}" if names else "no columns"
+        raise SchemaError(complaint(expected="columns with distinct names", of=shown, got=got, remedy=remedy, quote=False))
     return names
 
 

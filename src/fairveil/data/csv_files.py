@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from ..errors import InputError, SchemaError, complaint
+from ..errors import FairveilError, InputError, SchemaError, complaint
 from ..facts.columns import Number
 from ..facts.schema import Schema
 from .coding import Plain, Raw
+from .csv_rows import broken, headed, not_read, rows_from
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
-from .files import BROKEN_GZIP, PathLike, existing, identity_of, is_gzip, open_text, unreadable
+from .files import BROKEN_GZIP, PathLike, existing, identity_of, is_gzip, open_text
 from .streamed import Chunk, StreamedRows, rows_of
 from .tables import from_arrow
 
 ENGINES = ("auto", "pyarrow", "csv")
 BLANKS = " \t"
-WELL_FORMED = "text in UTF-8 with as many cells in every row as in the header"
 
 
 def load_csv(
@@ -86,18 +86,20 @@ def _header(path: Path, delimiter: str, skip: int, names: Sequence[str] | None) 
                 if row:
                     # A name with a line break in it makes the header longer than a line.
                     return tuple(cell.strip(BLANKS) for cell in row), skip + blank + (lines.line_num - blank)
-    except (UnicodeDecodeError, csv.Error, *BROKEN_GZIP) as error:
-        raise unreadable(path, error, WELL_FORMED) from None
-    raise SchemaError(
-        complaint(
-            expected="a line with the names of the columns", of=str(path), got="an empty file", remedy="Pass names=[...]."
+    except (UnicodeDecodeError, csv.Error, OSError, *BROKEN_GZIP) as error:
+        wrong: FairveilError = broken(path, error)
+    else:
+        wrong = SchemaError(
+            complaint(
+                expected="a line with the names of the columns", of=str(path), got="an empty file", remedy="Pass names=[...]."
+            )
         )
-    )
+    raise wrong
 
 
 def _positions(dialect: _Dialect, encoding: Encoding) -> dict[str, int]:
     needed = encoding.needed()
-    require_columns(needed, dialect.names, str(dialect.path))
+    require_columns(needed, dialect.names, str(dialect.path), headed(dialect.names, needed))
     twice = [name for name, count in Counter(dialect.names).items() if count > 1 and name in needed]
     if twice:
         raise SchemaError(
@@ -126,28 +128,12 @@ class _PlainReader:
         return identity_of(self._dialect.path)
 
     def chunks(self) -> Iterator[Chunk]:
-        try:
-            with open_text(self._dialect.path) as text:
-                for _ in range(self._dialect.lines_before):
-                    text.readline()
-                lines = (row for row in csv.reader(text, delimiter=self._dialect.delimiter) if row)
-                while rows := list(itertools.islice(lines, BLOCK_ROWS)):
-                    yield self._chunk(rows)
-        except (UnicodeDecodeError, csv.Error, *BROKEN_GZIP) as error:
-            raise unreadable(self._dialect.path, error, WELL_FORMED) from None
+        told = self._dialect
+        lines = rows_from(told.path, told.delimiter, told.lines_before, len(told.names))
+        while rows := list(itertools.islice(lines, BLOCK_ROWS)):
+            yield self._chunk(rows)
 
     def _chunk(self, rows: list[list[str]]) -> Chunk:
-        width = len(self._dialect.names)
-        for row in rows:
-            if len(row) != width:
-                raise SchemaError(
-                    complaint(
-                        expected=f"{width} cells in every row",
-                        of=self.place,
-                        got=row,
-                        remedy="Mend that row; a cell that holds the delimiter goes between quotes.",
-                    )
-                )
         columns: dict[str, Raw] = {
             name: Plain(np.fromiter((row[at].strip(BLANKS) for row in rows), dtype=object, count=len(rows)))
             for name, at in self._positions.items()
@@ -180,8 +166,11 @@ class _ArrowReader:
                 for batch in batches:
                     if batch.num_rows:
                         yield Chunk({name: self._raw(name, batch) for name in self._positions}, batch.num_rows, text=True)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise unreadable(self._dialect.path, error, WELL_FORMED) from None
+            return
+        except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError):
+            pass  # its words would show the row
+        told = self._dialect
+        raise not_read(told.path, told.delimiter, told.lines_before, len(told.names))
 
     def _open(self) -> Any:
         import pyarrow as pa

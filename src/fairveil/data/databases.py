@@ -109,7 +109,7 @@ class _Cursor:
     def __init__(self, connection: Any, cursor: Any, errors: tuple[type[Exception], ...]) -> None:
         self._connection = connection
         self._cursor = cursor
-        self._errors = errors
+        self._errors: tuple[type[Exception], ...] = (*errors, UnicodeDecodeError)  # a file may hold texts that are none
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class _Cursor:
         try:
             fetched: Sequence[Sequence[object]] = self._cursor.fetchmany(rows)
         except self._errors as error:
-            raise Failure(str(error), connected=True) from None
+            raise Failure(own_words(error), connected=True) from None
         return fetched
 
     def close(self) -> None:
@@ -142,9 +142,9 @@ class _Sqlite:
         connection = sqlite3.connect(f"file:{quote(str(self._file.absolute()))}?mode=ro", uri=True)
         try:
             return _Cursor(connection, connection.execute(query), (sqlite3.Error,))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             connection.close()
-            raise Failure(str(error), connected=True) from None
+            raise Failure(own_words(error), connected=True) from None
 
 
 class _Duckdb:
@@ -169,7 +169,7 @@ class _Duckdb:
             return _Cursor(connection, connection.execute(query), (duckdb.Error,))
         except duckdb.Error as error:
             connection.close()
-            raise Failure(str(error), connected=True) from None
+            raise Failure(own_words(error), connected=True) from None
 
 
 class _Sqlalchemy:
@@ -198,7 +198,7 @@ class _Sqlalchemy:
             return _Result(streaming, streaming.execute(sqlalchemy.text(query.replace(":", "\\:"))))
         except sqlalchemy.exc.SQLAlchemyError as error:
             connection.close()
-            raise Failure(_own_words(error), connected=True) from None
+            raise Failure(own_words(error), connected=True) from None
 
 
 def _engine(url: str, given: str) -> Any:
@@ -216,6 +216,29 @@ def _engine(url: str, given: str) -> Any:
             remedy="Write driver://user:password@host/database; pip install the driver ('fairveil[sql]' for PostgreSQL).",
         )
     )
+
+
+ABOUT_THE_QUERY = re.compile(
+    r"no such |near |unrecognized token|incomplete input|ambiguous column|file is not a database|database disk image is"
+    r"|database is locked|unable to open|attempt to write a readonly|not authorized|wrong number of arguments"
+)
+"""How SQLite begins what it says of a query or a file; of rows it says other things, and repeats their values."""
+DUCKDB_ABOUT_THE_QUERY = ("CatalogException", "BinderException", "ParserException", "SyntaxException", "PermissionException")
+
+
+def own_words(error: Exception) -> str:
+    """What a driver says of a query. Where it may speak of the rows, and so repeat their values, only the kind of its error."""
+    inner = getattr(error, "orig", None) or error
+    kind, state = type(inner).__name__, getattr(inner, "sqlstate", None)
+    if isinstance(inner, sqlite3.Error):
+        safe = ABOUT_THE_QUERY.match(str(inner)) is not None
+    elif type(inner).__module__.startswith(("duckdb", "_duckdb")):
+        safe = kind in DUCKDB_ABOUT_THE_QUERY
+    else:  # classes of SQLSTATE: 42 is about the query, 25 about the transaction; 22, 23, P0 and others quote what they found
+        safe = isinstance(state, str) and state[:2] in ("42", "25")
+    if safe:
+        return _own_words(error)
+    return f"{kind}{f' ({state})' if isinstance(state, str) else ''}, whose text is left out because it may show values of rows"
 
 
 def _own_words(error: Exception) -> str:
@@ -239,7 +262,7 @@ class _Result:
         try:
             fetched: Sequence[Sequence[object]] = self._result.fetchmany(rows)
         except sqlalchemy.exc.SQLAlchemyError as error:
-            raise Failure(_own_words(error), connected=True) from None
+            raise Failure(own_words(error), connected=True) from None
         return fetched
 
     def close(self) -> None:

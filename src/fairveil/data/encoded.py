@@ -103,15 +103,15 @@ def _beside(schema: Schema, target: object, sensitive: Mapping[str, object] | No
     return columns
 
 
-def require_columns(needed: Iterable[str], there: Sequence[str], of: str) -> None:
-    """An error that names the declared columns that a table lacks."""
+def require_columns(needed: Iterable[str], there: Sequence[str], of: str, got: object = None) -> None:
+    """An error that names the declared columns that a table lacks, and those that there are, or `got` in their place."""
     lacking = [name for name in needed if name not in set(there)]
     if lacking:
         raise SchemaError(
             complaint(
                 expected=f"the declared columns, {lacking} among them",
                 of=of,
-                got=list(there),
+                got=list(there) if got is None else got,
                 remedy="Rename the table's columns, or declare only those that there are.",
             )
         )

@@ -48,10 +48,7 @@ def open_text(path: Path) -> io.TextIOWrapper:
     return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
 
 
-def unreadable(path: Path, error: Exception, expected: str) -> InputError:
-    """The error for a file whose bytes are not what they should be."""
-    return InputError(
-        complaint(
-            expected=expected, of=str(path), got=str(error) or type(error).__name__, remedy="Mend the file, or fetch it anew."
-        )
-    )
+def unreadable(path: Path, expected: str) -> InputError:
+    """The error for a file whose bytes are not what they should be. A parser's own words may show values of rows."""
+    got, remedy = "bytes that cannot be read as one", "Mend the file, or fetch it anew."
+    return InputError(complaint(expected=expected, of=str(path), got=got, remedy=remedy, quote=False))

@@ -15,6 +15,9 @@ from .files import PathLike, existing, identity_of, unreadable
 from .streamed import Chunk, StreamedRows, rows_of
 from .tables import from_arrow
 
+BROKEN = (OSError, ValueError, LookupError, TypeError, ArithmeticError, NotImplementedError, RuntimeError, MemoryError)
+"""What pyarrow raises for bytes that are no Parquet file: its own errors are of these families."""
+
 
 def load_parquet(
     path: PathLike,
@@ -54,21 +57,21 @@ class _Reader:
         return identity_of(self._path)
 
     def chunks(self) -> Iterator[Chunk]:
-        import pyarrow as pa
-
         try:
             with self._open() as file:
                 for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=list(self._needed)):
                     columns = {name: from_arrow(batch.column(name)) for name in self._needed}
                     yield Chunk(columns, batch.num_rows)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise unreadable(self._path, error, "a whole Parquet file") from None
+            return
+        except BROKEN:
+            pass
+        raise unreadable(self._path, "a whole Parquet file")
 
     def _open(self) -> Any:
-        import pyarrow as pa
         from pyarrow import parquet
 
         try:
             return parquet.ParquetFile(self._path)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise unreadable(self._path, error, "a Parquet file") from None
+        except BROKEN:
+            pass
+        raise unreadable(self._path, "a Parquet file")

@@ -2,7 +2,7 @@
 
 Guarantees, each with a test:
 1. Every row is checked against the schema before the source is handed out, hence before any release.
-2. From then on no error shows a value of a row, and rows that are not those that were checked are refused.
+2. No error shows a value of a row: it names column and row. Rows that are not those that were checked are refused.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def coded(reader: Reader, encoding: Encoding) -> Iterator[RowBlock]:
     """One pass over a reader's rows."""
     first_row = 0
     for chunk in reader.chunks():
-        yield encoding.block(chunk.columns, rows=chunk.rows, first_row=first_row, text=chunk.text)
+        yield encoding.block(chunk.columns, rows=chunk.rows, first_row=first_row, text=chunk.text, shows_values=False)
         first_row += chunk.rows
 
 
