@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -10,10 +9,10 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from .._urls import without_password
-from ..errors import FairveilError
 from .audit import audit
 from .data import app as data
 from .demo import demo
+from .ending import own_endings, status_of
 from .fit import fit
 from .frontier import frontier
 from .ledger import app as ledger
@@ -26,9 +25,14 @@ _USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # of click, which newer
 class Commands(TyperGroup):
     """Refuses words without showing a password: an address in the wrong place would be repeated in the error."""
 
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with own_endings():  # `--help` prints here
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with own_endings():
+                return super().invoke(ctx)
         except _USAGE as error:
             if isinstance(getattr(error, "message", None), str):
                 error.message = without_password(error.message)  # type: ignore[attr-defined]
@@ -46,9 +50,6 @@ app = typer.Typer(
     # A traceback printed with its local variables could show rows of the data.
     pretty_exceptions_enable=False,
 )
-
-BAD_INPUT = 2
-"""The exit status of everything that was asked wrongly; 1 is left to a command whose answer is no."""
 
 
 def _print_version(asked: bool) -> None:
@@ -77,9 +78,5 @@ app.add_typer(data)
 
 
 def main() -> None:
-    """The console script. What the library or the file system refuses becomes one line on standard error and exit status 2."""
-    try:
-        app()
-    except (FairveilError, OSError) as error:
-        print(f"fairveil: {error}", file=sys.stderr)
-        raise SystemExit(BAD_INPUT) from None
+    """The console script: see `ending` for what it says and its exit status when something is wrong."""
+    raise SystemExit(status_of(app))

@@ -71,6 +71,6 @@ def predict(
     if by_chance(clf):
         typer.echo(f"fairveil: note: {DRAWN} {ANEW if seed is None else f'by --seed {seed}'}", err=True)
     if out is None:
-        typer.echo(text.getvalue(), nl=False)
+        typer.echo(text.getvalue().encode(), nl=False)  # in UTF-8, as in a file, whatever a terminal's own letters are
         return
     typer.echo(f"Written: {out} ({len(added['prediction']):,} rows)")

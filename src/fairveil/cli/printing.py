@@ -12,7 +12,12 @@ def print_json(values: object) -> None:
     """A JSON document, strictly."""
     import json
 
-    typer.echo(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # the stream's own escapes are none of JSON's
+        text = json.dumps(values, indent=2, allow_nan=False)
+    typer.echo(text)
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
