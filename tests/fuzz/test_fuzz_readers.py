@@ -1,0 +1,44 @@
+"""Changed files for every reader: nothing but the library's own errors comes out. `benchmarks/fuzz_files.py` reads 100,000."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from fuzz_readers import Reader, readers
+
+from fairveil.errors import FairveilError
+
+INPUTS = 150
+NAMES = (
+    *("statement", "ledger export", "model folder", "estimator folder", "npz bytes", "frontier"),
+    *("schema, JSON", "schema, TOML", "encoding", "CSV", "Parquet", "SQLite rows", "journal", "checkpoint"),
+)
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reader]:
+    return {reader.name: reader for reader in readers(tmp_path_factory.mktemp("fuzz"), all_kinds=False)}
+
+
+@pytest.mark.filterwarnings("ignore::fairveil.errors.FairveilWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_changed_files_end_in_errors_of_the_family(name: str, every: dict[str, Reader]) -> None:
+    reader = every[name]
+    draw = random.Random(f"{name} tests")
+    accepted = refused = longest = 0
+    for _ in range(INPUTS):
+        case = reader.make(draw)
+        try:
+            reader.read(case)
+            accepted += 1
+        except FairveilError as error:
+            longest = max(longest, len(str(error)))
+            refused += 1
+    assert accepted  # the changes are not so coarse that only the first check is reached
+    assert refused
+    assert longest < 5000  # a message, not a copy of the file
+
+
+def test_every_reader_is_here(every: dict[str, Reader]) -> None:
+    assert tuple(every) == NAMES
