@@ -100,7 +100,11 @@ class Document:
 
     def node(self, given: object) -> Node:
         """The document as a `Node`."""
-        return Node(self.json(given), "", self)
+        return self.of(self.json(given))
+
+    def of(self, values: object) -> Node:
+        """Values that were parsed before as a `Node`."""
+        return Node(values, "", self)
 
     def text(self, given: object) -> str:
         """The text of a document, of a size that is read."""

@@ -458,7 +458,7 @@ def _revive_tailored_regression(estimator: TailoredRegressor, content: Node, mod
 
 def _revive_tailored(estimator: TailoredRegressor | TailoredClassifier, content: Node) -> None:
     groups = ("everyone",) if estimator.cells_ is None else estimator.cells_.keys
-    report = TailoringReport.read(content["tailoring"], groups)
+    report = TailoringReport._read(content["tailoring"], groups)
     estimator._set_outcome(regression_json.outcome_from_dict(content["outcome"]), report)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from .._json import Node
+from .._json import Document, Node
 from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness import keys
@@ -83,8 +83,12 @@ class TailoringReport:
         return {"rule": self.rule, "why": self.why, "fixed": self.fixed} | columns
 
     @staticmethod
-    def read(node: Node, groups: Sequence[Hashable]) -> TailoringReport:
+    def read(values: Mapping[str, Any], groups: Sequence[Hashable]) -> TailoringReport:
         """The inverse of `written`."""
+        return TailoringReport._read(Document("tailoring report", "Write it with written().").of(values), groups)
+
+    @staticmethod
+    def _read(node: Node, groups: Sequence[Hashable]) -> TailoringReport:
         columns: dict[str, Any] = {name: node[name].numbers(words=True, length=len(groups)) for name in COLUMNS}
         words = (node["rule"].text(), node["why"].text())
         return TailoringReport(tuple(groups), *words, fixed=node["fixed"].truth(), **columns)
