@@ -23,7 +23,8 @@ from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
 from .block import Block
 from .question import OwnJob, Scale, cell_count, check_group, comes_or_goes, gridded, need_classes
-from .row_function import RowFunction, Troubles
+from .quiet import Troubles
+from .row_function import RowFunction
 from .rows import Rows
 
 Floats = npt.NDArray[np.float64]

@@ -20,7 +20,6 @@ Guarantees (tests/curator/test_curator_choice_by_function.py):
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +36,7 @@ from . import ranges
 from .choice import SCORE_BITS, largest_loss, rate
 from .model_questions import GroupLosses
 from .question import Scale
-from .row_function import Troubles
+from .quiet import Troubles, quietly
 from .rows import Rows
 from .totals import totals
 
@@ -184,7 +183,8 @@ class FunctionContest:
 
     def _values(self, lines: Ints) -> Floats:
         """What the function makes of private sums; infinite where it made no number."""
-        parts = [self._masked(self.sums.shaped(part)) for part in _pieces(lines, math.prod(self.sums.shape))]
+        pieces = (self.sums.shaped(part) for part in _pieces(lines, math.prod(self.sums.shape)))
+        parts = [quietly(self.troubles, self._masked, sums) for sums in pieces]
         values = np.concatenate(parts)
         bad = ~np.isfinite(values)
         if bad.any():
@@ -202,9 +202,9 @@ class FunctionContest:
     def _call(self, sums: Floats) -> Floats | None:
         sums.setflags(write=False)
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a warning may depend on one private row, too
-                values = np.array(self.score.function(sums), np.float64)
+            if not self.score.trusted:  # our own: its arithmetic is no news to anybody
+                np.seterr(all="ignore")  # of this call alone, see `quietly`
+            values = np.array(self.score.function(sums), np.float64)
         except Exception as error:  # masked on purpose: an error may depend on one private row
             self.troubles.append(f"{type(error).__name__}: {error}")
             return None

@@ -44,8 +44,9 @@ from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
 from .pricing import Ask, Deciding
 from .public_facts import public_facts
 from .question import Question, Scale
+from .quiet import Troubles
 from .recording import Recording
-from .row_function import RowFunction, Troubles
+from .row_function import RowFunction
 from .row_questions import FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import MOST_ROWS, Rows
 from .sampling import FULL, Batch, Part, Poisson
@@ -421,10 +422,10 @@ class Curator:
 
     @contextmanager
     def _admitted(self, event: Event, purpose: str) -> Iterator[int]:
-        """An answer's number, once there is room for it everywhere."""
+        """An answer's number, once there is room for it everywhere. Meanwhile no row makes arithmetic warn, or raise."""
         spend, admitted = self._recording.answer(event, purpose), False
         try:
-            with self._budget.release(event) as number:
+            with self._budget.release(event) as number, np.errstate(all="ignore"):
                 admitted = True
                 yield number
         finally:

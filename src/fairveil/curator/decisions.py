@@ -40,7 +40,7 @@ from .choice_by_function import FunctionContest, Score, Sums, by_function
 from .model_questions import ScoreHistogram
 from .pricing import Deciding
 from .question import Scale, cell_count, need_classes
-from .row_function import Troubles
+from .quiet import Troubles
 from .row_questions import CellCounts
 from .rows import Rows
 from .totals import totals

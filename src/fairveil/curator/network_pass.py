@@ -16,7 +16,7 @@ from .block import Block, Drawn
 from .cell_order import places
 from .networks import LARGEST, MOST_ROWS, Network, NetworkGradient, NetworkHistogram
 from .question import Question, Scale, cell_count
-from .row_function import Troubles
+from .quiet import Troubles, quietly
 from .rows import Rows
 from .tailored import ByCell, Weighed, inner_of
 
@@ -63,7 +63,8 @@ class NetworkPass:
                     wanted = _wanted(question, scale, whole, index, self.scratch)
                     if isinstance(outer, Weighed):
                         wanted = replace(wanted, weights=outer.row_weights(whole, index))
-            logits, total = ready.run(model.parameters, whole.row_major(index), wanted, troubles)
+            found = whole.row_major(index)
+            logits, total = quietly(troubles, ready.run, model.parameters, found, wanted, troubles)
             out: list[Ints] = []
             for question, scale in zip(asked, self.scales, strict=True):
                 if isinstance(question, NetworkHistogram):

@@ -29,7 +29,7 @@ from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
 from .model_questions import DecisionHistogram, finite_costs, weights_of_models
 from .question import Question, Scale, cell_count, need_classes, need_order_two
-from .row_function import Troubles
+from .quiet import Troubles
 
 if TYPE_CHECKING:
     from ..models.torch_network import Skeleton

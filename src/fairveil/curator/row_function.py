@@ -7,6 +7,7 @@ Guarantees (tests/curator/test_curator_row_function.py):
 1. A row whose output is not finite contributes zero; other rows are not affected.
 2. An exception does not end the fit and is not shown before it has ended: the rows are tried one by one, and those that fail
    contribute zero. `Curator.trouble()` then tells the data holder.
+3. What it warns of, prints or logs is not heard before, either: see `quiet`.
 
 What fails on every row is better known before anything is released: `rehearse` tries the code on made-up rows.
 """
@@ -14,7 +15,7 @@ What fails on every row is better known before anything is released: `rehearse` 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -27,27 +28,10 @@ from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from .block import EMPTY_FLOAT, EMPTY_INT, Block
 from .question import OwnJob, Scale, gridded
+from .quiet import Troubles, quietly
 from .rows import Rows
 
 COLUMNS = frozenset({"features", "label", "sensitive"})
-
-
-class Troubles:
-    """What went wrong in user code, each sentence once, a hundred at most. Private: it may depend on one row."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, None] = {}
-
-    def append(self, text: str) -> None:
-        """One more."""
-        if len(self._seen) < 100:
-            self._seen[text] = None
-
-    def __bool__(self) -> bool:
-        return True  # an empty one is still the curator's own
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(tuple(self._seen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +104,7 @@ class RowFunction(OwnJob):
 
     def bounded(self, block: Block, order: int) -> npt.NDArray[np.float64]:
         """The function's output, one row at a time where it fails, finite and shortened to `clip`."""
-        values = self._call(block)
-        if values is None:
-            rows = [self._call(block.take(np.array([i]))) for i in range(block.rows)]
-            values = np.concatenate([np.zeros((1, self.width)) if row is None else row for row in rows] or [np.zeros((0, 1))])
+        values = quietly(self._troubles, self._called, block)
         finite = np.asarray(np.isfinite(values).all(axis=1))
         if not finite.all():
             self._troubles.append("some rows gave NaN or infinite values; they contributed zero")
@@ -170,6 +151,13 @@ class RowFunction(OwnJob):
             view.setflags(write=False)
             setattr(hidden, name, view)
         return hidden
+
+    def _called(self, block: Block) -> npt.NDArray[np.float64]:
+        values = self._call(block)
+        if values is None:
+            rows = [self._call(block.take(np.array([i]))) for i in range(block.rows)]
+            values = np.concatenate([np.zeros((1, self.width)) if row is None else row for row in rows] or [np.zeros((0, 1))])
+        return values
 
     def _call(self, block: Block) -> npt.NDArray[np.float64] | None:
         try:

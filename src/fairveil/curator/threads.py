@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TypeVar
 
+import numpy as np
+
 CORES = os.cpu_count() or 1
 WORTH_A_THREAD = 1 << 14  # rows: below, starting another thread costs more than it saves
 WORTH_A_PIECE = 1 << 12  # rows that a thread takes at a time
@@ -29,7 +31,8 @@ def in_pieces(job: Callable[[int, int], Part], rows: int, threads: int | None = 
     to_do = iter(range(pieces))  # next() on it is one step of the interpreter: no two threads get the same piece
 
     def work() -> list[Part]:
-        return [job(cuts[i], cuts[i + 1]) for i in to_do]
+        with np.errstate(all="ignore"):  # threads do not take it over: no row may make arithmetic warn
+            return [job(cuts[i], cuts[i + 1]) for i in to_do]
 
     pool = _pool(os.getpid())
     helpers = [pool.submit(work) for _ in range(workers - 1)]

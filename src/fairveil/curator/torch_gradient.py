@@ -31,7 +31,7 @@ import numpy.typing as npt
 import torch
 
 from ..models.torch_network import Skeleton, probes
-from .row_function import Troubles
+from .quiet import Troubles
 from .torch_layers import Built, Layer, Part, Scratch, captured, layers_of
 
 Floats = npt.NDArray[np.float64]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ..curator import Rows
+from ..curator.quiet import Troubles, quietly
 from ..data.coding import Place, Plain, category_codes, is_missing
 from ..data.tables import column_of, table_of
 from ..errors import InputError, complaint
@@ -76,10 +77,17 @@ def read_rows(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways:
 
 def decisions_of(base: Any, features: Any, classes: Sequence[Hashable], rows: int, seed: int | None) -> Codes:
     """The base's decisions about the training rows as class codes."""
-    decided = base.predict(features, random_state=seed) if bases.is_randomised(base) else base.predict(features)
-    codes = codes_of(decided, classes)
+    codes = codes_of(
+        unheard(base, features, random_state=seed) if bases.is_randomised(base) else unheard(base, features), classes
+    )
     same_length({"y": rows, BASES: len(codes)})
     return codes
+
+
+def unheard(classifier: Any, features: Any, **options: Any) -> Any:
+    """What a classifier made elsewhere decides about the training rows. Its warnings and prints would tell of them: nobody
+    hears them, as is the rule for user code in an estimator."""
+    return quietly(Troubles(), classifier.predict, features, **options)
 
 
 def law_of(base: Any, features: Any, classes: Sequence[Hashable]) -> npt.NDArray[np.float64]:

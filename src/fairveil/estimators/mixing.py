@@ -20,7 +20,7 @@ from . import bases
 from .coded import CodedClassifier, Floats, labels_of
 from .coding import Coding, SchemaCoding
 from .columns import read_labels
-from .decided import codes_of, in_blocks, names_of, without
+from .decided import codes_of, in_blocks, names_of, unheard, without
 from .inputs import Training
 
 MADE_ELSEWHERE = (
@@ -100,7 +100,7 @@ class MixingClassifier(CodedClassifier):
     def _decided_by(self, listed: Sequence[Any], training: Training, X: Any) -> Listed:
         """How the candidates decide for the rows of the fit."""
         features = self._features_of_candidates(X, training.coding, training.rows.layout.sensitive_names)
-        decided = [codes_of(candidate.predict(features), training.classes, CANDIDATES) for candidate in listed]
+        decided = [codes_of(unheard(candidate, features), training.classes, CANDIDATES) for candidate in listed]
         for codes in decided:
             same_length({"X": training.rows.exact_count, CANDIDATES: len(codes)})
         return Listed([in_blocks(codes, training.rows) for codes in decided])
