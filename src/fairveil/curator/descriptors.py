@@ -6,7 +6,8 @@ import ctypes
 import os
 import tempfile
 from collections.abc import Callable, Iterable
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from typing import Any
 
 LARGEST = 1 << 16  # bytes that are read of what was written
@@ -38,9 +39,9 @@ class Descriptors:
                 if descriptor not in self._kept:
                     self._kept[descriptor] = os.dup(self._memory)
                 if descriptor not in self._away:  # else a beginning was interrupted
-                    os.dup2(descriptor, self._kept[descriptor], inheritable=False)
+                    _lead(self._kept[descriptor], descriptor, inheritable=False)
                     self._away[descriptor] = self._kept[descriptor]
-                os.dup2(self._memory, descriptor)
+                _lead(descriptor, self._memory)
             except OSError:
                 continue
 
@@ -63,7 +64,7 @@ class Descriptors:
             return
         self._flush()
         for descriptor, kept in list(self._away.items()):
-            os.dup2(kept, descriptor)
+            _lead(descriptor, kept)
             self._away.pop(descriptor)
 
     def drained(self) -> str:
@@ -71,8 +72,8 @@ class Descriptors:
         if self._memory < 0:
             return ""
         for kept in self._kept.values():
-            os.dup2(self._memory, kept, inheritable=False)
-        if not os.fstat(self._memory).st_size:
+            _lead(kept, self._memory, inheritable=False)
+        if not _size(self._memory):
             return ""
         os.lseek(self._memory, 0, os.SEEK_SET)
         found = os.read(self._memory, LARGEST)
@@ -94,8 +95,9 @@ class Descriptors:
                 stream.flush()
             except Exception:  # closed, or its reader is gone: its owner will be told when she writes
                 continue
-        for flush in _c_streams():
-            flush()
+        for pending, flush in _c_streams():
+            if pending():
+                flush()
 
 
 def number_of(stream: Any) -> int:
@@ -113,18 +115,49 @@ def _memory() -> int:
         return os.dup(file.fileno())
 
 
+# Each of these is called a few times around every piece of user code. Python's own let another thread take over each time,
+# which can cost more than all the rest; these never wait, so they need not.
+
+
+def _lead(descriptor: int, other: int, *, inheritable: bool = True) -> None:
+    """Let a descriptor lead where another leads."""
+    dup3 = _held().get("dup3")
+    if dup3 is None:
+        os.dup2(other, descriptor, inheritable=inheritable)
+    elif dup3(other, descriptor, 0 if inheritable else os.O_CLOEXEC) < 0:
+        raise OSError(f"descriptor {descriptor} cannot lead where {other} leads")
+
+
+def _size(file: int) -> int:
+    lseek = _held().get("lseek")
+    return os.fstat(file).st_size if lseek is None else int(lseek(file, 0, os.SEEK_END))
+
+
 @cache
-def _c_streams() -> tuple[Callable[[], object], ...]:
-    """How to flush the C library's own buffers of both, where they can be found."""
-    flushes = []
-    for name in ("stdout", "stderr"):
-        for symbol in (name, f"__{name}p"):
-            try:
-                library = ctypes.CDLL(None)
-                stream = ctypes.c_void_p.in_dll(library, symbol)
-            except (OSError, ValueError, TypeError):
-                continue
-            flush = library.fflush
-            flushes.append(lambda flush=flush, stream=stream: flush(stream))
-            break
-    return tuple(flushes)
+def _held() -> dict[str, Any]:
+    """Functions of the C library that are called without letting go of the interpreter, where it has them."""
+    found: dict[str, Any] = {}
+    with suppress(OSError, TypeError, AttributeError):
+        library = ctypes.PyDLL(None)
+        for name, takes, gives in (
+            ("dup3", (ctypes.c_int, ctypes.c_int, ctypes.c_int), ctypes.c_int),
+            ("lseek", (ctypes.c_int, ctypes.c_long, ctypes.c_int), ctypes.c_long),
+            ("__fpending", (ctypes.c_void_p,), ctypes.c_size_t),
+        ):
+            function = getattr(library, name)
+            function.argtypes, function.restype = takes, gives
+            found[name] = function
+    return found
+
+
+@cache
+def _c_streams() -> tuple[tuple[Callable[[], object], Callable[[], object]], ...]:
+    """Of both of the C library's streams, where they can be found: whether it holds something back, and how to flush it."""
+    found: list[tuple[Callable[[], object], Callable[[], object]]] = []
+    for symbol in ("stdout", "stderr", "__stdoutp", "__stderrp"):
+        with suppress(OSError, ValueError, TypeError):
+            library = ctypes.CDLL(None)
+            stream = ctypes.c_void_p.in_dll(library, symbol)
+            pending = _held().get("__fpending", bool)
+            found.append((partial(pending, stream), partial(library.fflush, stream)))
+    return tuple(found)
