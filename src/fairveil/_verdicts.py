@@ -9,7 +9,9 @@ Guarantees (tests/test_verdicts.py), for values with Gaussian noise of known sta
    one-sided normal quantile. So are several constraints together, of which one is broken: all of them must be met, and the
    broken one rarely is (an intersection-union test), so no correction is needed.
 2. Of `among` constraints that all hold, any is called "not met" with probability at most 1 - confidence (Bonferroni).
-3. "met" is never said of a value above its bound, nor "not met" of one below.
+3. Where a model was picked out of `looks` by the very values that the verdict is about, 1 still holds: the luckiest of many
+   looks better than it is, and "met" asks for the quantile of 1 - (1 - confidence) / looks (Bonferroni).
+4. "met" is never said of a value above its bound, nor "not met" of one below.
 
 Exact values have no noise and are compared with their bounds directly, up to the rounding of floating point.
 """
@@ -29,8 +31,12 @@ CONFIDENCE = 0.95
 ROUNDING = 1e-9  # of an exact value: what a linear program, or a quotient of counts, may miss its bound by
 
 
-def of_noisy(value: float, bound: float, noise: float, *, confidence: float = CONFIDENCE, among: int = 1) -> Verdict:
+def of_noisy(
+    value: float, bound: float, noise: float, *, confidence: float = CONFIDENCE, among: int = 1, looks: int = 1
+) -> Verdict:
     """The verdict on a value that carries noise of that standard deviation, one of `among` constraints.
+
+    `looks`: where the model was picked by this same noisy value, from how many it may have been.
 
     >>> of_noisy(0.04, 0.05, 0.005), of_noisy(0.049, 0.05, 0.005), of_noisy(0.07, 0.05, 0.005)
     ('met', 'cannot be told', 'not met')
@@ -39,7 +45,7 @@ def of_noisy(value: float, bound: float, noise: float, *, confidence: float = CO
         return UNCLEAR
     if noise == 0:
         return MET if value <= bound + ROUNDING * max(1.0, abs(bound)) else NOT_MET
-    if value + deviations(confidence) * noise <= bound:
+    if value + deviations(1.0 - (1.0 - confidence) / max(1, looks)) * noise <= bound:
         return MET
     return NOT_MET if value - deviations(1.0 - (1.0 - confidence) / max(1, among)) * noise > bound else UNCLEAR
 

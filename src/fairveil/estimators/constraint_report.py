@@ -25,7 +25,8 @@ NOTHING_LEARNT = "the released number of rows cannot be told from none: the mode
 class ConstraintLine:
     """One constraint: `target` in words, its `bound`, its noisy training `value` and the standard deviation of that `noise`.
 
-    `pressure`: how hard the search pressed it at the end. `among`: of how many constraints it is one.
+    `pressure`: how hard the search pressed it at the end. `among`: of how many constraints it is one. `looks`: from how many
+    models this one may have been picked by its value.
     """
 
     target: str
@@ -34,11 +35,12 @@ class ConstraintLine:
     noise: float
     pressure: float
     among: int = 1
+    looks: int = 1
 
     @property
     def verdict(self) -> Verdict:
         """ "met", "not met", or "cannot be told" from the noise (or because the value is undefined)."""
-        return verdicts.of_noisy(self.value, self.bound, self.noise, among=self.among)
+        return verdicts.of_noisy(self.value, self.bound, self.noise, among=self.among, looks=self.looks)
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class ConstraintReport:
     def of(outcome: Outcome | Equilibrium | Found) -> ConstraintReport:
         """The report of a search's outcome."""
         columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.duals)
-        return ConstraintReport(_lines(columns), outcome.rounds, outcome.reason.value if outcome.learnt else NOTHING_LEARNT)
+        lines = _lines(columns, outcome.looks if isinstance(outcome, Outcome) else 1)
+        return ConstraintReport(lines, outcome.rounds, outcome.reason.value if outcome.learnt else NOTHING_LEARNT)
 
     @staticmethod
     def of_losses(outcome: RegressionOutcome, of_what: str = "predictions") -> ConstraintReport:
@@ -108,9 +111,9 @@ class ConstraintReport:
         return "\n".join([head, f"Training values of the model's {self.of_what}, with the noise of their release:", *body])
 
 
-def _lines(columns: tuple[Any, ...]) -> tuple[ConstraintLine, ...]:
+def _lines(columns: tuple[Any, ...], looks: int = 1) -> tuple[ConstraintLine, ...]:
     lines = list(zip(*columns, strict=True))
     return tuple(
-        ConstraintLine(name, float(bound), float(value), float(noise), float(pressure), len(lines))
+        ConstraintLine(name, float(bound), float(value), float(noise), float(pressure), len(lines), looks)
         for name, bound, value, noise, pressure in lines
     )

@@ -23,6 +23,7 @@ from ..learning import Outcome, Reason
 from ..learning.game import Equilibrium
 from ..learning.game_bounds import Guarantee
 from ..learning.oracles import Rule
+from ..learning.plans import EDGES
 
 TOLD = ("bounds", "values", "spread", "duals", "counts")
 ARRAYS = ("weights", *TOLD)
@@ -137,14 +138,16 @@ def cells_from_dict(node: Node) -> Cells | None:
 
 def outcome_to_dict(outcome: Outcome, *, weights: bool = True) -> dict[str, Any]:
     """JSON writes the shortest text that reads back as the same float. `weights`: not of a network, whose model has them."""
-    return _told(outcome, ARRAYS if weights else TOLD)
+    return _told(outcome, ARRAYS if weights else TOLD) | {"looks": outcome.looks}
 
 
 def outcome_from_dict(node: Node, weights: Any = None) -> Outcome:
     """The inverse of `outcome_to_dict`, given the weights that it left out."""
-    if weights is None:
-        return Outcome(**_heard(node, ARRAYS))
-    return Outcome(weights=weights, **_heard(node, TOLD))
+    given = {} if weights is None else {"weights": weights}
+    # An earlier version did not write it: then the threshold may have been any.
+    looks = node["looks"].whole(at_least=1) if "looks" in node.mapping() else 2 * (len(EDGES) - 1)
+    beside = ("looks",) if "looks" in node.mapping() else ()
+    return Outcome(**given, **_heard(node, TOLD if given else ARRAYS, beside), looks=looks)
 
 
 def equilibrium_to_dict(outcome: Equilibrium) -> dict[str, Any]:

@@ -210,10 +210,11 @@ class LinearDescent(Search[State, list[Outcome]]):
         names: tuple[str, ...] = ()
         values = np.zeros((self.models, 0))
         spread = np.zeros((self.models, 0))
+        looks = [1] * self.models
         if self.system is not None:
             names = self.system.names
             if self.planned.has_thresholds:
-                found, values, spread = self._moved(found, [self._each(answer) for answer in answers], state)
+                found, values, spread, looks = self._moved(found, [self._each(answer) for answer in answers], state)
             else:
                 values = self._values(self._each(answers[0]), state)
                 histograms = self._each(answers[0]).reshape(self.models, *self.system.shape[:2], -1)
@@ -234,6 +235,7 @@ class LinearDescent(Search[State, list[Outcome]]):
                 duals[m],
                 state.counts[m],
                 float(state.rows[m]),
+                looks[m],
             )
             for m in range(self.models)
         ]
@@ -271,12 +273,13 @@ class LinearDescent(Search[State, list[Outcome]]):
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
-    def _moved(self, found: Floats, answers: list[Floats], state: State) -> tuple[Floats, Floats, Floats]:
-        """Models with their thresholds where the constraints hold, if they do not at zero; their values and those' noise."""
+    def _moved(self, found: Floats, answers: list[Floats], state: State) -> tuple[Floats, Floats, Floats, list[int]]:
+        """Models with their thresholds where the constraints hold, if they do not at zero; their values, those' noise, and from
+        how many thresholds each was picked by them."""
         assert self.system is not None
         shape = self.system.shape[:2]
         per_row = 1 if self.planned.cells is None else self.planned.cells.per_row
-        weights, values, spread = found.copy(), [], []
+        weights, values, spread, looks = found.copy(), [], [], []
         for m, counts in enumerate(state.counts):
             decisions = answers[0][m].reshape(shape)
             chosen = threshold.choose(
@@ -292,7 +295,8 @@ class LinearDescent(Search[State, list[Outcome]]):
             weights[m, 0, 0] -= chosen.at
             values.append(chosen.values)
             spread.append(self.planned.noise_of(counts, chosen.decisions[..., np.newaxis])(chosen.bins))
-        return weights, np.stack(values), np.stack(spread)
+            looks.append(chosen.looks)
+        return weights, np.stack(values), np.stack(spread), looks
 
     def _values_at(self, counts: Floats, decisions: Floats) -> Floats:
         """Constraint values (thresholds, constraints) of decisions for the second class (thresholds, cells, labels)."""

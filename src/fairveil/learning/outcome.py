@@ -14,6 +14,7 @@ class Outcome:
 
     `weights` (outputs, 1 + width), the intercept first. `values`: each constraint's value of this very model, noisy (exact
     without privacy), with the standard deviation of its noise in `spread`. `duals`: how hard each was pressed at the end.
+    `looks`: from how many models this one may have been picked by these very values.
     """
 
     weights: Floats
@@ -26,6 +27,7 @@ class Outcome:
     duals: Floats
     counts: Floats
     rows: float
+    looks: int = 1
 
     @property
     def learnt(self) -> bool:

@@ -23,12 +23,17 @@ WORTH = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Threshold:
-    """The threshold, the constraints' values and the decisions there, and how many bins of scores lie between it and zero."""
+    """The threshold, the constraints' values and the decisions there, and how many bins of scores lie between it and zero.
+
+    `looks`: the values say which threshold is taken, and the luckiest of many looks better than it is. A verdict on them is
+    right if zero may be wrong with half of what is left to chance, and all `edges - 1` others together with the other half.
+    """
 
     at: float
     values: Floats
     decisions: Floats
     bins: int
+    looks: int
 
 
 def choose(
@@ -56,8 +61,9 @@ def choose(
     values = values_of(at_edges)
     excess = np.nan_to_num(values - bounds, nan=0.0)
     if (excess[zero] <= NEGLIGIBLE).all():
-        return Threshold(0.0, values[zero], decisions, 0)
+        return Threshold(0.0, values[zero], decisions, 0, 2)
     noise = np.stack([spread(n) for n in range(bins.max() + 1)])[bins]
     errors = moved[:, :, 1].sum(axis=1) - moved[:, :, 0].sum(axis=1) + bin_noise * np.sqrt(bins * moved[0].size)
     best = int(np.argmin(errors / rows + WORTH * np.maximum(excess + noise - noise[zero], 0.0).max(axis=1)))
-    return Threshold(edges[best], values[best], at_edges[best], int(bins[best]))
+    looks = 2 if best == zero else 2 * (len(edges) - 1)
+    return Threshold(edges[best], values[best], at_edges[best], int(bins[best]), looks)
