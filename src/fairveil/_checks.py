@@ -17,9 +17,15 @@ def _the_one(named: dict[str, object]) -> tuple[str, object]:
 def _number(name: str, value: object, expected: str, remedy: str) -> float:
     if type(value) is float and value == value:  # the common case, without the detour through abstract classes
         return value
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(float(value)):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        raise InputError(complaint(expected=expected, of=name, got="one beyond all floats", remedy=remedy)) from None
+    if math.isnan(number):
+        raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+    return number
 
 
 def positive(*, remedy: str = "", allow_inf: bool = False, **named: object) -> float:

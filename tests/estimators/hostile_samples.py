@@ -241,8 +241,8 @@ BAD_X: dict[str, Change] = {
     "a polars series": lambda X: pl.Series(X[:, 0]),
     "names twice": _with_names(["a", "a"]),
     "numbers as names twice": _with_names([1, 1]),
+    "numbers and texts as names": _with_names([0, "b"]),
     "names that are one as texts": _with_names([1, "1"]),
-    "a control character in a name": _with_names(["a\n\x1b[31m", "b"]),
     "a lone surrogate in a name": lambda X: {"a\ud800": X[:, 0], "b": X[:, 1]},
     "sparse COO with NaN": lambda X: sparse.coo_array(_cells(float("nan"))(X)),
     "sparse, three axes": lambda X: sparse.coo_array(X[:, :, np.newaxis]),
@@ -270,8 +270,8 @@ GOOD_X: dict[str, Change] = {
     "words beside numbers": lambda X: np.column_stack([X[:, 0].astype(object), np.where(X[:, 1] > 0, "u", "v")]),
     "a mask without a masked cell": lambda X: np.ma.array(X, mask=np.zeros(X.shape, bool)),
     "a frame": _with_names(["a", "b"]),
+    "a control character in a name": _with_names(["a\n\x1b[31m", "b"]),
     "whole numbers as names": _with_names([0, 1]),
-    "numbers and texts as names": _with_names([0, "b"]),
     "Int64": _frame(lambda column: pd.array(range(len(column)), dtype="Int64")),
     "boolean": _frame(lambda column: pd.array([True, False] * (len(column) // 2), dtype="boolean")),
     "a category with levels that do not occur": _frame(
@@ -292,6 +292,7 @@ GOOD_X: dict[str, Change] = {
     "one column": lambda X: X[:, :1],
     "sparse": lambda X: sparse.csr_array(X),
     "sparse COO": lambda X: sparse.coo_array(X),
+    "sparse DOK": lambda X: sparse.dok_array(X),
     "a sparse matrix": lambda X: sparse.csc_matrix(X),
 }
 
@@ -419,7 +420,7 @@ GOOD_GROUPS: dict[str, Change] = {
     "a dict": lambda g: {"sex": g, "race": np.roll(g, 1)},
     "a frame": lambda g: pd.DataFrame({"sex": g, "race": np.roll(g, 1)}),
     "a 2-d array": lambda g: np.stack([g, np.roll(g, 1)], axis=1),
-    "numbers and words": lambda g: np.where(np.array(g, object) == "a", 1, "b"),
+    "numbers and words": lambda g: np.array([1 if value == "a" else "b" for value in g], object),
 }
 
 BAD_WEIGHTS: dict[str, Change] = {
@@ -467,7 +468,7 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
 ]
 
 BAD_CONSTRAINTS: list[Any] = [
-    "parity", "demographic_parity:x", "demographic_parity", ":", "demographic_parity:nan", "demographic_parity:-1", 0.05, True,
+    "parity", "demographic_parity:x", ":", "demographic_parity:nan", "demographic_parity:-1", 0.05, True,
     object(), [0.05], [None], {"demographic_parity": 0.05}, fv.DemographicParity, {1, 2}, b"demographic_parity:0.1", Odd(),
     (x for x in (1,)),
 ]  # fmt: skip

@@ -76,7 +76,7 @@ def is_missing(value: object) -> bool:
     >>> [is_missing(value) for value in (None, float("nan"), 0, "")]
     [True, True, False, False]
     """
-    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+    if value is None or value is np.ma.masked or (isinstance(value, float | np.floating) and math.isnan(value)):
         return True
     return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
 

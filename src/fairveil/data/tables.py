@@ -37,6 +37,11 @@ class Arrays:
     """Columns that are arrays or lists."""
 
     def __init__(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        for name, column in columns.items():
+            if column.ndim != 1:
+                raise InputError(
+                    complaint(expected="one dimension", of=f"column {name!r}", got=column.shape, remedy="Pass one value a row.")
+                )
         self._columns = columns
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
@@ -86,7 +91,10 @@ class Frame:
         kind = type(series.dtype).__name__
         if kind in ("String", "Categorical", "Enum") and importlib.util.find_spec("pyarrow") is not None:
             return from_arrow(series.to_arrow())
-        values = series.to_numpy()
+        if series.dtype.is_nested():  # lists and structs stay whole: as an array they would be more columns, or none
+            values = np.fromiter(series.to_list(), dtype=object, count=len(series))
+        else:
+            values = series.to_numpy()
         null = series.is_null().to_numpy().astype(bool)
         if values.dtype.kind not in "biuf":
             values = np.asarray(values, dtype=object)
@@ -139,7 +147,7 @@ def column_of(given: object, name: str) -> npt.NDArray[Any]:
     if isinstance(given, np.ndarray):
         column = given
     elif isinstance(given, list | tuple):
-        column = np.fromiter(given, dtype=object, count=len(given))
+        column = np.fromiter(given, dtype=object, count=len(given))  # a masked value in a list is missing: see is_missing
     else:
         import narwhals as nw
 

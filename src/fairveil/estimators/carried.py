@@ -58,6 +58,20 @@ def require_few_values(sizes: Mapping[str, int], rows: int) -> None:
             )
 
 
+def require_few_classes(size: int, rows: int) -> None:
+    """Classes that were read from the data: a number that was meant for a regressor has as many as there are rows."""
+    if size > most_groups(rows):
+        raise InputError(
+            complaint(
+                expected=f"at most {most_groups(rows)} classes, which is what {rows:,} rows can carry",
+                of="y",
+                got=f"{size:,} distinct values",
+                remedy="Fit a regressor to a number, or make ranges of it first. A schema may declare more classes.",
+                quote=False,
+            )
+        )
+
+
 def groups_of(training: Training, mode: str = "product", *, either: bool = True) -> Cells | None:
     """The cells of a fit's sensitive columns; None where there are none. `either`: whether the user may choose the mode."""
     rows = training.rows

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..errors import InputError, complaint
+from ..errors import FairveilError, InputError, KindError, complaint
 from ..facts import Cells, RowBlock, RowSource
 from ..privacy.statement import PrivacyStatement
 from .coding import Coding, TableCoding
@@ -41,11 +44,15 @@ class CodedEstimator(Recorded, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
     def _blocks(self, X: Any) -> Iterator[RowBlock]:
         check_is_fitted(self, "model_")
-        if getattr(X, "ndim", 2) != 2:
-            check_array(X)  # says how to reshape it
+        if isinstance(X, RowSource | RowBlock):
+            return self.coding_.blocks(X)
         refuse_duplicates(X, "X")
-        if not isinstance(X, (RowSource, RowBlock)) and not self._lacks_only_groups(X):
-            validate_data(self, X, reset=False, skip_check_array=True)
+        columns = (isinstance(X, Mapping) and not issparse(X)) or getattr(getattr(X, "dtype", None), "names", None) is not None
+        with as_ours("X"):
+            if axes_of(X) != 2 and not columns:
+                check_array(X)  # says how to reshape it
+            if not self._lacks_only_groups(X) and not columns:
+                validate_data(self, X, reset=False, skip_check_array=True)
         return self.coding_.blocks(X)
 
     def _lacks_only_groups(self, X: Any) -> bool:
@@ -100,6 +107,25 @@ class CodedClassifier(ClassifierMixin, CodedEstimator, ABC):  # type: ignore[mis
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
+
+
+@contextmanager
+def as_ours(of: str) -> Iterator[None]:
+    """What scikit-learn says of an argument, in our family and with its words."""
+    try:
+        yield
+    except (FairveilError, NotFittedError):
+        raise
+    except Exception as error:
+        family = KindError if isinstance(error, TypeError) else InputError
+        expected, got = "a table like that of the fit", f"another ({type(error).__name__})"
+        raise family(complaint(expected=expected, of=of, got=got, remedy=f"{error}", quote=False)) from None
+
+
+def axes_of(X: Any) -> int:
+    """How many axes; 2 where that cannot be seen."""
+    axes = getattr(X, "ndim", 2)
+    return axes if isinstance(axes, int) else 2
 
 
 def as_array(classes: tuple[Any, ...]) -> npt.NDArray[Any]:

@@ -11,11 +11,12 @@ from sklearn.metrics import r2_score
 
 from ..errors import InputError, complaint
 from ..facts import RowSource
-from ..fairness.inputs import read_weights, same_length
+from ..fairness.inputs import same_length
 from ..models import RegressionModel
 from .coded import CodedEstimator, Floats
 from .coding import Coding
 from .columns import read_targets
+from .inputs import weights_of
 from .targets import TargetScale
 
 
@@ -42,7 +43,7 @@ class CodedRegressor(RegressorMixin, CodedEstimator, ABC):  # type: ignore[misc]
         predicted = self.predict(X)
         targets = self._targets_of(X) if y is None and isinstance(X, RowSource) else read_targets(y)
         same_length({"X": len(predicted), "y": len(targets)})
-        return float(r2_score(targets, predicted, sample_weight=read_weights(sample_weight, len(targets), of="X")))
+        return float(r2_score(targets, predicted, sample_weight=weights_of(sample_weight, len(targets))))
 
     def _targets_of(self, source: RowSource) -> Floats:
         """Targets of coded rows, in their own units: a schema's are codes, others are as they came."""

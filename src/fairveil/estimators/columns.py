@@ -10,8 +10,9 @@ import numpy.typing as npt
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from ..data.coding import Plain, Raw, is_missing
-from ..errors import InputError, complaint
+from ..errors import InputError, KindError, complaint
 from ..facts import Schema
+from ..facts.given import as_array, refuse_other_kinds
 from ..fairness.inputs import read_columns, same_length
 from .carried import require_few_values
 from .distinct import distinct
@@ -21,6 +22,11 @@ from .grids import Grid
 def read_labels(y: Any) -> npt.NDArray[Any]:
     """Labels as one array, from any container; a column of shape (rows, 1) warns, as in scikit-learn."""
     labels = _one_column(y)
+    if labels.dtype.kind == "O":
+        strange = sorted({type(value).__name__ for value in labels if not isinstance(value, str | int | float | np.generic)})
+        if strange:
+            remedy = "Make texts of them first. Unknown label type."
+            raise KindError(complaint(expected="texts, numbers or truth values", of="y", got=strange, remedy=remedy))
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         remedy = "Unknown label type: continuous. Make classes of a number first."
         raise InputError(complaint(expected="classes", of="y", got="fractions", remedy=remedy))
@@ -33,8 +39,9 @@ def read_targets(y: Any) -> npt.NDArray[np.float64]:
     listed = targets.tolist() if targets.dtype.kind == "O" else ()
     words = targets.dtype.kind not in "biufO" or any(isinstance(value, (str, bytes)) for value in listed)
     try:
-        numbers: npt.NDArray[np.float64] = np.empty(0) if words else targets.astype(np.float64)
-    except (TypeError, ValueError):
+        with np.errstate(over="ignore"):  # a long double beyond float64 is infinite
+            numbers: npt.NDArray[np.float64] = np.empty(0) if words else targets.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         words = True
     if words:
         remedy = "Fit a classifier to words; turn dates and the like into numbers first."
@@ -57,7 +64,7 @@ def _one_column(y: Any, of: str = "class") -> npt.NDArray[Any]:
         )
     if isinstance(y, (list, tuple)):
         mixed = len({type(value) for value in y}) > 1
-        y = np.asarray(y, dtype=object) if mixed else np.asarray(y)
+        y = as_array(y, "y", dtype=object if mixed else None)
     elif not isinstance(y, np.ndarray):
         columns = list(read_columns(y, 0).values())
         if len(columns) != 1:
@@ -69,6 +76,8 @@ def _one_column(y: Any, of: str = "class") -> npt.NDArray[Any]:
 
 def _finite_column(y: Any, of: str) -> npt.NDArray[Any]:
     """One column without missing values; scikit-learn's words for what is wrong are kept."""
+    y = as_array(y, "y")
+    refuse_other_kinds(y, "y", bytes_too=False)
     try:
         labels: npt.NDArray[Any] = column_or_1d(y, warn=True)
         if labels.dtype.kind != "O":
@@ -105,7 +114,7 @@ def names_of_columns(sensitive: Any, grid: Grid) -> tuple[str, ...] | None:
 def given_columns(sensitive: Any, rows: int) -> dict[str, Raw]:
     if sensitive is None:
         return {}
-    return {name: Plain(np.asarray(column)) for name, column in read_columns(sensitive, rows).items()}
+    return {name: Plain(column) for name, column in read_columns(sensitive, rows).items()}
 
 
 def coded_groups(columns: Mapping[str, Raw], rows: int) -> tuple[tuple[tuple[Hashable, ...], ...], npt.NDArray[np.uint16]]:

@@ -12,24 +12,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from ..curator import Rows
 from ..curator.quiet import Troubles, quietly
 from ..data.coding import Place, Plain, category_codes, is_missing
 from ..data.tables import column_of, table_of
-from ..errors import InputError, complaint
+from ..errors import FairveilError, InputError, KindError, complaint
 from ..facts import Cells, RowBlock, RowLayout, RowSource
 from ..facts.columns import Category
-from ..fairness.inputs import read_columns, read_weights, same_length
+from ..facts.given import is_masked
+from ..fairness.inputs import read_columns, same_length
 from ..models.model import known_classes
 from ..privacy.statement import READ_FROM_DATA, PublicFact
 from . import bases
+from .carried import require_few_classes
 from .coding import RowsCoding
 from .columns import coded_groups, names_in, read_labels
 from .copies import refuse_copies
 from .distinct import distinct, in_words
-from .grids import grid_of
-from .inputs import Coded, Training, Ways, read
+from .grids import grid_of, refuse_duplicates
+from .inputs import Coded, Training, Ways, read, weights_of
 
 Codes = npt.NDArray[np.intp]
 BASES = "the base classifier's decisions"
@@ -53,6 +56,9 @@ def read_rows(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways:
     if ways.schema is not None or isinstance(X, RowSource):
         training = read(X, y, sensitive_features, sample_weight, ways)
         return _by_schema(X, y, training)
+    for of, table in (("X", X), ("sensitive_features", sensitive_features)):
+        refuse_duplicates(table, of)
+    refuse_unseen(X)
     labels = read_labels(y)
     columns, named = _columns(X, sensitive_features)
     groups, group_codes = coded_groups({name: Plain(column) for name, column in columns.items()}, len(labels))
@@ -62,7 +68,7 @@ def read_rows(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways:
     features = without(X, tuple(columns))
     if ways.features_are_public and columns:
         _refuse_copies(features, layout, group_codes)
-    weights = read_weights(sample_weight, len(labels), of="X")
+    weights = weights_of(sample_weight, len(labels))
     block = RowBlock(np.empty((0, len(labels))), np.empty((0, len(labels)), np.uint8), codes, group_codes, weights)
     held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight)
     facts = [PublicFact("classes", in_words(classes), "argument" if known else READ_FROM_DATA)]
@@ -87,12 +93,38 @@ def decisions_of(base: Any, features: Any, classes: Sequence[Hashable], rows: in
 def unheard(classifier: Any, features: Any, **options: Any) -> Any:
     """What a classifier made elsewhere decides about the training rows. Its warnings and prints would tell of them: nobody
     hears them, as is the rule for user code in an estimator."""
-    return quietly(Troubles(), classifier.predict, features, **options)
+    return asked_of_base(lambda: quietly(Troubles(), classifier.predict, features, **options))
+
+
+def refuse_unseen(X: Any) -> None:
+    """What a base would not see for what it is: most of them read the numbers under a mask."""
+    if is_masked(X):
+        remedy = "Fill them in first."
+        raise InputError(complaint(expected="a value in every place", of="X", got="masked ones", remedy=remedy))
+    if X is None or isinstance(X, type):
+        raise InputError(complaint(expected="a table", of="X", got=X, remedy="Pass what the base classifier takes."))
+
+
+def asked_of_base(ask: Callable[[], Any]) -> Any:
+    """What a base says of features, which are its own affair: what it refuses is refused in our family, with its words."""
+    try:
+        return ask()
+    except FairveilError:
+        raise
+    except NotFittedError:
+        raise
+    except Exception as error:
+        family = KindError if isinstance(error, TypeError) else InputError
+        remedy = f"It says: {error}"
+        got = f"what it refuses ({type(error).__name__})"
+        raise family(
+            complaint(expected="features that the base classifier takes", of="X", got=got, remedy=remedy, quote=False)
+        ) from error
 
 
 def law_of(base: Any, features: Any, classes: Sequence[Hashable]) -> npt.NDArray[np.float64]:
     """The law of a base that decides by chance, a column for each of `classes`, in whichever order the base has its own."""
-    law = np.asarray(base.predict_proba(features), np.float64)
+    law = np.asarray(asked_of_base(lambda: base.predict_proba(features)), np.float64)
     out = np.zeros((len(law), len(classes)))
     out[:, codes_of(base.classes_, classes)] = law
     return out
@@ -195,6 +227,8 @@ def _by_schema(X: Any, y: Any, training: Training) -> Asked:
 def _classes(labels: npt.NDArray[Any], known: Sequence[Hashable]) -> tuple[tuple[Hashable, ...], npt.NDArray[np.int32]]:
     found, codes = distinct(Plain(labels), "y")
     classes = known_classes(known) if known else found
+    if not known:
+        require_few_classes(len(classes), len(labels))
     strange = [value for value in found if value not in classes]
     if strange:
         remedy = "Fit the base on all classes."
@@ -215,7 +249,7 @@ def _columns(X: Any, given: Any) -> tuple[dict[str, npt.NDArray[Any]], bool]:
     names = names_in(given)
     shown = names_of(X)
     if names is None or (set(names) - set(shown) and not isinstance(given, str) and len(names) == _length(X)):
-        return {name: np.asarray(column) for name, column in read_columns(given, 0).items()}, False
+        return dict(read_columns(given, 0)), False
     strange = [name for name in names if name not in shown]
     if strange or len(set(names)) != len(names):
         known = f"distinct names among the columns {list(shown)}" if shown else "columns: an array has no names"
@@ -317,7 +351,9 @@ def _length(X: Any) -> int | None:
     if _is_mapping(X):
         return table_of(X).rows
     shape = getattr(X, "shape", None)
-    return int(shape[0]) if shape else len(X) if hasattr(X, "__len__") else None
+    if isinstance(shape, tuple):
+        return int(shape[0]) if shape else None
+    return len(X) if hasattr(X, "__len__") and not isinstance(X, type) else None
 
 
 def _width(X: Any) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..data.coding import Listed, Raw, is_missing
-from ..errors import InputError, complaint
+from ..errors import InputError, KindError, complaint
+from ..facts.given import refuse_other_kinds
 from ..fairness import keys
 
 Codes = npt.NDArray[np.int32]
@@ -24,6 +25,7 @@ def distinct(raw: Raw, of: str) -> tuple[tuple[Hashable, ...], Codes]:
     if raw.null is not None and raw.null.any():
         _refuse_missing(of)
     values = raw.values
+    refuse_other_kinds(values, of)
     if values.dtype.kind not in "biuf":
         return _of_objects(values.tolist(), of)
     if values.dtype.kind == "f" and np.isnan(values).any():
@@ -56,6 +58,10 @@ def _of_objects(listed: list[Any], of: str) -> tuple[tuple[Hashable, ...], Codes
         if any(is_missing(value) for value in listed):
             _refuse_missing(of)
         listed = [keys.plain(value, of=of) for value in listed]
+        strange = sorted({type(value).__name__ for value in listed if not isinstance(value, str | int | float)})
+        if strange:
+            remedy = "Make texts of them first: column.astype(str), say."
+            raise KindError(complaint(expected="texts, numbers or truth values", of=of, got=strange, remedy=remedy))
         if any(isinstance(value, float) and math.isinf(value) for value in listed):
             _refuse_infinite(of)
     found = set(listed)

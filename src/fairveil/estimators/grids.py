@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array
 from ..data.coding import Listed, Plain, Raw, is_missing
 from ..data.tables import Table, table_of
 from ..errors import InputError, KindError, complaint
+from ..facts.given import as_array, is_masked, refuse_other_kinds
 
 Values = npt.NDArray[Any]
 REMEMBERED_ROWS = 1 << 20  # columns of tables up to here are kept once they were looked at; of larger ones memory matters more
@@ -59,14 +60,17 @@ def grid_of(X: Any) -> Grid:
         return _of_table(table_of(X))
     if _is_frame(X):
         return _of_table(table_of(_with_text_names(X)), named=_has_text_names(X))
-    raw = X
-    if isinstance(X, (list, tuple)):
-        raw = np.asarray(X)
-        raw = np.asarray(X, dtype=object) if raw.dtype.kind in "US" else raw  # numbers beside words stay numbers
-    if np.ma.isMaskedArray(raw) and np.ma.is_masked(raw):
+    if is_masked(X):
         remedy = "Fill them in, or use a schema with a code for missing values."
         raise InputError(complaint(expected="a value in every place", of="X", got="masked ones", remedy=remedy))
-    if getattr(raw, "dtype", np.dtype(float)).kind in "OUST":
+    raw = as_array(X, "X")
+    if isinstance(X, (list, tuple)) and raw.dtype.kind in "US":
+        raw = as_array(X, "X", dtype=object)  # numbers beside words stay numbers
+    if raw.ndim == 0 and raw.dtype.kind == "O":  # an object that is no array at all
+        remedy = "Pass an array, a table or a mapping of columns; make a list of what can be walked through only once."
+        raise InputError(complaint(expected="a table", of="X", got=type(X).__name__, remedy=remedy))
+    refuse_other_kinds(raw, "X", bytes_too=False)
+    if raw.dtype.kind in "OUST":
         objects = _checked(raw, dtype=object, ensure_all_finite=False, input_name="X")
         names = _numbered(objects.shape[1])
         table = table_of({name: objects[:, at] for at, name in enumerate(names)})
@@ -86,10 +90,11 @@ def numbers_of(raw: Raw, of: str) -> Values | None:
     if values.dtype.kind == "O":
         kinds = {type(value) for value in values.tolist() if not is_missing(value)}
         if not kinds or any(issubclass(kind, (str, bytes)) for kind in kinds):
+            _refuse_numbers_beside_words(kinds, of)
             return None
         try:
             values = values.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             listed = sorted(kind.__name__ for kind in kinds)
             raise KindError(
                 complaint(
@@ -101,9 +106,10 @@ def numbers_of(raw: Raw, of: str) -> Values | None:
             ) from None
     if values.dtype.kind in "US":
         return None
-    if values.dtype.kind not in "biuf":
-        remedy = "Turn dates and the like into numbers first."
-        raise KindError(complaint(expected="numbers or words", of=of, got=str(values.dtype), remedy=remedy))
+    refuse_other_kinds(values, of)
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):  # what is beyond float64 is infinite, and refused
+            values = values.astype(np.float64)
     missing = raw.null is not None and bool(raw.null.any())
     if missing or (values.dtype.kind == "f" and not np.isfinite(values).all()):
         raise InputError(
@@ -118,14 +124,32 @@ def numbers_of(raw: Raw, of: str) -> Values | None:
 
 
 def refuse_duplicates(table: Any, of: str) -> None:
-    """Columns are told apart by their names. Names that are no texts are replaced by numbered ones, so they do not matter."""
+    """Columns are told apart by their names."""
     of_names = "columns" if hasattr(table, "set_axis") else "column_names"  # pandas or pyarrow; others hold no name twice
-    names = list(getattr(table, of_names, ()))
-    if not all(isinstance(name, str) for name in names):
-        return
+    given = list(table) if isinstance(table, Mapping) and not sparse.issparse(table) else getattr(table, of_names, ())
+    names = list(given) if isinstance(given, Iterable) else []
+    for name in names:
+        if isinstance(name, str) and not name.isprintable() and any(0xD800 <= ord(letter) <= 0xDFFF for letter in name):
+            remedy = "Rename that column: its name holds half a character."
+            raise InputError(
+                complaint(expected="names that can be written", of=of, got=ascii(name), remedy=remedy, quote=False)
+            )
+    texts = [isinstance(name, str) for name in names]
+    if any(texts) and not all(texts):
+        kinds = sorted({type(name).__name__ for name in names})
+        remedy = "Feature names are only supported if all input features have string names: X.columns = X.columns.astype(str)."
+        raise KindError(complaint(expected="names of one kind", of=of, got=kinds, remedy=remedy))
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise InputError(complaint(expected="distinct names of columns", of=of, got=twice, remedy="Rename or drop a column."))
+
+
+def _refuse_numbers_beside_words(kinds: set[type], of: str) -> None:
+    """Each number would become a word of its own."""
+    if any(issubclass(kind, (int, float)) and not issubclass(kind, bool) for kind in kinds):
+        remedy = "Write numbers alone, with missing ones filled in; or make all of them texts: column.astype(str)."
+        got = "numbers beside words"
+        raise KindError(complaint(expected="numbers or words in one column", of=of, got=got, remedy=remedy))
 
 
 def _of_table(table: Table, *, named: bool = True) -> Grid:
@@ -141,7 +165,10 @@ def _is_frame(X: Any) -> bool:
         return False
     import narwhals as nw
 
-    wrapped = nw.from_native(X, pass_through=True)
+    wrapped = nw.from_native(X, pass_through=True, allow_series=True)
+    if isinstance(wrapped, nw.Series):
+        remedy = "Expected 2D array, got 1D array instead: pass X[['a']], say, for a table of one column."
+        raise InputError(complaint(expected="a table", of="X", got="a column", remedy=remedy))
     if isinstance(wrapped, nw.LazyFrame):
         remedy = "Call .collect() first."
         raise InputError(complaint(expected="a table in memory", of="X", got="a lazy frame", remedy=remedy))
@@ -161,9 +188,10 @@ def _checked(raw: Any, **options: Any) -> Any:
     """An array as scikit-learn checks it, with its words for what is wrong."""
     try:
         return check_array(raw, **options)
-    except ValueError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         got = type(raw).__name__
-        raise InputError(
+        family = KindError if isinstance(error, TypeError) else InputError
+        raise family(
             complaint(expected="a 2-d array without missing or infinite numbers", of="X", got=got, remedy=f"{error}")
         ) from None
 

@@ -23,6 +23,7 @@ from ..facts import RowBlock, RowLayout, RowSource, Schema
 from ..fairness.inputs import read_weights, same_length
 from ..models.model import known_classes
 from ..privacy.statement import READ_FROM_DATA, Origin, PublicFact
+from .carried import require_few_classes
 from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
 from .columns import coded_groups, given_columns, named_as_declared, names_in, names_of_columns, read_labels, read_targets
 from .copies import refuse_copies, refuse_named
@@ -182,6 +183,7 @@ def _as_it_comes(X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool, num
     label_codes: npt.NDArray[Any]
     if scale is None:
         classes, label_codes = distinct(Plain(labels), "y")
+        require_few_classes(len(classes), grid.rows)
     else:
         label_codes = scale.coded(labels)
     named = names_of_columns(sensitive, grid)
@@ -344,13 +346,18 @@ def _thinned(block: RowBlock) -> RowBlock:
     return replace(block, numbers=sparse.csr_array(numbers.T))
 
 
-def _with_weights(blocks: list[RowBlock], sample_weight: Any) -> Iterator[RowBlock]:
-    weights = read_weights(sample_weight, sum(block.rows for block in blocks), of="X")
-    assert weights is not None
-    if not weights.any():
+def weights_of(sample_weight: Any, rows: int) -> npt.NDArray[np.float64] | None:
+    """The weights of a fit, checked; None where all rows count once."""
+    weights = read_weights(sample_weight, rows, of="X")
+    if weights is not None and not weights.any():
         remedy = "Sample weights must contain at least one number that is not zero."
         raise InputError(complaint(expected="some weight", of="sample_weight", got="zeros alone", remedy=remedy))
-    a = 0
+    return weights
+
+
+def _with_weights(blocks: list[RowBlock], sample_weight: Any) -> Iterator[RowBlock]:
+    weights, a = weights_of(sample_weight, sum(block.rows for block in blocks)), 0
+    assert weights is not None
     for block in blocks:
         yield replace(block, weights=np.ascontiguousarray(weights[a : a + block.rows]))
         a += block.rows

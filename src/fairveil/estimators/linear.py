@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..facts import RowSource
-from ..fairness.inputs import read_weights, same_length
+from ..fairness.inputs import same_length
 from ..models import LinearModel
 from .coded import CodedClassifier, Floats, as_array, labels_of, same
 from .coding import Coding
 from .columns import read_labels
+from .inputs import weights_of
 
 if TYPE_CHECKING:
     from ..models import NetworkModel
@@ -45,7 +46,7 @@ class LinearClassifier(CodedClassifier):
         predicted = self.predict(X)
         labels = labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
         same_length({"X": len(predicted), "y": len(labels)})
-        weights = read_weights(sample_weight, len(labels), of="X")
+        weights = weights_of(sample_weight, len(labels))
         right = np.fromiter(map(same, predicted.tolist(), labels.tolist()), bool, len(labels))
         return float(np.average(right, weights=weights))
 

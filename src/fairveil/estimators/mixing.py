@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowSource
-from ..fairness.inputs import read_weights, same_length
+from ..fairness.inputs import same_length
 from ..learning.choosing import AttachedRule, Listed
 from ..learning.oracles import GroupedRule, LinearRule, Rule
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
@@ -21,7 +21,7 @@ from .coded import CodedClassifier, Floats, labels_of
 from .coding import Coding, SchemaCoding
 from .columns import read_labels
 from .decided import codes_of, in_blocks, names_of, unheard, without
-from .inputs import Training
+from .inputs import Training, weights_of
 
 MADE_ELSEWHERE = (
     "the candidates: it is assumed that they were made without these rows, or without what is protected of them; what they "
@@ -61,7 +61,7 @@ class MixingClassifier(CodedClassifier):
     def _expected(self, law: Floats, X: Any, y: Any, sample_weight: Any) -> float:
         labels = labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
         same_length({"X": len(law), "y": len(labels)})
-        weights = read_weights(sample_weight, len(labels), of="X")
+        weights = weights_of(sample_weight, len(labels))
         at = {value: code for code, value in enumerate(self.classes_.tolist())}
         codes = np.array([at.get(label, -1) for label in labels.tolist()])
         right = np.where(codes >= 0, law[np.arange(len(law)), np.maximum(codes, 0)], 0.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InputError, complaint
 from ..facts import RowSource
-from .coded import Floats
+from .coded import Floats, axes_of
 from .inputs import Training
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def flattened(X: Any, module: object) -> tuple[Any, tuple[int, ...] | None]:
     """For a module: X as (rows, numbers) and the shape of one row, where it has more axes than that; else X as it is."""
-    axes = getattr(X, "ndim", 2)
+    axes = axes_of(X)
     if module is None or axes < 3 or isinstance(X, RowSource):
         return X, None
     array = np.asarray(X)
@@ -27,7 +27,7 @@ def flattened(X: Any, module: object) -> tuple[Any, tuple[int, ...] | None]:
 
 def as_rows(X: Any, model: object) -> Any:
     """X as (rows, numbers) where the model is a network whose rows had a shape; anything else as it is."""
-    axes = getattr(X, "ndim", 2)
+    axes = axes_of(X)
     if model is None or axes < 3 or isinstance(X, RowSource):
         return X
     shape = getattr(getattr(model, "skeleton", None), "input_shape", None)

@@ -18,7 +18,7 @@ from ..curator import Curator
 from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError, complaint
 from ..facts import Cells, RowSource
 from ..fairness import ConstraintSystem, Notion, resolve
-from ..fairness.inputs import read_weights, same_length
+from ..fairness.inputs import same_length
 from ..learning import mixing, mixing_bounds, postprocess
 from ..learning.mixing import Mixed, Program
 from ..learning.mixing_bounds import MixingGuarantee
@@ -38,7 +38,7 @@ from .coded import Floats, as_array
 from .columns import read_labels
 from .constraint_report import ConstraintLine, ConstraintReport
 from .decided import Asked
-from .inputs import Ways
+from .inputs import Ways, weights_of
 from .recorded import Recorded, require_room
 
 SLACKS = ("none", "theorem")
@@ -217,7 +217,7 @@ class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: igno
         if bases.is_randomised(base):
             law = decided.law_of(base, features, model.classes)
             return model.mixed(law, self._ids(X, sensitive_features, len(law)))
-        codes = decided.codes_of(base.predict(features), model.classes)
+        codes = decided.codes_of(decided.asked_of_base(lambda: base.predict(features)), model.classes)
         return model.law(codes, self._ids(X, sensitive_features, len(codes)))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
@@ -232,7 +232,7 @@ class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: igno
         place = {value: code for code, value in enumerate(self.model_.classes)}
         at = np.array([place.get(value, -1) for value in labels.tolist()], np.intp)
         right = np.where(at >= 0, law[np.arange(len(law)), at], 0.0)
-        return float(np.average(right, weights=read_weights(sample_weight, len(labels), of="X")))
+        return float(np.average(right, weights=weights_of(sample_weight, len(labels))))
 
     def derandomise(self) -> OddsPostProcessor:
         """A classifier that decides without chance: each group and base decision gets one class. The best one at the released
@@ -328,6 +328,7 @@ class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: igno
 
     def _features_of(self, X: Any) -> Any:
         """X as the base takes it: without sensitive columns, and, for another's base under a schema, features alone."""
+        decided.refuse_unseen(X)
         read = _read_by(self.estimator_)
         if self.schema is not None and not bases.carries_a_promise(self.estimator_):
             keep = set(getattr(self, "feature_names_in_", ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,10 @@ def ledger_of(estimator: Any, promise: Promise, inside: object = None) -> Ledger
 def notions_of(constraints: Any) -> list[Notion]:
     """None, one, or several; each a notion or its name and bound, such as "demographic_parity:0.05"."""
     listed: Any = [constraints] if isinstance(constraints, (str, Notion)) else constraints
+    if isinstance(listed, Mapping | Iterator):  # bounds would be lost, and a second fit would find nothing left
+        remedy = "Pass DemographicParity(max_gap=0.05), 'demographic_parity:0.05', or a list of such."
+        got = "a mapping" if isinstance(listed, Mapping) else "an iterator"
+        raise InputError(complaint(expected="notions of fairness", of="constraints", got=got, remedy=remedy))
     if isinstance(listed, Iterable):
         listed = [parse(item) if isinstance(item, str) else item for item in listed]
     return as_list(listed)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, complaint
+from ..errors import InputError, KindError, complaint
 from ..facts import GROUP_MODES, Cells
+from ..facts.given import as_array, numbers, refuse_other_kinds
 from . import keys
 from .histograms import Floats
 
@@ -73,6 +74,9 @@ def read_groups(
 ) -> tuple[Cells, npt.NDArray[np.uint16]]:
     """The groups and the codes (columns, rows) of the sensitive columns, in the order of their sorted values."""
     named = read_columns(sensitive_features, rows)
+    for name, column in named.items():
+        if column.dtype.kind in "cV":
+            refuse_other_kinds(column, f"sensitive column {name!r}")
     columns = {name: _fill_missing(column, name, missing) for name, column in named.items()}
     same_length({"prediction": rows} | {f"sensitive column {name!r}": len(column) for name, column in columns.items()})
     objects = [_as_objects(column) for column in columns.values()]
@@ -133,14 +137,20 @@ def _frame_or_array(given: Any) -> dict[str, Values]:
     if not isinstance(given, (np.ndarray, list, tuple)):
         import narwhals as nw
 
-        wrapped: Any = nw.from_native(given, pass_through=True, allow_series=True)
+        try:
+            wrapped: Any = nw.from_native(given, pass_through=True, allow_series=True)
+        except Exception as error:  # names twice, and what else a table of somebody else's does not bear
+            remedy = f"{error}"
+            raise InputError(
+                complaint(expected="columns with distinct names", of="sensitive_features", got="another table", remedy=remedy)
+            ) from None
         if isinstance(wrapped, nw.LazyFrame):
             wrapped = wrapped.collect()
         if isinstance(wrapped, nw.DataFrame):
             return {str(name): _from_series(wrapped[:, j]) for j, name in enumerate(wrapped.columns)}
         if isinstance(wrapped, nw.Series):
             return {str(wrapped.name or "sensitive_0"): _from_series(wrapped)}
-    array = np.asarray(given)
+    array = as_array(given, "sensitive_features")
     if array.ndim == 2:
         return {f"sensitive_{j}": array[:, j] for j in range(array.shape[1])}
     return {"sensitive_0": _column(given, "sensitive_features")}
@@ -153,7 +163,7 @@ def _column(values: Any, of: str) -> Values:
         wrapped: Any = nw.from_native(values, pass_through=True, series_only=True)
         values = _from_series(wrapped) if isinstance(wrapped, nw.Series) else values
     mixed = isinstance(values, (list, tuple)) and len({type(v) for v in values}) > 1
-    array = np.asarray(values, dtype=object) if mixed else np.asarray(values)
+    array = as_array(values, of, dtype=object if mixed else None)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -170,9 +180,11 @@ def _from_series(series: Any) -> Values:
 
 
 def _prediction(prediction: Any) -> Values:
-    if isinstance(prediction, (np.ndarray, list, tuple)) and np.ndim(prediction) == 2:
-        array = np.asarray(prediction)
-        return array[:, 0] if array.shape[1] == 1 else array
+    if isinstance(prediction, (np.ndarray, list, tuple)):
+        array = as_array(prediction, "prediction")
+        refuse_other_kinds(array, "prediction", bytes_too=False)
+        if array.ndim == 2:
+            return array[:, 0] if array.shape[1] == 1 else array
     if not isinstance(prediction, (np.ndarray, list, tuple)):
         columns = _frame_or_array(prediction)
         if len(columns) > 1:
@@ -186,11 +198,21 @@ def _classes(labels: Values | None, predicted: Values, given: Sequence[Hashable]
         _refuse_missing(predicted, "prediction", "Predict something for every row.")
         _refuse_scores(labels, predicted)
     if given is not None:
-        known = tuple(keys.plain(value, of="classes") for value in given)
+        values: Any = given
+        listed = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
+        known = tuple(keys.plain(value, of="classes") for value in values) if listed else ()
+        if not known or len(set(known)) != len(known):
+            remedy = "Pass classes=[0, 1], say."
+            raise InputError(complaint(expected="a list of distinct classes", of="classes", got=given, remedy=remedy))
     else:
         of_labels = [] if labels is None else labels.tolist()
         of_prediction = [] if predicted.ndim == 2 else predicted.tolist()
-        known = tuple(_sorted(dict.fromkeys([*of_labels, *of_prediction]), "y and prediction"))
+        try:
+            occurring = dict.fromkeys([*of_labels, *of_prediction])
+        except TypeError:
+            remedy = "Pass one text or number a row."
+            raise KindError(complaint(expected="classes", of="y and prediction", got="others", remedy=remedy)) from None
+        known = tuple(_sorted(occurring, "y and prediction"))
     if predicted.ndim == 2 and predicted.shape[1] != len(known):
         remedy = "Pass classes= in the order of the columns."
         expected = f"a column for each of the {len(known)} classes"
@@ -209,7 +231,7 @@ def _refuse_scores(labels: Values | None, predicted: Values) -> None:
 
 
 def _probabilities(predicted: Values) -> Floats:
-    array = np.asarray(predicted, dtype=np.float64)
+    array = numbers(predicted, "prediction", remedy="Pass rows of numbers in [0, 1] that sum to 1.")
     sums = array.sum(axis=1)
     if not np.isfinite(array).all() or array.min(initial=0.0) < 0 or np.abs(sums - 1.0).max(initial=0.0) > 1e-6:
         remedy = "Pass rows of numbers in [0, 1] that sum to 1."
@@ -221,10 +243,10 @@ def read_weights(sample_weight: Any, rows: int, *, of: str = "prediction") -> Fl
     """Finite weights of at least 0, or None. `of`: what has so many rows."""
     if sample_weight is None:
         return None
-    weights = np.asarray(_column(sample_weight, "sample_weight"), dtype=np.float64)
+    remedy = "Pass one finite number of at least 0 a row."
+    weights = numbers(_column(sample_weight, "sample_weight"), "sample_weight", remedy=remedy)
     same_length({of: rows, "sample_weight": len(weights)})
     if not np.isfinite(weights).all() or (weights < 0).any():
-        remedy = "Pass finite weights of at least 0."
         raise InputError(complaint(expected="weights", of="sample_weight", got="a negative or missing one", remedy=remedy))
     return weights
 
@@ -254,6 +276,8 @@ def _is_missing(value: Any) -> bool:
 def _missing_mask(column: Values) -> npt.NDArray[np.bool_]:
     if column.dtype.kind == "f":
         return np.asarray(np.isnan(column))
+    if column.dtype.kind in "mM":
+        return np.asarray(np.isnat(column))
     if column.dtype.kind == "O":
         return np.fromiter((_is_missing(value) for value in column), bool, len(column))
     return np.zeros(len(column), dtype=bool)
