@@ -276,6 +276,41 @@ def test_a_frontier_is_written_and_read_without_its_models(found: fv.Frontier) -
             fv.Frontier.from_json(broken)
 
 
+def test_a_frontier_of_an_earlier_version_is_read(found: fv.Frontier) -> None:
+    """Its table had neither what is met nor what cannot be told."""
+    content = json.loads(found.to_json())
+    for line in content["table"]:
+        del line["met"], line["cannot_be_told"]
+    assert fv.Frontier.from_json(json.dumps(content)).runs == found.runs
+    for change in (lambda line: line.pop("error"), lambda line: line.update(more=1), lambda line: line.update(not_met=9)):
+        changed = json.loads(json.dumps(content))
+        change(changed["table"][0])
+        with pytest.raises(InputError, match="the table that its runs make"):
+            fv.Frontier.from_json(json.dumps(changed))
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda d: d["runs"][0].update(target=[0.1]), r"runs\[0\]\.target: expected a number"),
+        (lambda d: d["runs"][0].update(epsilon="1.0"), r"runs\[0\]\.epsilon: expected a number"),
+        (lambda d: d["runs"][0].update(rounds="3"), r"runs\[0\]\.rounds: expected a whole number"),
+        (lambda d: d["runs"][0].update(met="yes"), r"runs\[0\]\.met: expected true or false"),
+        (lambda d: d["runs"][0].update(error="0.2"), r"runs\[0\]\.error: expected a number"),
+        (lambda d: d.update(runs=[]), "runs: expected at least one run"),
+        (lambda d: d.update(runs={}), "runs: expected a list"),
+        (lambda d: d.update(held_out_rows=[1]), "held_out_rows: expected a whole number"),
+        (lambda d: d.update(version=True), "version"),
+        (lambda d: d.update(published=[{"label": "x"}]), r"published\[0\]"),
+    ],
+)
+def test_fields_of_another_type_are_named(change: Any, place: str, found: fv.Frontier) -> None:
+    content = json.loads(found.to_json())
+    change(content)
+    with pytest.raises(InputError, match=place):
+        fv.Frontier.from_json(json.dumps(content))
+
+
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 def test_infinite_epsilons_and_undefined_values_survive_json() -> None:
     X, y, A = people(1, 100)

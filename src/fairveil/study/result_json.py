@@ -16,6 +16,7 @@ from .runs import Run
 
 FORMAT = "fairveil-frontier"
 FORMAT_VERSION = 1
+LATER = {"met", "cannot_be_told"}
 DOCUMENT = Document("frontier", "Write frontiers with Frontier.to_json().")
 FIELDS = {"format", "version", "measure", "held_out_rows", "runs", "table", "privacy", "published"}
 
@@ -62,9 +63,17 @@ def from_json(text: str) -> Frontier:
         table, wrong = None, type(error).__name__
     if table is None:
         content.refuse("a complete frontier", f"one whose parts do not fit ({wrong})")
-    if table != content["table"].value:
+    if not _same_table(content["table"], table):
         content["table"].refuse("the table that its runs make", "another")
     return found
+
+
+def _same_table(written: Node, made: list[Any]) -> bool:
+    """Whether a written table is the one that was made, but for columns that an earlier version had not."""
+    lines = [line.mapping() for line in written.list()]
+    if len(lines) != len(made) or any(not set(line) >= set(one) - LATER for line, one in zip(lines, made, strict=True)):
+        return False
+    return lines == [{name: one[name] for name in line if name in one} for line, one in zip(lines, made, strict=True)]
 
 
 def _run(node: Node) -> Run:
@@ -73,7 +82,7 @@ def _run(node: Node) -> Run:
         epsilon=node["epsilon"].number(words=True),
         target=node["target"].number(words=True),
         seed=None if node["seed"].is_null else node["seed"].whole(),
-        met=node["met"].truth(),
+        met=None if node["met"].is_null else node["met"].truth(),
         reason=node["reason"].text(),
         rounds=node["rounds"].whole(),
         **{name: _known(node[name]) for name in ("training", "noise", "error", "gap", "excess")},
