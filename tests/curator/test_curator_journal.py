@@ -126,6 +126,18 @@ def test_it_reads_back_what_was_logged_and_holds_no_answer_and_the_plan_once(row
     assert list(lines[0]) == ["format", "version", "promise", "plan", "cap", "rows", "secure"]
 
 
+@pytest.mark.parametrize("counted", [{"kind": "gaussian", "noise_multiplier": 1.0}, {"kind": "no-op"}])
+def test_counts_in_a_changed_file_do_not_keep_the_reader_busy(counted, rows, tmp_path) -> None:
+    follow(curator_of(rows, Journal(tmp_path / "j")), rows, 3)
+    header, bound, first = (json.loads(line) for line in (tmp_path / "j").read_text().splitlines()[:3])
+    many = {"kind": "repeated", "event": counted, "count": 2**53}
+    header["plan"]["event"] = many
+    for changed in ({**first, "upto": 2**50}, {"event": many, **first}):
+        (tmp_path / "j").write_text("\n".join(map(json.dumps, (header, changed, bound))) + "\n")
+        with pytest.raises(PrivacyError, match="journal"):
+            Journal(tmp_path / "j")
+
+
 def test_a_run_goes_on_where_its_journal_ends(rows, tmp_path) -> None:
     one = curator_of(rows, Journal(tmp_path / "j"))
     follow(one, rows, 5)

@@ -111,6 +111,15 @@ def test_a_broken_parquet_file_shows_nothing(raw: bytes, tmp_path: Path) -> None
         assert "Parquet file" in told(lambda: columns(path, SCHEMA))
 
 
+def test_names_in_a_parquet_file_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "people.parquet"
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"abcdefgh": [1.0]}), path)
+    path.write_bytes(path.read_bytes().replace(b"abcdefgh", b"abcd\xffgh!"))
+    assert "Parquet file" in told(lambda: load_parquet(path, SCHEMA))
+    assert "Parquet file" in told(lambda: columns(path, SCHEMA))
+
+
 def test_what_a_database_says_of_its_rows_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "people.db"
     made = sqlite3.connect(path)

@@ -297,6 +297,7 @@ def test_a_frontier_of_an_earlier_version_is_read(found: fv.Frontier) -> None:
         (lambda d: d["runs"][0].update(rounds="3"), r"runs\[0\]\.rounds: expected a whole number"),
         (lambda d: d["runs"][0].update(met="yes"), r"runs\[0\]\.met: expected true or false"),
         (lambda d: d["runs"][0].update(error="0.2"), r"runs\[0\]\.error: expected a number"),
+        (lambda d: d["runs"][0].update(noise="nan"), r"runs\[0\]\.noise: expected a number"),
         (lambda d: d.update(runs=[]), "runs: expected at least one run"),
         (lambda d: d.update(runs={}), "runs: expected a list"),
         (lambda d: d.update(held_out_rows=[1]), "held_out_rows: expected a whole number"),

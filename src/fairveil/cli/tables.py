@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from ..data.files import existing, unreadable
 from ..data.parquet_files import BROKEN
 from ..data.sql import QUERY
 from ..data.tables import column_of
-from ..errors import DataNotFoundError, InputError, SchemaError, complaint
+from ..errors import DataNotFoundError, FairveilError, InputError, SchemaError, complaint
 from ..facts import Schema
 
 Columns = dict[str, npt.NDArray[Any]]
@@ -92,14 +91,14 @@ class Place:
             raise InputError(complaint(expected="pyarrow", of=self.shown, got="no pyarrow", remedy=remedy))
         from pyarrow import parquet
 
-        table: Any = None
-        with suppress(*BROKEN):
+        try:
             table = parquet.read_table(self.address)
-        if table is None:
-            raise unreadable(Path(self.address), "a whole Parquet file")
-        names = _distinct(table.column_names, self.shown)
-        with suppress(*BROKEN):
+            names = _distinct(table.column_names, self.shown)
             return {name: column_of(table[name], name) for name in names}
+        except FairveilError:
+            raise
+        except BROKEN:
+            pass
         raise unreadable(Path(self.address), "a whole Parquet file")
 
     def _from_sql(self) -> Columns:

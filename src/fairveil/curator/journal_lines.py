@@ -26,6 +26,8 @@ from .log import Entry
 FORMAT = "fairveil journal"
 FORMAT_VERSION = 1
 REMEDY = "Restore the file from a copy: what was released must stay charged."
+MOST_EVENTS = 1 << 20
+"""Events of the plan that one answer may be; a count in a changed file could keep the reader busy for ever."""
 LARGEST = 4 << 30
 """Bytes of a journal: some ten million answers."""
 DOCUMENT = Document("journal", REMEDY, PrivacyError)
@@ -120,13 +122,13 @@ class Written:
         event = from_dict(values["event"])
         if self.planned is not None:
             intended = self._next(values["upto"])
-            if sum(1 for _ in spelled_out(intended)) != sum(1 for _ in spelled_out(event)):
+            if _length(intended) != _length(event):
                 raise damaged()
         return event
 
     def _next(self, upto: object) -> Event:
         """The plan's events from where the last entry ended."""
-        if type(upto) is not int or upto <= self.upto:
+        if type(upto) is not int or not self.upto < upto <= self.upto + MOST_EVENTS:
             raise damaged()
         events = list(islice(self.to_come, upto - self.upto))
         if len(events) != upto - self.upto:
@@ -154,6 +156,11 @@ def read(path: Path) -> Written:
         raise
     except (FairveilError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise damaged() from error
+
+
+def _length(event: Event) -> int:
+    """How many events one answer was, counted no further than an answer can be."""
+    return sum(1 for _ in islice(spelled_out(event), MOST_EVENTS + 1))
 
 
 def _ends_a_sitting(lines: list[bytes], at: int) -> bool:

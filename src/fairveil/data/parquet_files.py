@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, complaint
+from ..errors import FairveilError, InputError, complaint
 from ..facts.schema import Schema
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
@@ -47,7 +48,7 @@ class _Reader:
         self._path = path
         self._needed = needed
         with self._open() as file:
-            require_columns(needed, file.schema_arrow.names, str(path))
+            require_columns(needed, self._names(file), str(path))
 
     @property
     def place(self) -> str:
@@ -63,9 +64,19 @@ class _Reader:
                     columns = {name: from_arrow(batch.column(name)) for name in self._needed}
                     yield Chunk(columns, batch.num_rows)
             return
+        except FairveilError:
+            raise
         except BROKEN:
             pass
         raise unreadable(self._path, "a whole Parquet file")
+
+    def _names(self, file: Any) -> list[str]:
+        names: list[str] | None = None
+        with suppress(*BROKEN):
+            names = file.schema_arrow.names
+        if names is None:
+            raise unreadable(self._path, "a whole Parquet file")
+        return names
 
     def _open(self) -> Any:
         from pyarrow import parquet

@@ -435,8 +435,9 @@ def spelled_out(event: Event) -> Iterator[Event]:
         for part in event.events:
             yield from spelled_out(part)
     elif isinstance(event, Repeated):
-        for _ in range(event.count):
-            yield from spelled_out(event.event)
+        if next(spelled_out(event.event), None) is not None:  # nothing, ever so often, is nothing
+            for _ in range(event.count):
+                yield from spelled_out(event.event)
     elif not isinstance(event, NoOp):
         yield event
 

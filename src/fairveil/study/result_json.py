@@ -79,8 +79,8 @@ def _same_table(written: Node, made: list[Any]) -> bool:
 def _run(node: Node) -> Run:
     node.only([field.name for field in dataclasses.fields(Run)])
     return Run(
-        epsilon=node["epsilon"].number(words=True),
-        target=node["target"].number(words=True),
+        epsilon=_number(node["epsilon"]),
+        target=_number(node["target"]),
         seed=None if node["seed"].is_null else node["seed"].whole(),
         met=None if node["met"].is_null else node["met"].truth(),
         reason=node["reason"].text(),
@@ -98,7 +98,7 @@ def _series(node: Node) -> Series:
         node[name].text()
     if "published" in values:
         node["published"].truth()
-    return Series(**{**values, "epsilon": node["epsilon"].number(words=True), "points": points})
+    return Series(**{**values, "epsilon": _number(node["epsilon"]), "points": points})
 
 
 def _point(node: Node) -> Point:
@@ -110,7 +110,15 @@ def _point(node: Node) -> Point:
 
 
 def _known(node: Node) -> float | None:
-    return None if node.is_null else node.number(words=True)
+    return None if node.is_null else _number(node)
+
+
+def _number(node: Node) -> float:
+    """What is undefined is null in a frontier, and never NaN."""
+    value = node.number(words=True)
+    if math.isnan(value):
+        node.refuse("a number, or null where it is undefined", node.value)
+    return value
 
 
 def _plain(value: Any) -> Any:
