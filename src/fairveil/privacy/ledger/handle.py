@@ -15,6 +15,8 @@ Guarantees (tests/privacy/ledger/test_ledger_handle.py):
 3. A refused reservation, and any error, changes nothing.
 4. A reservation reads the head and adds a line: its price does not grow with the history.
 5. A handle is never copied: `clone`, `copy` and `deepcopy` give itself, pickling opens the store again.
+6. A handle is of one ledger: where another one was put in its place, under its name, nothing is granted by the terms of the
+   first. Nor by a pickle of the handle.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ from __future__ import annotations
 import os
 import secrets
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ... import _checks
 from ..._urls import without_password
@@ -33,9 +35,11 @@ from ...facts import Schema
 from ..events import Event
 from ..leaves import as_event
 from ..promise import Promise
-from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry
+from .blocks import within
+from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry, malformed
 from .lines import checked_words, created, following, step, terms_of, under, user_and_machine
 from .overspent import overspent
+from .refusals import another_ledger
 from .requirements import named_columns, require, words_in
 from .spending import Spend
 from .spends import Spent, standing
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
 
 _IN_MEMORY: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
 MOST_SITTINGS = 1 << 62
+T = TypeVar("T")
 
 
 class Ledger:
@@ -73,6 +78,7 @@ class Ledger:
         self._who = user_and_machine() if who is None else checked_words("who", who)
         self._purpose = checked_words("purpose", purpose)
         self._columns: tuple[str, ...] | None = None
+        self._first_hash: str | None = None
 
     @cached_property
     def _store(self) -> Store:
@@ -85,15 +91,17 @@ class Ledger:
     @cached_property
     def terms(self) -> Terms:
         """What it promises, and by which filter."""
-        first = next(self._store.entries(self.dataset, 0, 1), None)
-        if first is None:
-            raise missing(self.dataset, self._store.datasets(), self.shown)
+        first = self._first()
+        if first.hash != first.digest():
+            raise malformed("a first line that is what its hash was made of", f"another one, in {self.shown}")
         terms = terms_of(first)
         if terms.dataset != self.dataset:
             remedy = "Somebody gave the lines another name: look at an export, or at receipts."
             raise LedgerError(
                 complaint(expected=self.dataset, of="the first line's data set", got=terms.dataset, remedy=remedy)
             )
+        self._require_own(first.hash)
+        self._first_hash = first.hash
         return terms
 
     @property
@@ -193,6 +201,7 @@ class Ledger:
         """What is spent and what is left."""
         from .balance import balance_of
 
+        self._require_own(self._store.first_hash(self.dataset))
         return balance_of(self.terms, self._store)
 
     def history(self, first: int = 0, limit: int | None = None) -> Iterator[Entry]:
@@ -225,6 +234,7 @@ class Ledger:
     def fits(self, events: Event | Iterable[Event], promise: Promise | None = None) -> bool:
         """Whether there is room for these now. Another process may take it before you reserve it."""
         cost, alone = self._priced(as_event(events), promise or self.promise)
+        self._require_own(self._store.first_hash(self.dataset))
         last = self._store.last(self.dataset)
         return cost.within(last.spent, last.leaked) or (alone and last.is_untouched)
 
@@ -270,20 +280,24 @@ class Ledger:
         read, named = words_in(read_from_data), named_columns(self.terms, columns, asked)
         self.require(asked, secure=secure, read_from_data=read)
         cost, alone = self._priced(event, asked)
-        with self._store.writing(self.dataset) as page:
+
+        def charge(page: Page) -> tuple[Entry, bool]:
             self._require_columns(named)
             head = page.head()
             whole = alone and head.is_untouched
             charged = Cost(MOST, MOST) if whole else cost
-            fits = charged.within(head.spent, head.leaked)
-            if fits:
-                told = {"promise": asked.to_dict(), "plan": event.to_dict(), "whole": whole}
-                content = {**told, "noise": "secure" if secure else "seeded", "read_from_data": read, "columns": named}
-                change, name = (charged.units, charged.leak), secrets.token_hex(16)
-                entry = following(head, self._who, RESERVED, name, words, content, change, under(asked))
-                page.append(entry)
+            if not charged.within(head.spent, head.leaked):
+                return head, False
+            told = {"promise": asked.to_dict(), "plan": event.to_dict(), "whole": whole}
+            content = {**told, "noise": "secure" if secure else "seeded", "read_from_data": read, "columns": named}
+            change, name = (charged.units, charged.leak), secrets.token_hex(16)
+            entry = following(head, self._who, RESERVED, name, words, content, change, under(asked))
+            page.append(entry)
+            return entry, True
+
+        entry, fits = self._written(charge)
         if not fits:
-            raise overspent(self.terms, event, asked, cost, head)
+            raise overspent(self.terms, event, asked, cost, entry)
         return Spend(self, entry)
 
     def resume(self, spend: str, sitting: int) -> Spend:
@@ -296,7 +310,8 @@ class Ledger:
         if sitting > MOST_SITTINGS:
             remedy = "Number the sittings of a run from 1."
             raise InputError(complaint(expected="a sitting of a run", of="sitting", got=sitting, remedy=remedy))
-        with self._store.writing(self.dataset) as page:
+
+        def go_on(page: Page) -> Spent:
             now = self._standing(page.of_spend(spend), spend)
             if now.is_open:
                 if sitting <= now.sitting:
@@ -309,7 +324,9 @@ class Ledger:
                 raise LedgerError(
                     complaint(expected="one that goes on", of=f"spend {spend}", got=f"one {now.last}", remedy=remedy)
                 )
-        return Spend(self, now.reserved, sitting)
+            return now
+
+        return Spend(self, self._written(go_on).reserved, sitting)
 
     def _settle(self, spend: Spend, events: Event | None, complete: bool) -> None:
         """Commit, with what was admitted (None: as reserved)."""
@@ -317,7 +334,8 @@ class Ledger:
         if events is not None:  # priced while others may write
             promise = Promise.from_dict(self.standing(spend.id).reserved.values["promise"])
             cost = self.terms.cost(events, promise)
-        with self._store.writing(self.dataset) as page:
+
+        def commit(page: Page) -> None:
             now = self._own(page, spend)
             units, leak = now.units, now.leak
             if cost is not None:
@@ -326,12 +344,36 @@ class Ledger:
             change = (units - now.units, leak - now.leak)
             page.append(step(page.head(), self._who, COMMITTED, now, content, change))
 
+        self._written(commit)
+
     def _refund(self, spend: Spend) -> None:
-        with self._store.writing(self.dataset) as page:
+        def give_back(page: Page) -> None:
             now = self._own(page, spend)
             page.append(step(page.head(), self._who, REFUNDED, now, {}, (-now.units, -now.leak)))
 
+        self._written(give_back)
+
     # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _written(self, work: Callable[[Page], T]) -> T:
+        """What `work` answers as the only writer of these lines, which are still those of this handle."""
+        _ = self.terms
+
+        def own(page: Page) -> T:
+            self._require_own(page.first_hash())
+            return work(page)
+
+        return within(self._store.writing(self.dataset), own)
+
+    def _first(self) -> Entry:
+        first = next(self._store.entries(self.dataset, 0, 1), None)
+        if first is None:
+            raise missing(self.dataset, self._store.datasets(), self.shown)
+        return first
+
+    def _require_own(self, first_hash: str) -> None:
+        if self._first_hash not in (None, first_hash):
+            raise another_ledger(self.dataset, self.shown)
 
     def _own(self, page: Page, spend: Spend) -> Spent:
         """Where it stands, to be settled by the sitting that it is in."""
@@ -407,7 +449,7 @@ class Ledger:
         if address is None:
             remedy = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
             raise LedgerError(complaint(expected="a ledger in a store", of="pickle", got="one in memory", remedy=remedy))
-        return (_reopened, (address, self.dataset, self.read_only, self._who, self._purpose))
+        return (_reopened, (address, self.dataset, self.read_only, self._who, self._purpose, self._first_hash))
 
 
 def _begun(url: str | os.PathLike[str] | None, first: Entry, who: str | None, rest: Iterable[Entry] = ()) -> Ledger:
@@ -422,7 +464,9 @@ def _begun(url: str | os.PathLike[str] | None, first: Entry, who: str | None, re
 
         store = store_of(url, create=True, read_only=False)
     store.create(dataset, first, rest)
-    return Ledger(store, dataset, who=who)
+    ledger = Ledger(store, dataset, who=who)
+    ledger._first_hash = first.hash
+    return ledger
 
 
 def _in_memory(dataset: str | None) -> MemoryStore:
@@ -434,5 +478,8 @@ def _in_memory(dataset: str | None) -> MemoryStore:
     return store
 
 
-def _reopened(address: str, dataset: str, read_only: bool, who: str, purpose: str) -> Ledger:
-    return Ledger(address, dataset, read_only=read_only, who=who, purpose=purpose)
+def _reopened(address: str, dataset: str, read_only: bool, who: str, purpose: str, first_hash: str | None = None) -> Ledger:
+    """`first_hash`: pickles of earlier versions do not say it."""
+    ledger = Ledger(address, dataset, read_only=read_only, who=who, purpose=purpose)
+    ledger._first_hash = first_hash
+    return ledger

@@ -10,25 +10,27 @@ Guarantees (tests/privacy/ledger/test_ledger_postgres.py, and those of `store`):
    held. Only what had not begun to write is tried again, once, on a new connection.
 2. Tables may be made by many processes at once.
 3. No message, no `repr` and no error in the context of one shows the password of the address.
+4. A block that was interrupted ends its session, where the server may still be at work for it: the server undoes what it did.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ..._urls import scrubbed, without_password
 from ...errors import DataNotFoundError, FairveilError, InputError, LedgerError, complaint
 from . import migrations
-from .connections import Connections
+from .blocks import Block, within
+from .connections import Connections, Use
 from .entries import Entry
 from .refusals import changed_by_a_child, half_failed, not_for_reading, one_inside_another
 from .store import Page
-from .tables import Ask, Lines, TablePage, TableStore
+from .tables import Ask, Beginning, Lines, TablePage, TableStore
 
 if TYPE_CHECKING:
     import psycopg
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     Link = psycopg.Connection[tuple[Any, ...]]
 
 T = TypeVar("T")
+W = TypeVar("W", bound="_Writer")
 PATIENCE = 60
 IDLE_PATIENCE = 45
 CONNECT_PATIENCE = 10
@@ -51,14 +54,6 @@ _MADE = "SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'fairveil_ledger_vers
 _CREATING = "SELECT pg_advisory_xact_lock(?)"
 
 
-@dataclass
-class _Change:
-    """A transaction: how to ask in it, and what it wrote last."""
-
-    ask: Ask
-    wrote: Entry | None = None
-
-
 class PostgresStore(TableStore):
     """A `Store` in a database of PostgreSQL."""
 
@@ -70,8 +65,9 @@ class PostgresStore(TableStore):
         self._read_only = read_only
         self._create = create
         self._connections = Connections(self._opened, _is_open)
-        with self._connections.using():
-            self._create = False
+        self._blocks: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._connections.lent(lambda link: None)
+        self._create = False
 
     @property
     def shown(self) -> str:
@@ -82,104 +78,65 @@ class PostgresStore(TableStore):
         return self._url
 
     def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
-        with self._changing(dataset, _CREATING, migrations.CREATE_LOCK) as change:
-            change.wrote = Lines(change.ask, self.shown).begin(dataset, first, rest)
+        block = _Transaction(self, Beginning, dataset, _CREATING, migrations.CREATE_LOCK)
+        within(block, lambda begun: begun.begin(dataset, first, rest))
 
-    @contextmanager
-    def writing(self, dataset: str) -> Iterator[Page]:
+    def writing(self, dataset: str) -> Block[Page]:
         self._lines.require_name(dataset)
-        with self._changing(dataset, _TURN, dataset) as change:
-            page = TablePage(change.ask, dataset, self.shown)
-            before = page.head()
-            yield page
-            change.wrote = None if page.head() is before else page.head()
+        return _Transaction(self, lambda ask, shown: self._page(ask, dataset), dataset, _TURN, dataset)
+
+    def _page(self, ask: Ask, dataset: str) -> TablePage:
+        return TablePage(ask, dataset, self.shown, self._marks.get((None, dataset)))
 
     def close(self) -> None:
         self._connections.close()
 
     def _ask(self, statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
         """A reading of its own; once more where the connection had died."""
-        try:
-            with self._connections.using() as link:
-                return self._tried(partial(_rows, link, statement, parameters))
-        except FairveilError:
-            if not link.closed:
-                raise
-        with self._connections.using() as link:
-            return self._tried(partial(_rows, link, statement, parameters))
+        used: list[Link] = []
 
-    @contextmanager
-    def _changing(self, dataset: str, turn: str, parameter: object) -> Iterator[_Change]:
-        """A transaction that nobody else can enter: committed at the end, undone if the block raises."""
-        if self._read_only:
-            raise not_for_reading("write")
-        with ExitStack() as stack:
-            link = self._begun(stack, dataset, turn, parameter)
-            process, failed = os.getpid(), False
-
-            def ask(statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
-                nonlocal failed
-                if os.getpid() != process:
-                    raise changed_by_a_child(self.shown)
-                try:
-                    return self._tried(partial(_rows, link, statement, parameters))
-                except FairveilError:
-                    failed = True
-                    raise
-
-            change = _Change(ask)
+        def ask(link: Link) -> list[tuple[Any, ...]]:
+            used.append(link)
             try:
-                yield change
-                if os.getpid() != process:
-                    raise changed_by_a_child(self.shown)
-                if failed:
-                    raise half_failed(self.shown)
-            except BaseException:
-                if os.getpid() == process:
-                    self._undo(link)
+                return self._tried(partial(_rows, link, statement, parameters))
+            except Exception:
                 raise
-            self._commit(link, dataset, change.wrote)
+            except BaseException:  # interrupted, perhaps before the answer came
+                link.close()
+                raise
 
-    def _begun(self, stack: ExitStack, dataset: str, turn: str, parameter: object) -> Link:
-        """A connection in its transaction, the only one in it; once more where the connection had died."""
-        link = stack.enter_context(self._connections.using())
-        if link.info.transaction_status != self._driver.pq.TransactionStatus.IDLE and not link.closed:
-            raise one_inside_another(self.shown)
         try:
-            self._begin(link, dataset, turn, parameter)
-            return link
+            return self._connections.lent(ask)
         except FairveilError:
-            if not link.closed:
+            if not used or not used[0].closed:
                 raise
-        stack.pop_all().close()
-        link = stack.enter_context(self._connections.using())
-        self._begin(link, dataset, turn, parameter)
-        return link
+        return self._connections.lent(ask)
+
+    def _require_fitting(self, dataset: str) -> None:
+        """Once: what is there fits, read while others may write."""
+        if (None, dataset) not in self._marks:
+            mark = self._lines.fitting(dataset, None)
+            if mark is not None:
+                self._marks[None, dataset] = mark
 
     def _begin(self, link: Link, dataset: str, turn: str, parameter: object) -> None:
-        try:
-            for statement in ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", _SETTINGS):
-                self._tried(partial(_done, link, statement))
-            locked = self._tried(partial(_rows, link, turn, (parameter,)))
-            if turn is _TURN and not locked:
-                # No head: the lines say whether there is such a data set.
-                Lines(lambda statement, given: self._tried(partial(_rows, link, statement, given)), self.shown).kept_head(
-                    dataset
-                )
-            # A newer program may have changed the tables since this connection was opened.
-            migrations.require_known(self._version(link), self.shown, read_only=False)
-        except BaseException:
-            self._undo(link)
-            raise
+        for statement in ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", _SETTINGS):
+            self._tried(partial(_done, link, statement))
+        locked = self._tried(partial(_rows, link, turn, (parameter,)))
+        if turn is _TURN and not locked:
+            # No head: the lines say whether there is such a data set.
+            Lines(lambda statement, given: self._tried(partial(_rows, link, statement, given)), self.shown).kept_head(dataset)
 
     def _undo(self, link: Link) -> None:
+        """Its session is idle or ended afterwards."""
         try:
-            if link.closed:
-                self._connections.spoil()
-            elif link.info.transaction_status != self._driver.pq.TransactionStatus.IDLE:
+            if not link.closed and link.info.transaction_status != self._driver.pq.TransactionStatus.IDLE:
                 link.execute(b"ROLLBACK")
         except self._driver.Error:
-            self._connections.spoil()
+            link.close()
+        except BaseException:
+            link.close()
+            raise
 
     def _commit(self, link: Link, dataset: str, wrote: Entry | None) -> None:
         """Commit; where no answer came, read what is so."""
@@ -188,18 +145,14 @@ class PostgresStore(TableStore):
             said = link.execute(b"COMMIT").statusmessage or ""
         except self._driver.Error as error:
             failure = self._refusal(error)
-        except BaseException:
-            self._connections.spoil()
-            raise
         if said == "COMMIT":
             return
         if wrote is None:
-            self._connections.spoil()
+            link.close()
             return
         if failure is None or not link.closed:
             self._undo(link)
             raise failure or half_failed(self.shown)
-        self._connections.spoil()
         try:
             written = self._is_written(dataset, wrote)
         except FairveilError as error:
@@ -285,6 +238,94 @@ class PostgresStore(TableStore):
             return LedgerError(complaint(expected="a server that answers", of=self.shown, got=text, remedy=remedy))
         remedy = "Nothing was written. Look at the server's log."
         return LedgerError(complaint(expected="a ledger that can be used", of=self.shown, got=text, remedy=remedy))
+
+
+class _Writer(Protocol):
+    """What is handed out inside of a transaction."""
+
+    wrote: Entry | None
+
+
+class _Transaction(Block[W], Generic[W]):
+    """A transaction that nobody else can enter."""
+
+    def __init__(self, store: PostgresStore, made: Callable[[Ask, str], W], dataset: str, turn: str, parameter: object) -> None:
+        if store._read_only:
+            raise not_for_reading("write")
+        self._store, self._made, self._dataset, self._turn = store, made, dataset, (turn, parameter)
+        self._process = os.getpid()
+        self._failed = self._kept = False
+        self._use: Use[Link] = store._connections.using()
+        self._link: Link | None = None
+        self._page: W | None = None
+
+    def _begin(self) -> W:
+        store = self._store
+        if self._turn[0] is _TURN:
+            store._require_fitting(self._dataset)
+        try:
+            link = self._started()
+        except FairveilError:
+            if self._link is None or not self._link.closed:
+                raise
+            self._use.leave()  # the connection had died
+            self._use = store._connections.using()
+            link = self._started()
+        # A newer program may have changed the tables since this connection was opened.
+        migrations.require_known(store._version(link), store.shown, read_only=False)
+        self._page = self._made(self._ask, store.shown)
+        return self._page
+
+    def _started(self) -> Link:
+        """A connection in its transaction, the only one in it."""
+        store, link = self._store, self._use.__enter__()
+        if store._blocks.get(link, _nobody)() is not None and not link.closed:
+            raise one_inside_another(store.shown)
+        self._link = link  # from here on what is undone is this block's
+        store._blocks[link] = weakref.ref(self)
+        store._undo(link)  # what a block left that was interrupted, and again while it was undone
+        store._begin(link, self._dataset, *self._turn)
+        return link
+
+    def _ask(self, statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        link = self._link
+        if link is None or os.getpid() != self._process:
+            raise changed_by_a_child(self._store.shown)
+        try:
+            return self._store._tried(partial(_rows, link, statement, parameters))
+        except FairveilError:
+            self._failed = True
+            raise
+
+    def _keep(self) -> None:
+        link, page, store = self._link, self._page, self._store
+        if link is None or page is None or os.getpid() != self._process:
+            raise changed_by_a_child(store.shown)
+        if self._failed:
+            raise half_failed(store.shown)
+        store._commit(link, self._dataset, page.wrote)
+        self._kept = True
+        if isinstance(page, TablePage):
+            store._marks[None, self._dataset] = page.mark
+
+    def abandon(self) -> None:
+        if os.getpid() != self._process:
+            return
+        link, store = self._link, self._store
+        if link is not None:
+            status = store._driver.pq.TransactionStatus
+            if not self._kept and not link.closed and link.info.transaction_status == status.ACTIVE:
+                link.close()  # interrupted while the server was at work: the session's end undoes it
+            store._undo(link)
+            if link.closed:
+                self._use.spoil()
+            store._blocks.pop(link, None)
+            self._link = None
+        self._use.leave()
+
+
+def _nobody() -> None:
+    """Who writes through a connection that is idle."""
 
 
 _WAYS_OUT = (

@@ -27,3 +27,12 @@ def half_failed(shown: str) -> LedgerError:
     """A block that went on after the database had refused something in it."""
     got, remedy = "a line that was refused before the end", "Nothing was written. Let the error end the block."
     return LedgerError(complaint(expected="a block that is written as a whole", of=shown, got=got, remedy=remedy))
+
+
+def another_ledger(dataset: str, shown: str) -> LedgerError:
+    """A handle has the terms of one ledger, and there is another one now."""
+    got = "another one, which was put in its place"
+    remedy = "Nothing was written. Open it again (Ledger.open): the terms of the new one hold."
+    return LedgerError(
+        complaint(expected="the ledger that this handle was opened for", of=f"{dataset} in {shown}", got=got, remedy=remedy)
+    )

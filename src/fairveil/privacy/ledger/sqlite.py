@@ -6,9 +6,11 @@ beside one that holds the right to write and does not use it (`_shorten`), and b
 
 Guarantees (tests/privacy/ledger/test_ledger_sqlite.py, and those of `store`):
 1. Every acknowledged line outlives the loss of power at any moment, and no line is half there.
-2. The file is its owner's alone (0600) from the first moment; a file that is not a ledger is refused and stays as it is.
+2. The file is its owner's alone (0600) from the first moment; a file that is not a ledger is refused and stays as it is. Where
+   a ledger could not be begun, no empty file is left.
 3. What SQLite or the system refuses (a full disk, rights, a locked or damaged file) is a typed error, and nothing is half
    written.
+4. A line is written to the file that has the name now, and that has no other name: see `one_name`.
 """
 
 from __future__ import annotations
@@ -18,37 +20,48 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
-from ...errors import DataNotFoundError, FairveilError, LedgerError, complaint
+from ...errors import LedgerError, complaint
 from . import migrations
+from .blocks import Block, within
 from .connections import Connections
 from .entries import Entry
+from .one_name import Name, moved, require_one_link
 from .refusals import changed_by_a_child, half_failed, not_for_reading, one_inside_another
+from .sqlite_refusals import BUSY, PATIENCE, REFUSED, code, no_ledger, refusal, require_file, unreachable
+from .sqlite_rules import ALL_RULES, SMALL, require_rules
 from .store import Page
-from .tables import Ask, Lines, TablePage, TableStore
+from .tables import Ask, Beginning, Lines, TablePage, TableStore
+from .verifying import damaged
 
 T = TypeVar("T")
-PATIENCE = 60.0
+W = TypeVar("W", bound="_Writer")
 LONG_LOG, SHORT_LOG = 4 << 20, 1 << 20
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+OPENINGS = 3
 # Closing any descriptor of a file gives up all of the process's locks on it: no connection may be open while it is made.
-_making = threading.Lock()
+_making = threading.RLock()
 
 
 class _Connection:
-    """One of SQLite's connections, and the file that it opened."""
+    """One of SQLite's connections, and the file that it opened. `block`: who writes through it."""
 
-    def __init__(self, link: sqlite3.Connection, file: tuple[int, int]) -> None:
+    def __init__(self, link: sqlite3.Connection, name: Name) -> None:
         self.link = link
-        self.file = file
+        self.name = name
+        self.file = name.identity
+        self.log = f"{os.path.realpath(_file_of(link))}-wal"
         self.shorten_at = LONG_LOG
+        self.rules = -1
+        self.block: Callable[[], object] = _nobody
 
     def close(self) -> None:
         self.link.close()
+        self.name.release()
 
 
 class SQLiteStore(TableStore):
@@ -59,12 +72,13 @@ class SQLiteStore(TableStore):
             raise not_for_reading("create")
         self._path = Path(os.path.abspath(os.fspath(path)))
         if "\0" in str(self._path):
-            raise self._unreachable(ValueError("a name with a zero byte"))
+            raise unreachable(ValueError("a name with a zero byte"), self._path)
         self._read_only = read_only
         self._create = create
+        self._made: tuple[int, int] | None = None
         self._connections = Connections(self._opened, self._is_current, os.path.realpath(self._path))
-        with self._connections.using():
-            self._create = False
+        self._connections.lent(lambda connection: None)
+        self._create = False
 
     @property
     def shown(self) -> str:
@@ -75,79 +89,71 @@ class SQLiteStore(TableStore):
         return str(self._path)
 
     def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
-        with self._changing() as ask:
-            Lines(ask, self.shown).begin(dataset, first, rest)
+        try:
+            within(_Transaction(self, Beginning, None), lambda begun: begun.begin(dataset, first, rest))
+        except BaseException:
+            self._take_back()
+            raise
 
-    @contextmanager
-    def writing(self, dataset: str) -> Iterator[Page]:
+    def writing(self, dataset: str) -> Block[Page]:
         self._lines.require_name(dataset)
-        with self._changing() as ask:
-            yield TablePage(ask, dataset, self.shown)
+        return _Transaction(self, lambda ask, shown: self._page(ask, dataset), dataset)
 
     def close(self) -> None:
         self._connections.close()
 
+    def _page(self, ask: Ask, dataset: str) -> TablePage:
+        return TablePage(ask, dataset, self.shown, self._marks.get((self._file(), dataset)))
+
+    def _file(self) -> tuple[int, int]:
+        """Of this thread's connection."""
+        return self._connections.lent(lambda connection: connection.file)
+
     def _ask(self, statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
         """A reading of its own."""
-        with self._connections.using() as connection:
-            return self._patiently(lambda: connection.link.execute(statement, parameters).fetchall())
+        return self._connections.lent(
+            lambda connection: self._patiently(lambda: connection.link.execute(statement, parameters).fetchall())
+        )
 
-    @contextmanager
-    def _changing(self) -> Iterator[Ask]:
-        """A transaction that nobody else can enter: committed at the end, undone if the block raises."""
-        if self._read_only:
-            raise not_for_reading("write")
-        with self._connections.using() as connection:
-            link, process = connection.link, os.getpid()
-            if link.in_transaction:
-                raise one_inside_another(self.shown)
-            failed = False
+    def _require_fitting(self, connection: _Connection, dataset: str) -> None:
+        """Once in a file: what is there fits, read while others may write."""
+        if (connection.file, dataset) in self._marks:
+            return
+        (pages,), (size,) = (self._ask(f"PRAGMA {name}", ())[0] for name in ("page_count", "page_size"))
+        if pages * size <= SMALL:
+            ((said,), *_) = self._ask("PRAGMA integrity_check(1)", ())
+            if said != "ok":
+                raise damaged(self.shown, "".join(letter if letter.isprintable() else "?" for letter in str(said))[:200])
+        mark = self._lines.fitting(dataset, None)
+        if mark is not None:
+            self._marks[connection.file, dataset] = mark
 
-            def ask(statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
-                nonlocal failed
-                if os.getpid() != process:
-                    raise changed_by_a_child(self.shown)
-                try:
-                    return self._tried(lambda: link.execute(statement, parameters).fetchall())
-                except LedgerError:
-                    failed = True
-                    raise
-
-            self._begin(connection)
-            try:
-                yield ask
-                if os.getpid() != process:
-                    raise changed_by_a_child(self.shown)
-                if failed:
-                    raise half_failed(self.shown)
-                self._tried(lambda: link.execute("COMMIT"))
-            except BaseException:
-                if os.getpid() == process:
-                    self._undo(link)
-                raise
-
-    def _begin(self, connection: _Connection) -> None:
+    def _start(self, connection: _Connection) -> None:
+        """A transaction that nobody else can enter, in a file that is still the one of this name, by this version's rules."""
         link = connection.link
         self._patiently(lambda: link.execute("BEGIN IMMEDIATE"))
-        try:
-            size = self._log_size()
-            if size < LONG_LOG:
-                connection.shorten_at = LONG_LOG
-            elif size >= connection.shorten_at:
-                self._shorten(connection)
-                self._patiently(lambda: link.execute("BEGIN IMMEDIATE"))
-            # A newer program may have changed the tables since this connection was opened.
-            migrations.require_known(self._version(link), self.shown, read_only=False)
-        except BaseException:
-            self._undo(link)
-            raise
+        size = _size(connection.log)
+        if size < LONG_LOG:
+            connection.shorten_at = LONG_LOG
+        elif size >= connection.shorten_at:
+            self._shorten(connection)
+            self._patiently(lambda: link.execute("BEGIN IMMEDIATE"))
+        self._require_current(connection)
+        # Another program may have changed the tables since this connection was opened.
+        migrations.require_known(self._tried(lambda: self._version(link)), self.shown, read_only=False)
+        rules = self._tried(lambda: link.execute("PRAGMA schema_version").fetchone()[0])
+        if rules != connection.rules:
+            require_rules(self._tried(lambda: link.execute(ALL_RULES).fetchall()), self.shown)
+            connection.rules = rules
 
-    def _undo(self, link: sqlite3.Connection) -> None:
+    def _require_current(self, connection: _Connection) -> None:
         try:
-            if link.in_transaction:
-                link.execute("ROLLBACK")
-        except sqlite3.Error:
-            self._connections.spoil()
+            status = os.stat(self._path)
+        except OSError:
+            raise moved(self.shown) from None
+        if (status.st_dev, status.st_ino) != connection.file:
+            raise moved(self.shown)
+        require_one_link(status, self.shown)
 
     def _shorten(self, connection: _Connection) -> None:
         """Copy the log into the database while this connection keeps everybody from writing, so that the next one to write may
@@ -157,31 +163,50 @@ class SQLiteStore(TableStore):
             beside.execute("PRAGMA checkpoint_fullfsync = ON")
             beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         connection.link.execute("ROLLBACK")
-        connection.shorten_at = self._log_size() + LONG_LOG
-
-    def _log_size(self) -> int:
-        try:
-            return os.stat(f"{self._path}-wal").st_size
-        except OSError:
-            return 0
+        connection.shorten_at = _size(connection.log) + LONG_LOG
 
     def _opened(self) -> _Connection:
+        """Again, where another file was put in its place meanwhile."""
+        for _ in range(OPENINGS - 1):
+            with suppress(_Moved):
+                return self._opened_once()
+        try:
+            return self._opened_once()
+        except _Moved:
+            raise moved(self.shown) from None
+
+    def _opened_once(self) -> _Connection:
         with _making:
             if self._create:
                 self._make_file()
-            self._require_file()
-        link = self._tried(lambda: self._linked("ro" if self._read_only else "rw"))
+            require_file(self._path)
         try:
+            return self._connected()
+        except BaseException:
+            self._take_back()
+            raise
+
+    def _connected(self) -> _Connection:
+        try:
+            name = Name(self._path, self.shown)
+        except OSError as error:
+            raise unreachable(error, self._path) from None
+        link: sqlite3.Connection | None = None
+        try:
+            link = self._tried(lambda: self._linked("ro" if self._read_only else "rw"))
             if self._read_only:
                 self._patiently(lambda: link.execute("PRAGMA query_only = ON"))
                 self._require_ledger(link)
             else:
                 self._require_ledger(link)
                 self._settle(link)
-            status = os.stat(self._path)
-            return _Connection(link, (status.st_dev, status.st_ino))
+            if not _is_at(self._path, name.identity):
+                raise _Moved
+            return self._tried(lambda: _Connection(link, name))
         except BaseException:
-            link.close()
+            if link is not None:
+                link.close()
+            name.release()
             raise
 
     def _linked(self, mode: str) -> sqlite3.Connection:
@@ -204,18 +229,30 @@ class SQLiteStore(TableStore):
         except FileExistsError:
             return
         except OSError as error:
-            raise self._unreachable(error) from None
+            raise unreachable(error, self._path) from None
+        status = os.fstat(descriptor)
+        self._made = (status.st_dev, status.st_ino)
         os.close(descriptor)
 
-    def _require_file(self) -> None:
-        try:
-            is_file = self._path.is_file()
-            found = f"no file {self._path}" if not self._path.exists() else f"a folder, {self._path}"
-        except OSError as error:
-            raise self._unreachable(error) from None
-        if not is_file:
-            remedy = "Begin one with Ledger.create, or name the file that it is in."
-            raise DataNotFoundError(complaint(expected="the file of a ledger", of=self.shown, got=found, remedy=remedy))
+    def _take_back(self) -> None:
+        """Remove the file that was made here if no ledger was begun in it. Whoever is about to begin one there finds, before it
+        is kept, that the file was moved."""
+        made = self._made
+        if made is None or not _is_at(self._path, made):
+            return
+        self._connections.close()
+        if _size(str(self._path)) == 0:  # where no room is left, SQLite would lock nothing
+            with suppress(OSError):
+                os.unlink(self._path)
+            return
+        with suppress(Exception), closing(self._linked("rw")) as link:
+            link.execute("PRAGMA locking_mode = EXCLUSIVE")  # without the log's index beside, for which there may be no room
+            link.execute("BEGIN EXCLUSIVE")
+            if not Lines(lambda asked, given: link.execute(asked, given).fetchall(), self.shown).datasets():
+                for end in ("-wal", "-shm", ""):
+                    with suppress(FileNotFoundError):
+                        os.unlink(f"{self._path}{end}")
+            link.execute("ROLLBACK")
 
     def _require_ledger(self, link: sqlite3.Connection) -> None:
         """A ledger of this version: made in an empty file when asked to, migrated if older."""
@@ -232,7 +269,9 @@ class SQLiteStore(TableStore):
                 self._tried(lambda statement=statement: link.execute(statement))  # type: ignore[misc]
             self._tried(lambda: link.execute("COMMIT"))
         except BaseException:
-            self._undo(link)
+            if link.in_transaction:
+                with suppress(sqlite3.Error):  # it is closed next, which undoes it too
+                    link.execute("ROLLBACK")
             raise
 
     def _version(self, link: sqlite3.Connection) -> int:
@@ -263,11 +302,7 @@ class SQLiteStore(TableStore):
 
     def _is_current(self, connection: _Connection) -> bool:
         """Not where the file was moved away or replaced: what was written there would be forgotten."""
-        try:
-            status = os.stat(self._path)
-        except OSError:
-            return False
-        return (status.st_dev, status.st_ino) == connection.file
+        return _is_at(self._path, connection.file)
 
     def _patiently(self, action: Callable[[], T]) -> T:
         """Waits while others have the file, at random moments so that nobody is always too late."""
@@ -275,66 +310,121 @@ class SQLiteStore(TableStore):
         while True:
             try:
                 return action()
-            except sqlite3.Error as error:
-                if _code(error) not in _BUSY or time.monotonic() > end:
-                    raise self._refusal(error) from None
+            except REFUSED as error:
+                if code(error) not in BUSY or time.monotonic() > end:
+                    raise refusal(error, self.shown) from None
             time.sleep(0.001 * (1 + secrets.randbelow(12)))
 
     def _tried(self, action: Callable[[], T]) -> T:
         try:
             return action()
-        except (sqlite3.Error, OverflowError, UnicodeError) as error:
-            raise self._refusal(error) from None
+        except REFUSED as error:
+            raise refusal(error, self.shown) from None
 
     def _refuse(self, found: str) -> NoReturn:
-        remedy = "Begin a ledger with Ledger.create in a file of its own, or name the file that one is in."
-        raise LedgerError(complaint(expected="the file of a ledger", of=self.shown, got=found, remedy=remedy))
-
-    def _refusal(self, error: Exception) -> LedgerError:
-        """What SQLite says, with the way out."""
-        for codes, expected, remedy in _WAYS_OUT:
-            if _code(error) in codes:
-                return LedgerError(complaint(expected=expected, of=self.shown, got=str(error), remedy=remedy))
-        remedy = "Nothing was written. Look at the disk and the file, and try again."
-        return LedgerError(complaint(expected="a ledger that can be used", of=self.shown, got=str(error), remedy=remedy))
-
-    def _unreachable(self, error: Exception) -> FairveilError:
-        if isinstance(error, FileNotFoundError):
-            remedy = "Make the folder first."
-            return DataNotFoundError(
-                complaint(expected="a folder to put the ledger in", of=self.shown, got=f"no {self._path.parent}", remedy=remedy)
-            )
-        remedy = "Name a file in a folder that you may write to, on a disk with room."
-        got = getattr(error, "strerror", None) or str(error)
-        return LedgerError(complaint(expected="a file that can be reached", of=self.shown, got=got, remedy=remedy))
+        raise no_ledger(found, self.shown)
 
 
-_WAYS_OUT = (
-    (
-        _BUSY,
-        f"its turn within {PATIENCE:.0f} seconds",
-        "Another program has it open and does not let go: find it (on Linux: fuser FILE) and end it.",
-    ),
-    ((sqlite3.SQLITE_FULL,), "room on the disk", "Nothing was written. Make room and try again."),
-    (
-        (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_FORMAT),
-        "the file of a ledger",
-        "It is another file, or damaged: restore a copy, or `fairveil ledger check` an export.",
-    ),
-    (
-        (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH),
-        "a file and a folder that may be written to",
-        "Readers, too, need a log beside the file: ask for the rights to the folder, or copy the ledger.",
-    ),
-    (
-        (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH),
-        "a line that keeps the rules of the tables",
-        "Lines are only added, each one number further, and never charge more than all.",
-    ),
-)
+class _Writer(Protocol):
+    """What is handed out inside of a transaction."""
+
+    wrote: Entry | None
 
 
-def _code(error: Exception) -> int | None:
-    """SQLite's kind of error, without its finer distinctions."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return None if code is None else int(code) & 0xFF
+class _Transaction(Block[W], Generic[W]):
+    """A transaction that nobody else can enter."""
+
+    def __init__(self, store: SQLiteStore, made: Callable[[Ask, str], W], dataset: str | None) -> None:
+        if store._read_only:
+            raise not_for_reading("write")
+        self._store, self._made, self._dataset = store, made, dataset
+        self._use = store._connections.using()
+        self._process = os.getpid()
+        self._failed = False
+        self._connection: _Connection | None = None
+        self._page: W | None = None
+
+    def _begin(self) -> W:
+        store, connection = self._store, self._use.__enter__()
+        if connection.block() is not None:
+            raise one_inside_another(store.shown)
+        if self._dataset is not None:
+            store._require_fitting(connection, self._dataset)
+        self._connection = connection  # from here on what is undone is this block's
+        connection.block = weakref.ref(self)
+        if connection.link.in_transaction:  # of a block that was interrupted, and again while it was undone
+            connection.link.execute("ROLLBACK")
+        store._start(connection)
+        self._page = self._made(self._ask, store.shown)
+        return self._page
+
+    def _ask(self, statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        connection = self._connection
+        if connection is None or os.getpid() != self._process:
+            raise changed_by_a_child(self._store.shown)
+        try:
+            return self._store._tried(lambda: connection.link.execute(statement, parameters).fetchall())
+        except LedgerError:
+            self._failed = True
+            raise
+
+    def _keep(self) -> None:
+        connection, store = self._connection, self._store
+        if connection is None or os.getpid() != self._process:
+            raise changed_by_a_child(store.shown)
+        if self._failed:
+            raise half_failed(store.shown)
+        store._require_current(connection)
+        store._tried(lambda: connection.link.execute("COMMIT"))
+        if self._dataset is not None and isinstance(self._page, TablePage):
+            store._marks[connection.file, self._dataset] = self._page.mark
+
+    def abandon(self) -> None:
+        if os.getpid() != self._process:
+            return
+        connection = self._connection
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                if connection.link.in_transaction:
+                    connection.link.execute("ROLLBACK")
+            if _has_transaction(connection.link):
+                self._use.spoil()
+            connection.block = _nobody
+            self._connection = None
+        self._use.leave()
+
+
+class _Moved(Exception):  # noqa: N818 -- never seen outside
+    """Another file has the name now."""
+
+
+def _nobody() -> None:
+    """Who writes through a connection that is idle."""
+
+
+def _has_transaction(link: sqlite3.Connection) -> bool:
+    """False, too, of one that is closed."""
+    try:
+        return link.in_transaction
+    except sqlite3.Error:
+        return False
+
+
+def _file_of(link: sqlite3.Connection) -> str:
+    """The name that SQLite found by following links: it keeps the log beside it."""
+    return str(link.execute("PRAGMA database_list").fetchall()[0][2])
+
+
+def _is_at(path: Path, file: tuple[int, int]) -> bool:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino) == file
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

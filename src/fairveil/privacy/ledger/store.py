@@ -12,16 +12,20 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import suppress
 from typing import Protocol
 
 from ...errors import DataNotFoundError, LedgerError, complaint
+from .blocks import Block
 from .entries import FIRST_PREVIOUS, Entry, malformed
 from .refusals import one_inside_another
 
 
 class Page(Protocol):
     """One data set's lines while nobody else may write."""
+
+    def first_hash(self) -> str:
+        """The first line's hash: whose lines these are."""
 
     def head(self) -> Entry:
         """The last line."""
@@ -50,11 +54,14 @@ class Store(Protocol):
     def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
         """Begin the lines of a data set, all of these or none; an error where it has some."""
 
-    def writing(self, dataset: str) -> AbstractContextManager[Page]:
+    def writing(self, dataset: str) -> Block[Page]:
         """The only writer of this data set, for as long as the block lasts; an error where there is no such data set."""
 
     def last(self, dataset: str) -> Entry:
         """The last line."""
+
+    def first_hash(self, dataset: str) -> str:
+        """The first line's hash: whose lines these are."""
 
     def kept_head(self, dataset: str) -> tuple[int, str]:
         """Number and hash of the last line as they are kept beside the lines, for `check`."""
@@ -81,7 +88,7 @@ class MemoryStore:
         self._lines: dict[str, list[Entry]] = {}
         self._lock = threading.RLock()
         self._process = os.getpid()
-        self._inside = False  # of the thread that holds the lock
+        self._writer = 0  # the thread that holds the lock inside of a block
 
     def datasets(self) -> list[str]:
         return sorted(self._lines)
@@ -96,23 +103,14 @@ class MemoryStore:
                 page.append(entry)
             self._lines[dataset] = [first, *page.added]
 
-    @contextmanager
-    def writing(self, dataset: str) -> Iterator[Page]:
-        if os.getpid() != self._process:
-            remedy = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
-            raise LedgerError(complaint(expected="the process that began it", of="memory", got="a fork of it", remedy=remedy))
-        with self._lock:
-            if self._inside:
-                raise one_inside_another(self.shown)
-            page, self._inside = _MemoryPage(self._of(dataset)), True
-            try:
-                yield page
-            finally:
-                self._inside = False
-            self._of(dataset).extend(page.added)
+    def writing(self, dataset: str) -> Block[Page]:
+        return _MemoryBlock(self, dataset)
 
     def last(self, dataset: str) -> Entry:
         return self._of(dataset)[-1]
+
+    def first_hash(self, dataset: str) -> str:
+        return self._of(dataset)[0].hash
 
     def kept_head(self, dataset: str) -> tuple[int, str]:
         entry = self.last(dataset)
@@ -137,10 +135,45 @@ class MemoryStore:
         return self._lines[dataset]
 
 
+class _MemoryBlock(Block[Page]):
+    def __init__(self, store: MemoryStore, dataset: str) -> None:
+        self._store, self._dataset = store, dataset
+        self._taking = False
+        self._page: _MemoryPage | None = None
+
+    def _begin(self) -> Page:
+        store = self._store
+        if os.getpid() != store._process:
+            remedy = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
+            raise LedgerError(complaint(expected="the process that began it", of="memory", got="a fork of it", remedy=remedy))
+        if store._writer == threading.get_ident():
+            raise one_inside_another(store.shown)
+        self._taking = True
+        store._lock.acquire()
+        store._writer = threading.get_ident()
+        self._page = _MemoryPage(store._of(self._dataset))
+        return self._page
+
+    def _keep(self) -> None:
+        if self._page is not None:
+            self._store._of(self._dataset).extend(self._page.added)  # one step: all of them or none
+
+    def abandon(self) -> None:
+        if self._taking:
+            if self._store._writer == threading.get_ident():
+                self._store._writer = 0
+            with suppress(RuntimeError):  # it was interrupted before it had the lock, or after it gave it back
+                self._store._lock.release()
+            self._taking = False
+
+
 class _MemoryPage:
     def __init__(self, lines: list[Entry]) -> None:
         self._lines = lines
         self.added: list[Entry] = []
+
+    def first_hash(self) -> str:
+        return self._lines[0].hash
 
     def head(self) -> Entry:
         return self.added[-1] if self.added else self._lines[-1]

@@ -14,6 +14,7 @@ from typing import Any
 from ...errors import FairveilError, LedgerError, complaint
 from .entries import Entry, malformed
 from .store import exists, follows, missing
+from .verifying import BEFORE_ALL, MOST_READ, Mark, damaged, read_on
 
 # Runs one statement with its parameters and hands back all rows of the answer.
 Ask = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -77,21 +78,34 @@ class Lines:
         rows = self._pages(query, dataset, 0, None, CHARGES_AT_ONCE)
         return ((kind, spend, under, _number(units)) for _, kind, spend, under, units in rows)
 
-    def begin(self, dataset: str, first: Entry, rest: Iterable[Entry]) -> Entry:
-        """The first lines; the caller holds the transaction. The last of them."""
-        if not dataset or not dataset.isprintable():
-            remedy = "Name the data set by letters, digits and signs."
-            raise LedgerError(complaint(expected="printable text", of="dataset", got=dataset, remedy=remedy))
-        follows(None, _strictly(first))
-        tables = ("fairveil_ledger_heads", "fairveil_ledger_entries")
-        if any(self._ask(f"SELECT 1 FROM {table} WHERE dataset = ? LIMIT 1", (dataset,)) for table in tables):
-            raise exists(dataset, self._shown)
-        self._ask("INSERT INTO fairveil_ledger_heads (dataset, number, hash) VALUES (?, ?, ?)", (dataset, 0, first.hash))
-        _insert(self._ask, dataset, first)
-        page = TablePage(self._ask, dataset, self._shown)
-        for entry in rest:
-            page.append(entry)
-        return page.head()
+    def first_hash(self, dataset: str) -> str:
+        """The hash that the first line has."""
+        self.require_name(dataset)
+        query = "SELECT hash FROM fairveil_ledger_entries WHERE dataset = ? AND number = 0"
+        for (hashed,) in self._ask(query, (dataset,)):
+            return str(hashed)
+        raise self._none(dataset, "no first line")
+
+    def fitting(self, dataset: str, mark: Mark | None) -> Mark | None:
+        """The mark at the last line of now, after the newest lines were found to fit each other, and the mark."""
+        self.require_name(dataset)
+        query = f"SELECT {COLUMNS} FROM fairveil_ledger_entries WHERE dataset = ?"
+        last = self._ask("SELECT max(number) FROM fairveil_ledger_entries WHERE dataset = ?", (dataset,))[0][0]
+        if last is None:
+            return mark
+        last = _number(last)
+        first = max(0, last + 1 - MOST_READ)
+        there = "SELECT 1 FROM fairveil_ledger_entries WHERE dataset = ? AND number = ? AND hash = ?"
+        if mark is not None and not self._ask(there, (dataset, mark.number, mark.hash)):
+            mark = None  # somebody put an older copy in its place
+        if mark is not None and mark.number >= first:
+            first = mark.number + 1
+        elif first == 0:
+            mark = BEFORE_ALL
+        else:
+            mark = None
+        rows = self._rows(f"{query} AND number BETWEEN ? AND ? ORDER BY number LIMIT {LINES_AT_ONCE}", dataset, first, last)
+        return read_on(mark, rows, f"{dataset} in {self._shown}")
 
     def require_name(self, dataset: str) -> None:
         """No data set has a name that could not be begun; a database might stumble over it."""
@@ -106,7 +120,7 @@ class Lines:
         last = _number(last) if limit is None else min(_number(last), first + limit - 1)
         return self._rows(f"{query} AND number BETWEEN ? AND ? ORDER BY number LIMIT {size}", dataset, first, last, size)
 
-    def _rows(self, query: str, dataset: str, first: int, last: int, size: int) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, query: str, dataset: str, first: int, last: int, size: int = LINES_AT_ONCE) -> Iterator[tuple[Any, ...]]:
         while first <= last:
             rows = self._ask(query, (dataset, first, last))
             yield from rows
@@ -141,11 +155,19 @@ class TableStore(ABC):
     def _lines(self) -> Lines:
         return Lines(self._ask, self.shown)
 
+    @cached_property
+    def _marks(self) -> dict[tuple[object, str], Mark]:
+        """Up to where the lines of a data set, in one file, were found to fit."""
+        return {}
+
     def datasets(self) -> list[str]:
         return self._lines.datasets()
 
     def last(self, dataset: str) -> Entry:
         return self._lines.last(dataset)
+
+    def first_hash(self, dataset: str) -> str:
+        return self._lines.first_hash(dataset)
 
     def kept_head(self, dataset: str) -> tuple[int, str]:
         return self._lines.kept_head(dataset)
@@ -160,14 +182,39 @@ class TableStore(ABC):
         return self._lines.charges(dataset)
 
 
-class TablePage:
-    """A `Page` inside a transaction that nobody else can enter."""
+class Beginning:
+    """Where a data set gets its first lines, inside of a transaction that nobody else can enter."""
 
-    def __init__(self, ask: Ask, dataset: str, shown: str) -> None:
+    def __init__(self, ask: Ask, shown: str) -> None:
+        self._ask, self._shown = ask, shown
+        self.wrote: Entry | None = None
+
+    def begin(self, dataset: str, first: Entry, rest: Iterable[Entry]) -> None:
+        """All of these lines; an error where the data set has some."""
+        if not dataset or not dataset.isprintable():
+            remedy = "Name the data set by letters, digits and signs."
+            raise LedgerError(complaint(expected="printable text", of="dataset", got=dataset, remedy=remedy))
+        follows(None, _strictly(first))
+        tables = ("fairveil_ledger_heads", "fairveil_ledger_entries")
+        if any(self._ask(f"SELECT 1 FROM {table} WHERE dataset = ? LIMIT 1", (dataset,)) for table in tables):
+            raise exists(dataset, self._shown)
+        self._ask("INSERT INTO fairveil_ledger_heads (dataset, number, hash) VALUES (?, ?, ?)", (dataset, 0, first.hash))
+        _insert(self._ask, dataset, first)
+        page = TablePage(self._ask, dataset, self._shown)
+        for entry in rest:
+            page.append(entry)
+        self.wrote = page.head()
+
+
+class TablePage:
+    """A `Page` inside a transaction that nobody else can enter. `mark`: up to where its lines were found to fit before."""
+
+    def __init__(self, ask: Ask, dataset: str, shown: str, mark: Mark | None = None) -> None:
         self._ask = ask
         self._lines = Lines(ask, shown)
         self._dataset = dataset
         self._head = self._lines.last(dataset)
+        self.wrote: Entry | None = None
         kept = self._lines.kept_head(dataset)
         if kept != (self._head.number, self._head.hash):
             raise LedgerError(
@@ -178,6 +225,20 @@ class TablePage:
                     remedy="Lines were taken away or added: look at `fairveil ledger check`, and restore a copy.",
                 )
             )
+        if self._head.hash != self._head.digest():  # also where the mark is at this line: it may have been damaged since
+            raise damaged(f"{dataset} in {shown}", f"line {self._head.number}, which is not what its hash was made of")
+        if mark is None or mark.hash != self._head.hash:
+            mark = self._lines.fitting(dataset, mark)
+        if mark != Mark.of(self._head):
+            raise damaged(f"{dataset} in {shown}", f"line {self._head.number}, which does not follow those before it")
+
+    @property
+    def mark(self) -> Mark:
+        """Up to where all fits, once what was appended is kept."""
+        return Mark.of(self._head)
+
+    def first_hash(self) -> str:
+        return self._lines.first_hash(self._dataset)
 
     def head(self) -> Entry:
         return self._head
@@ -190,7 +251,7 @@ class TablePage:
         _insert(self._ask, self._dataset, entry)
         update = "UPDATE fairveil_ledger_heads SET number = ?, hash = ? WHERE dataset = ?"
         self._ask(update, (entry.number, entry.hash, self._dataset))
-        self._head = entry
+        self._head = self.wrote = entry
 
 
 def entry_of(row: Sequence[object]) -> Entry:
