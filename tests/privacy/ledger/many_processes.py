@@ -2,6 +2,7 @@
 benchmarks/ledger.py.
 
     python many_processes.py crowd URL DATASET --processes 8 --times 200
+    python many_processes.py points URL DATASET
     python many_processes.py kills URL DATASET --times 30 --seed 0
     python many_processes.py stops FILE DATASET --times 30 --seed 0
 
@@ -19,14 +20,21 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fairveil.errors import Overspent
 from fairveil.privacy.events import Pure
 from fairveil.privacy.ledger import Ledger
+from fairveil.privacy.ledger.postgres import _Transaction as OnAServer
+from fairveil.privacy.ledger.sqlite import _Transaction as InAFile
+from fairveil.privacy.ledger.tables import TablePage
 
 ONE = Pure(0.001)
+DEEDS = ("reserve", "resume", "commit", "refund")
+EVERY = 7  # so many points on, another one of them
+POINTS = ("before the line", "before the commit", "after the commit")
 
 
 def crowd(url: str, dataset: str, processes: int, times: int) -> dict[str, Any]:
@@ -67,6 +75,62 @@ def _ask(url: str, dataset: str, times: int, writer: int) -> int:
     return 0
 
 
+def points(url: str, dataset: str) -> list[dict[str, str]]:
+    """A writer that is killed at each named point of each deed: which, and the spend that it was about, where it was told."""
+    told = []
+    for deed in DEEDS:
+        for point in POINTS:
+            reader, writer = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.close(reader)
+                _die(url, dataset, deed, point, writer)
+            os.close(writer)
+            said = _all_of(reader).decode()
+            _, status = os.waitpid(child, 0)
+            told.append({"deed": deed, "point": point, "spend": said, "by": str(os.WTERMSIG(status))})
+    return told
+
+
+def _die(url: str, dataset: str, deed: str, point: str, writer: int) -> None:
+    ledger = Ledger.open(url, dataset)
+    spend = None if deed == "reserve" else ledger.reserve(ONE)
+    if spend is not None:
+        os.write(writer, spend.id.encode())
+
+    def at(reached: str) -> None:
+        if reached == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    _tell(at)
+    if spend is None:
+        ledger.reserve(ONE)
+    elif deed == "resume":
+        ledger.resume(spend.id, 1)
+    else:
+        getattr(spend, deed)()
+    os._exit(1)
+
+
+def _tell(at: Callable[[str], None]) -> None:
+    """Have each named point told when it is reached."""
+    append = TablePage.append
+
+    def appended(page: TablePage, entry: Any) -> None:
+        at("before the line")
+        append(page, entry)
+        at("before the commit")
+
+    TablePage.append = appended  # type: ignore[method-assign]
+    for kind in (InAFile, OnAServer):
+
+        def kept(block: Any, keep: Callable[[Any], None] = kind._keep) -> None:
+            keep(block)
+            at("after the commit")
+
+        kind._keep = kept  # type: ignore[method-assign]
+
+
 def kills(url: str, dataset: str, times: int, seed: int) -> dict[str, Any]:
     """Writers that reserve, commit and refund without rest, each killed at a random moment; what they said before it."""
     rng = random.Random(seed)
@@ -90,8 +154,17 @@ def kills(url: str, dataset: str, times: int, seed: int) -> dict[str, Any]:
     return {"said": said, "phases": phases}
 
 
-def _live(url: str, dataset: str, chance: float, writer: int) -> None:
-    rng, ledger = random.Random(chance), Ledger.open(url, dataset)
+def _live(url: str, dataset: str, chance: float, writer: int, every: int = 0) -> None:
+    """Without rest; but it stops itself at every so many named points."""
+    rng, ledger, reached = random.Random(chance), Ledger.open(url, dataset), 0
+
+    def stop(_: str) -> None:
+        nonlocal reached
+        reached += 1
+        if every and reached % every == 0:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    _tell(stop)
 
     def say(what: str, spend: str = "-") -> None:
         os.write(writer, f"{what} {spend} .\n".encode())
@@ -115,21 +188,20 @@ def _live(url: str, dataset: str, chance: float, writer: int) -> None:
 
 
 def stops(path: str, dataset: str, times: int, seed: int) -> dict[str, Any]:
-    """The power fails: a writer is stopped at a random moment, and the database and its log are copied as they are on the disk.
-    What each copy lacks of what was acknowledged before."""
+    """The power fails: a writer is stopped at one named point after another, and the database and its log are copied as they
+    are on the disk. What each copy lacks of what was acknowledged before."""
     rng, lost, grave = random.Random(seed), 0, 0
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _live(path, dataset, rng.random(), writer)
+        _live(path, dataset, rng.random(), writer, every=EVERY)
     os.close(writer)
     os.set_blocking(reader, False)
     heard, acknowledged = b"", 0
     try:
         for _ in range(times):
-            time.sleep(rng.uniform(0.01, 0.06))
-            os.kill(child, signal.SIGSTOP)
+            os.waitpid(child, os.WUNTRACED)
             heard += _now_in(reader)
             lines = [line.split() for line in heard.decode().splitlines() if line.endswith(".")]
             with tempfile.TemporaryDirectory() as folder:
@@ -169,17 +241,20 @@ def _all_of(reader: int) -> bytes:
 
 
 def main() -> None:
-    """Run one of the three."""
+    """Run one of the four."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["crowd", "kills", "stops"])
+    parser.add_argument("what", choices=["crowd", "points", "kills", "stops"])
     parser.add_argument("url")
     parser.add_argument("dataset")
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--times", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    told: Any
     if given.what == "crowd":
         told = crowd(given.url, given.dataset, given.processes, given.times)
+    elif given.what == "points":
+        told = points(given.url, given.dataset)
     else:
         told = {"kills": kills, "stops": stops}[given.what](given.url, given.dataset, given.times, given.seed)
     json.dump(told, sys.stdout)
