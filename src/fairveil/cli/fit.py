@@ -155,7 +155,7 @@ def fit(
     X, y, sensitive_features = sample.fit_arguments
     with options.warnings_as_notes() as notes:
         clf.fit(X, y, sensitive_features=sensitive_features)
-    _describe(clf, holdout, held is not None, tuning, earlier_releases)
+    _describe(clf, holdout, held is not None, tuning, earlier_releases, seeded=seed is not None)
     _write(clf, report_of(clf, chosen, asked, roles, held, place.shown, notes), out, force)
     tell(book, clf.privacy_)
 
@@ -221,17 +221,19 @@ def report_of(
     )
 
 
-def _describe(clf: Fitted, holdout: float, measured: bool, tuning: str | None, earlier_releases: str | None) -> None:
+def _describe(
+    clf: Fitted, holdout: float, measured: bool, tuning: str | None, earlier_releases: str | None, *, seeded: bool
+) -> None:
     """What only this command knows goes into the statement."""
     from dataclasses import replace
+
+    from .coins import in_words
 
     what = "their exact errors, gaps and counts stand in report.html"
     outside: tuple[str, ...] = ()
     if holdout:
-        outside = (
-            f"rows held out: each row of the table was set aside with probability {holdout:g} by a coin of its own that reads "
-            f"no data; {what}",
-        )
+        private = clf.privacy_.promise.neighbours == "add-remove"
+        outside = (f"rows held out: {in_words(holdout, seeded=seeded, presence_is_private=private)}; {what}",)
     elif measured:
         outside = (f"rows of a separate test table: {what}",)
     statement = clf.privacy_

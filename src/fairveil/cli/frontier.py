@@ -100,8 +100,22 @@ def frontier(
             test=held.fit_arguments,
             estimator=template,
         )
+    if other is None:
+        found = _with_coins(found, share, seeded=seeds is not None)
     _write(found, place.shown, notes, out, force)
     tell(book, found.privacy)
+
+
+def _with_coins(found: Frontier, share: float, *, seeded: bool) -> Frontier:
+    """What only this command knows goes into the statement: how rows were set aside."""
+    from dataclasses import replace
+
+    from .coins import in_words
+
+    statement = found.privacy
+    said = in_words(share, seeded=seeded, presence_is_private=statement.promise.neighbours == "add-remove")
+    told = (*statement.not_covered, f"rows held out: {said}; their exact errors and gaps are shown beside the models")
+    return replace(found, privacy=replace(statement, not_covered=told))
 
 
 def numbers(of: str, text: str) -> tuple[float, ...]:

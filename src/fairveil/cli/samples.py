@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from ..estimators.coding import TableCoding
 from ..estimators.inputs import Ways
 from ..facts import RowBlock, Schema
 from ..study.held_out import HeldOut
+from .coins import set_aside
 from .tables import Columns, Place, picked
 
 Mask = npt.NDArray[np.bool_]
@@ -66,12 +66,11 @@ class Sample(ABC):
     def split(self, holdout: float, seed: int | None) -> tuple[Sample, Sample]:
         """(rows to fit, rows held out): each row is held out with probability `holdout`, by a coin of its own.
 
-        No coin looks at a row or at how many there are. Two tables that differ in one row (added, removed or replaced) give
-        training parts that differ in that row at most, for coins that are equally likely: the promise of the fit is one about
-        the whole table. What is measured exactly on the other part is not covered.
+        No coin looks at a row, at another coin or at how many there are. Two tables that differ in one row (added, removed or
+        replaced) give training parts that differ in that row at most, for coins that are equally likely: the promise of the
+        fit is one about the whole table. What is measured exactly on the other part is not covered.
         """
-        coins = np.random.default_rng([seed, 0x5EED] if seed is not None else secrets.randbits(256))
-        out = coins.random(self.size) < holdout
+        out = set_aside(self.size, holdout, seed)
         if out.all() or not out.any():
             remedy = "Take another share, or other rows with --test."
             raise InputError(complaint(expected="rows in both parts", of="--holdout", got=holdout, remedy=remedy))
