@@ -10,7 +10,8 @@ every platform. The samplers are exact: see `samplers_exact` for the laws and `s
 Guarantees
     1. A secure root is 256 bits from the operating system. A seeded source says `is_secure == False`, and its streams do too.
     2. A source hands out each path once: a key never serves two releases.
-    3. A secure source or stream is never copied: pickling and copying it, and drawing from it after a fork, is an error.
+    3. A secure source or stream is never copied: pickling and copying it, and drawing from it after a fork, is an error. So it
+       is for the NumPy generator that a stream hands out (`guarded`).
     4. Streams of different paths have different keys; the encoding of paths is injective.
     5. Each sampler returns what an ideal machine with infinitely many random bits would (no total variation is lost).
 

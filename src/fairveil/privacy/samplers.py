@@ -143,15 +143,21 @@ class Stream:
     def generator(self) -> np.random.Generator:
         """NumPy's floats over this stream's key, for initialisation and prediction. Not for noise: those laws are not exact.
 
-        The same generator each time; its words are a lane apart from those of the samplers.
+        The same generator each time; its words are a lane apart from those of the samplers. That of a secure stream cannot be
+        copied, pickled or used after a fork, as the stream cannot.
         """
         self._check()
         if self._generator is None:
-            from randomgen import ChaCha
-
             counter = _FLOATS << 68  # randomgen counts 32-bit words, 16 a block
-            bits = ChaCha(key=int.from_bytes(self._key, "little"), counter=counter, rounds=20)
-            self._generator = np.random.Generator(bits)
+            if self._pid is not None:
+                from .guarded import guarded
+
+                self._generator = guarded(self._key, counter, self._pid)
+            else:
+                from randomgen import ChaCha
+
+                bits = ChaCha(key=int.from_bytes(self._key, "little"), counter=counter, rounds=20)
+                self._generator = np.random.Generator(bits)
         return self._generator
 
     def uniforms(self, size: int | tuple[int, ...]) -> NDArray[np.float64]:
