@@ -36,7 +36,7 @@ from ..privacy.events import (
     compose,
 )
 from ..privacy.promise import Promise
-from ..privacy.sensitivity import OUTWARDS, Bound
+from ..privacy.sensitivity import OUTWARDS, Bound, product_up
 from .attached import AttachedHistogram
 from .model_questions import GroupLosses, PredictionHistogram, ScoreHistogram
 from .networks import NetworkGradient
@@ -269,9 +269,9 @@ def as_questions(question: object) -> tuple[GroupLosses] | tuple[Deciding, ...]:
 
 
 def unit_size(scale: Scale, promise: Promise, batch: Batch) -> float:
-    """What a multiplier multiplies: the sensitivity, or, on a secret Poisson batch, the largest norm of one row."""
+    """What a multiplier multiplies: the sensitivity, or, on a secret Poisson batch, the largest norm of one row; outwards."""
     hidden = isinstance(batch, Poisson) and promise.protects == "records"
-    return scale.bound.norm if hidden else scale.bound.sensitivity(promise.neighbours)
+    return scale.bound.largest if hidden else scale.bound.sensitivity(promise.neighbours)
 
 
 def _noise_event(ask: Ask, scale: Scale | None, promise: Promise, batch: Batch, layout: RowLayout) -> Event:
@@ -344,7 +344,7 @@ def noise_scale(ask: Ask, scale: Scale, promise: Promise, batch: Batch, shape: t
     vector = ask.by_cell
     if vector is not None:
         grid = np.broadcast_to(vector.reshape(-1, *(1,) * (len(shape) - 1)), shape)
-        return np.asarray(grid * (scale.bound.norm / scale.unit))
+        return np.asarray(grid * (scale.bound.largest / scale.unit))
     if ask.noise == "discrete-laplace":
-        return float(ask.multiplier) * laplace_steps(ask, scale, promise)
+        return product_up(float(ask.multiplier), laplace_steps(ask, scale, promise))
     return math.ldexp(float(ask.multiplier) * unit_size(scale, promise, batch), scale.exponent)

@@ -6,12 +6,19 @@ clipping is made, once, rounded outwards):
 - add-remove: norm;
 - replace-one: spread (at most 2 norm);
 - sensitive features only: spread, where v and v' are the same public row under two lists of sensitive values.
+
+Guarantees (tests/privacy/test_sensitivity.py):
+1. `of_histogram`, `of_signed` and `of_gram` are at least the real number that their formula names, and the next float or so.
+2. `sensitivity` and `largest` are above what they are made of by more than all roundings of whoever multiplies them: noise that
+   is a multiple of them is at least that multiple of the real number.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
 from .. import _checks
 from ..errors import PrivacyError, complaint
@@ -44,9 +51,14 @@ class Bound:
         """The most that one neighbour moves the sum, rounded outwards."""
         return (self.norm if neighbours == "add-remove" else self.spread) * OUTWARDS
 
+    @property
+    def largest(self) -> float:
+        """The largest norm of one row's contribution, rounded outwards: what noise on a secret batch is a multiple of."""
+        return self.norm * OUTWARDS
+
     def scaled(self, factor: float) -> Bound:
         """The bound of `factor` times the sum."""
-        return Bound(self.norm * factor, self.spread * factor, self.order)
+        return Bound(product_up(self.norm, factor), product_up(self.spread, factor), self.order)
 
 
 def on_grid(bound: Bound, unit: float, coordinates: int) -> Bound:
@@ -65,17 +77,37 @@ def of_histogram(weight: float = 1.0, per_row: int = 1, order: int = 2) -> Bound
     L2: weight sqrt(L) and weight sqrt(2 L). L1: weight L and 2 weight L.
     """
     if order == 1:
-        return Bound(weight * per_row, 2 * weight * per_row, 1)
-    return Bound(weight * math.sqrt(per_row), weight * math.sqrt(2 * per_row))
+        return Bound(product_up(weight, per_row), product_up(weight, 2 * per_row), 1)
+    return Bound(product_up(weight, root=per_row), product_up(weight, root=2 * per_row))
 
 
 def of_signed(clip: float, weight: float = 1.0, per_row: int = 1) -> Bound:
     """Vectors of norm at most `clip` and any sign: C and 2 C (sqrt(L) times that when a row is in L cells)."""
-    norm = clip * weight * math.sqrt(per_row)
+    norm = product_up(clip, weight, root=per_row)
     return Bound(norm, 2 * norm)
 
 
 def of_gram(clip: float, weight: float = 1.0, per_row: int = 1) -> Bound:
     """Outer products r r' with |r| <= R, in the Frobenius norm: R^2 and sqrt(2) R^2 (PRIVACY 3.4)."""
-    norm = clip * clip * weight * math.sqrt(per_row)
-    return Bound(norm, math.sqrt(2) * norm)
+    return Bound(product_up(clip, clip, weight, root=per_row), product_up(clip, clip, weight, root=2 * per_row))
+
+
+@lru_cache(maxsize=1024)
+def product_up(*factors: float, root: int = 1) -> float:
+    """The product of these and the square root of `root`: the float itself where it is exact, else one above the real number.
+
+    >>> product_up(0.5, root=4), product_up(1.0, root=3) > 3**0.5
+    (1.0, True)
+    """
+    if not all(map(math.isfinite, factors)):
+        return math.prod(factors)  # which `Bound` refuses
+    square = math.prod(Fraction(factor) ** 2 for factor in factors) * root
+    shift = 64 + (square.denominator.bit_length() - square.numerator.bit_length()) // 2
+    near = math.isqrt((square.numerator << max(0, 2 * shift)) // (square.denominator << max(0, -2 * shift)))
+    try:
+        out = float(Fraction(near) / Fraction(2) ** shift)
+    except OverflowError:
+        return math.inf
+    while Fraction(out) ** 2 < square:
+        out = math.nextafter(out, math.inf)
+    return out
