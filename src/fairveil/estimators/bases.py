@@ -94,7 +94,8 @@ def thawed(estimator: Any) -> Any:
 def is_randomised(estimator: Any) -> bool:
     """Whether a fitted base of ours decides by chance, with draws that can be seeded; its `predict_proba` is then the law."""
     inside = thawed(estimator)
-    return carries_a_promise(inside) and "random_state" in inspect.signature(inside.predict).parameters
+    draws = carries_a_promise(inside) and "random_state" in inspect.signature(inside.predict).parameters
+    return draws and getattr(inside, "_decides_by_chance", True)
 
 
 def is_fitted(estimator: Any) -> bool:

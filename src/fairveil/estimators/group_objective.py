@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
 from ..curator import Curator
@@ -25,10 +26,11 @@ from ..learning.group_plan import ROUNDS, plan_loop
 from ..learning.group_problem import Found, Problem
 from ..learning.oracles import Descent, Oracle
 from ..learning.regression import Regression
-from ..models import DerandomisedModel, MixtureModel
+from ..models import DerandomisedModel, MixtureModel, Model
 from ..privacy.promise import Promise
 from . import inputs, promises
 from .carried import groups_of
+from .coded import Floats
 from .constraint_report import ConstraintReport
 from .inputs import Training
 from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_of
@@ -67,7 +69,9 @@ class GroupObjectiveClassifier(MixingClassifier):
     alpha : how far f and g may be above the best ("exponential").
     rounds : None: 100; 20 where public facts foretell little noise; without noise, until no decision is better. Of a list that
         is no longer than that (100) each decision is looked at once instead.
-    clip : the largest norm of a row in released sums (records protected); None: 1 for each number and category column.
+    clip : the largest norm of a row in released sums (records protected); None: 1 for each number and category column. With
+        `loss="log"` of a row's gradient in the group that weighs most, before it is weighed; None: 2, and 1 of the part that
+        differs by group where features are public.
     confidence : of `certain_`.
     loss : "zero_one", errors of decisions; "log", the log loss of probabilities: one linear model, by private descent on losses
         weighed by group, for objectives that grow with every group's loss ("error" is then the mean loss, and
@@ -192,6 +196,18 @@ class GroupObjectiveClassifier(MixingClassifier):
         if self.constraint_report_.met is False:
             self._warn()
         return self
+
+    @property
+    def _decides_by_chance(self) -> bool:
+        return self.loss == "zero_one"
+
+    def predict_proba(self, X: Any) -> Floats:
+        """With `loss="zero_one"` the exact law of `predict`, (rows, classes): the share of the mixture's rules that decide for
+        each class. With `loss="log"` the probabilities that the model gives the classes; `predict` takes the likeliest."""
+        if self._decides_by_chance:
+            return self._law(X)
+        check_is_fitted(self, "outcome_")
+        return np.concatenate([_probabilities(self.model_, block) for block in self._blocks(X)])
 
     def derandomise(self, threshold: float | None = None) -> GroupObjectiveClassifier:
         """A classifier that decides without chance: for the class that most rules decide for, or, with two classes and a
@@ -320,6 +336,15 @@ def _found(search: Sampling | Loop | LossDescent, curator: Curator, tick: Progre
     if isinstance(search, Sampling):
         return search.run(curator, tick)
     return (search.run(curator, tick) if isinstance(search, LossDescent) else run(curator, search, tick)), None
+
+
+def _probabilities(model: Model | None, block: Any) -> Floats:
+    """Of the models themselves, where the law of their decisions is another."""
+    if isinstance(model, DerandomisedModel):
+        return _probabilities(model.model, block)
+    assert isinstance(model, MixtureModel)
+    each = [weight * one.predict_proba(block) for weight, one in zip(model.weights, model.models, strict=True)]
+    return np.sum(each, axis=0)
 
 
 def _cells(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:

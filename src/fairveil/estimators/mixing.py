@@ -44,19 +44,27 @@ class MixingClassifier(CodedClassifier):
     plays_: Floats
     sensitive_as_feature: bool
 
+    @property
+    def _decides_by_chance(self) -> bool:
+        """Whether `predict_proba` is the law of `predict`; where it is not, `predict` decides without chance."""
+        return True
+
     def predict_proba(self, X: Any) -> Floats:
         """The law of `predict`, exactly: the share of the mixture's rules that decide for each class, (rows, classes)."""
-        check_is_fitted(self, "outcome_")
-        return self._law_of_candidates(X) if self.model_ is None else self._law_of_model(self._blocks(X))
+        return self._law(X)
 
     def predict(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
         """The class of each row, drawn from the mixture: a rule anew for every row. The same seed draws the same."""
-        codes = draw_codes(self.predict_proba(X), random_state)
+        codes = draw_codes(self._law(X), random_state)
         return np.asarray(self.classes_[codes])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The expected share (by weight) of rows whose class is predicted right."""
-        return self._expected(self.predict_proba(X), X, y, sample_weight)
+        return self._expected(self._law(X), X, y, sample_weight)
+
+    def _law(self, X: Any) -> Floats:
+        check_is_fitted(self, "outcome_")
+        return self._law_of_candidates(X) if self.model_ is None else self._law_of_model(self._blocks(X))
 
     def _expected(self, law: Floats, X: Any, y: Any, sample_weight: Any) -> float:
         labels = labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)

@@ -3,16 +3,28 @@
     min over weights v of a linear model:   h(l(v)) = f(l(v)) + G max(0, g(l(v))),     l_k(v) = (1 / n0) sum of log losses in k
 
 l is convex in v, so where h grows with every loss h(l(.)) is convex, and one model is as good as a mixture (Jensen). Each round
-is one joint release on all rows: the gradient of sum_k w_k l_k, each row's shortened to a clip *after* it is weighed, and the
-losses by group, cut at `MOST`. The weights w = f' + sum_j duals_j g_j' are made of what earlier rounds released, the duals by
-exponentiated gradient on the sums of excesses (`group_loop`).
+is one joint release on all rows: the gradient of sum_k w_k l_k, and the losses by group, cut at `MOST`. The weights
+w = f' + sum_j duals_j g_j' are made of what earlier rounds released, the duals by exponentiated gradient on the sums of
+excesses (`group_loop`).
 
-`Differs:` the paper's constant is 2 where the gradient of a squared loss reaches 4, and its weights go up to 1 + G: here the
-clip bounds a row whatever its weight. Its answer for "PK" coordinates is not needed: weights by cell are one array a round.
+*The clip follows the weights.* A row of the group that weighs most is shortened to `clip` before it is weighed, so its part
+of the sum is at most `clip` x the largest weight that listed groups can give a row (`_room`). That is the sensitivity; the
+noise grows with it, and its multiplier, so the price, is the same in every round. A clip of what is weighed already would
+take from the small group exactly what a bound on its loss gives it: w grows as dual / share, and the sum would stay as it was.
+Where features are public the part of w that all groups share is exact and unclipped; the rest is half the range of w at most.
+
+*Excess inside its noise is not obeyed.* The duals hear the sum of a group's excesses as far as it is above one deviation of
+that sum's own noise (`BEYOND`), and an excess is divided by what its mean's noise is over `TOLERATED`: the small group's noise
+would else decide the model. Both vanish as epsilon grows, and constraints that are scaled have the same solutions.
+
+`Differs:` the paper's constant is 2 where the gradient of a squared loss reaches 4, and its weights go up to 1 + G; here
+weights are of means by group and reach G / share, and the clip goes along. Its answer for "PK" coordinates is not needed:
+weights by cell are one array a round.
 
 Guarantees (tests/learning/test_learning_group_descent.py):
-1. The log is the plan, event for event.
-2. Weights and model depend on the rows through the curator's answers alone.
+1. The log is the plan, event for event, whatever the weights were.
+2. Weights, clips and model depend on the rows through the curator's answers alone.
+3. No neighbour moves a round's answers further, in units of their noise, than its event says: enumerated, for any weights.
 """
 
 from __future__ import annotations
@@ -24,6 +36,7 @@ import numpy as np
 
 from .. import _checks
 from ..curator import Ask, Curator, GradientSum, GroupLosses, Linear, Question, describe
+from ..curator.cell_weights import reach
 from ..privacy import calibrate
 from ..privacy.events import Event, Repeated, compose
 from .descent import Floats, Progress, Reason
@@ -40,11 +53,15 @@ ROUNDS, EXACT_ROUNDS = 100, 600
 RATE, MOMENTUM = 1.0, 0.9
 PENALTY = 5.0
 LATE = 0.5  # of the rounds, at the end: their mean is the answer
+BEYOND = 1.0  # deviations of a sum of excesses' noise, below which it presses nothing
+TOLERATED = 0.005  # noise of an excess's mean over all rounds, in units of the loss, that slows no dual
+FAINT = 1e-6  # the least weight that a clip is made for: noise of nothing is next to nothing
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Between rounds: released values only. `leaning`: the auditor's, by excesses so far; `duals`: the sum of its plays."""
+    """Between rounds: released values only. `leaning`: the auditor's, by excesses so far; `duals`: the sum of its plays;
+    `noise`: the deviation of each excess of one round."""
 
     posed: Posed
     walk: Walk
@@ -52,6 +69,7 @@ class State:
     leaning: Leaning
     duals: Floats
     mean: Floats
+    noise: Floats
     round: int = 0
 
 
@@ -86,11 +104,17 @@ class LossDescent:
 
     def _asks(self, v: Floats, weights: Floats) -> list[Ask]:
         cells = self.problem.ground.cells
-        gradient = GradientSum(Linear(v), self.clip, cells, cell_weights=weights)
+        gradient = GradientSum(Linear(v), self.clip * self._room(weights), cells, cell_weights=weights)
         return [Ask(gradient, self.gradient_multiplier), Ask(self._losses(v), self.losses_multiplier)]
 
     def _losses(self, v: Floats) -> Question:
         return GroupLosses(Linear(v), self.problem.ground.cells, "log", MOST)
+
+    def _room(self, weights: Floats) -> float:
+        """What the clip is multiplied by: how much a row can weigh in any listed cells; where features are public, how far
+        from what all of them share."""
+        most, apart = reach(weights, self.problem.ground.cells)
+        return max(FAINT, float(apart / 2.0 if self.problem.ground.sees_features else most))
 
     # -- init, step, stop, finish ------------------------------------------------------------------------------------------
 
@@ -103,7 +127,19 @@ class LossDescent:
         none = np.zeros(len(posed.excesses(chance)))
         walk = Walk.begin((1, ground.outputs, 1 + ground.layout.width))
         weights = _weights(posed, chance, self.auditor.duals(Leaning(none)))
-        return State(posed, walk, weights, Leaning(none), none, chance)
+        return State(posed, walk, weights, Leaning(none), none, chance, self._noise_of_excesses(posed, chance))
+
+    def _noise_of_excesses(self, posed: Posed, losses: Floats) -> Floats:
+        """Of one round's, each: public multipliers over released shares."""
+        ground = self.problem.ground
+        moved = 0.0 if ground.is_exact else self.losses_multiplier * ground.move(self._losses(np.zeros((1, 1)))) / posed.rows
+        alone = np.eye(len(posed.excesses(losses)))
+        return np.array([moved * float(np.linalg.norm(posed.pull(one, losses))) for one in alone])
+
+    def _pressed(self, leaning: Leaning, noise: Floats, t: int) -> Floats:
+        """The duals of sums of excesses, less what may be noise in them."""
+        beyond = np.maximum(leaning.sums - BEYOND * math.sqrt(t) * noise, 0.0)
+        return self.auditor.duals(replace(leaning, sums=np.where(leaning.sums > 0.0, beyond, leaning.sums)))
 
     @property
     def auditor(self) -> ExponentiatedGradient:
@@ -117,10 +153,11 @@ class LossDescent:
         losses = np.clip(sums / posed.rows, 0.0, MOST * np.maximum(posed.shares[:, 0], posed.least))
         t = state.round + 1
         mean = losses if t == 1 else state.mean + (losses - state.mean) * max(1.0 / t, 1.0 - MOMENTUM)
-        leaning = self.auditor.step(state.leaning, posed.excesses(losses))
-        duals = self.auditor.duals(leaning)
+        heard = 1.0 / np.maximum(1.0, state.noise / math.sqrt(self.rounds) / TOLERATED)
+        leaning = self.auditor.step(state.leaning, heard * posed.excesses(losses))
+        duals = self._pressed(leaning, heard * state.noise, t)
         walk = state.walk.step(
-            gradient[np.newaxis] / posed.rows, self._rate(posed, state.weights), MOMENTUM, count=self._late(t)
+            gradient[np.newaxis] / posed.rows, self._rate(posed, state.weights, t), MOMENTUM, count=self._late(t)
         )
         return replace(
             state,
@@ -135,13 +172,21 @@ class LossDescent:
     def _late(self, t: int) -> bool:
         return t > (1.0 - LATE) * self.rounds
 
-    def _rate(self, posed: Posed, weights: Floats) -> float:
-        """Less where f's weights may be heavy, whatever they are now: rates that went with the group that is worst would make
-        the late models' mean another than the one that balances groups. Less, too, where noise would walk a logit or so."""
+    def _rate(self, posed: Posed, weights: Floats, t: int) -> float:
+        """One over the curvature of sum_k w_k l_k, over that of a mean of rows: group k has its share of it. It falls towards
+        one over f's largest slope, since where f's weights go from group to group late models must balance them, and not
+        follow the one that is worst. Less where noise would walk a logit or so."""
         layout = self.problem.ground.layout
-        heavy = max(1.0, float(posed.f.slopes[1].max()), float(np.abs(weights).max(initial=0.0)))
+        heavy = max(1.0, float(np.abs(weights) @ posed.shares[:, 0]))
+        heavy *= max(1.0, float(posed.f.slopes[1].max()) / heavy) ** min(1.0, 2.0 * t / self.rounds)
         length = math.sqrt(1.0 + layout.numbers + len(layout.code_sizes))
-        noise = self.gradient_multiplier * self.clip * (self.problem.ground.max_sample_weight or 1.0) / posed.rows
+        noise = (
+            self.gradient_multiplier
+            * self.clip
+            * self._room(weights)
+            * (self.problem.ground.max_sample_weight or 1.0)
+            / posed.rows
+        )
         usual = RATE / heavy
         return usual if noise == 0 else min(usual, 0.3 * (1.0 - MOMENTUM) / (noise * length))
 
