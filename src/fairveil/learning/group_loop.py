@@ -44,7 +44,7 @@ from .descent import Floats, Progress, Reason
 from .duals import ExponentiatedGradient, Leaning
 from .ground import Ground
 from .group_problem import Found, Posed, Problem
-from .master import ENOUGH, Master
+from .master import ENOUGH, LAST_PASSES, NEAR, PASSES, Master
 from .oracles import LinearRule, Oracle, Rule, audit_asks, audited
 
 MEASURING = 0.3
@@ -88,7 +88,8 @@ class State:
     `played`: rules with their losses; `weights` of theirs, in that order; `mean`: the losses of that mixture. `price`: what the
     next decision is asked to be cheap at, and `base`: no mixture is below base + the cheapest decision's price, of which
     `least` is the largest so far, or, with noise, the mean. `leaning`: the auditor's; `duals`: the sum of its plays. `heard`:
-    what each round released of its rule, to steer by, and `places` the rules' places in `played`.
+    what each round released of its rule, to steer by, and `places` the rules' places in `played`. `repeated`: the last answer
+    was a rule that was there already.
     """
 
     posed: Posed
@@ -105,6 +106,7 @@ class State:
     places: tuple[int, ...] = ()
     least: float = -math.inf
     round: int = 0
+    repeated: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +194,7 @@ class Loop:
             least=least,
             heard=(*state.heard, steering),
             places=(*state.places, place),
+            repeated=old is not None,
         )
         if self.step_by == "last":
             weights = np.zeros(len(played))
@@ -202,9 +205,10 @@ class Loop:
         return self._averaging(state, place, steering)
 
     def _leading(self, state: State) -> State:
-        """The best mixture of what was released, and its prices."""
+        """The best mixture of what was released, and its prices. Without noise a rule that comes again closes the program."""
         atoms = np.array([one.steering for one in state.played.values()])
-        weights, price, base = state.master.solve(atoms)
+        last = state.repeated and self.ground.is_exact
+        weights, price, base = state.master.solve(atoms, passes=LAST_PASSES if last else PASSES)
         return replace(state, weights=weights, mean=np.tensordot(weights, atoms, axes=1), price=price, base=base)
 
     def _averaging(self, state: State, place: int, steering: Floats) -> State:
@@ -257,10 +261,12 @@ class Loop:
         return replace(state, leaning=leaning, duals=state.duals + duals, price=price, base=base)
 
     def stop(self, state: State) -> Reason | None:
-        """When the rounds of the plan are done; without noise, when no decision is better."""
+        """When the rounds of the plan are done; without noise, when no decision is better: to `ENOUGH` of h's scale, or to
+        `NEAR` where the leader's oracle can name no other decision than those that are mixed."""
         if self.ground.is_exact and self.oracle.looks_for_the_least and state.round > 0:
             value = float(state.master.h.value(state.mean))
-            if value - state.least <= ENOUGH * max(1.0, abs(value)):
+            enough = NEAR if state.repeated and self.step_by == "leader" else ENOUGH
+            if value - state.least <= enough * max(1.0, abs(value)):
                 return Reason.BEST
         return Reason.ROUNDS if state.round >= self.rounds else None
 

@@ -9,8 +9,10 @@ losses, w: no mixture of *any* decisions has an h below
     sum_j mu_j (h(x_j) - w_j x_j)  +  min over decisions c of w l(c),
 
 so the oracle that is asked for the least w l(c) either finds a better decision or shows that there is none, within its
-tolerance: column generation. With a single tangent, at the mean, this is Frank-Wolfe. `Differs:` the paper takes w at the last
-decision alone, where an indicator 1[g >= 0] flips from round to round; prices do not.
+tolerance: column generation. An answer that the program has already is such a proof: at its prices none of its decisions is
+below its value, so no decision at all is, and only tangents are missing, which need no oracle. With a single tangent, at the
+mean, this is Frank-Wolfe. `Differs:` the paper takes w at the last decision alone, where an indicator 1[g >= 0] flips from
+round to round; prices do not.
 
 Everything here is post-processing of released values.
 """
@@ -28,6 +30,10 @@ from .descent import Floats
 
 PASSES = 25  # tangents a round at most
 ENOUGH = 1e-6  # of the scale of h: how far tangents may be below it
+LAST_PASSES, NEAR = 200, 1e-4
+"""Once the oracle answered with a decision that the program has: its tangents then, and what they must come to of h's scale."""
+SOLVED = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+"""What the linear programs are solved to, in units of the largest difference of two heights: steep tangents make that large."""
 
 
 @dataclass(eq=False)
@@ -45,15 +51,15 @@ class Master:
         self.levels.append(value - float((slope * point).sum()))
         return value
 
-    def solve(self, atoms: Floats, most: Floats | None = None) -> tuple[Floats, Floats, float]:
+    def solve(self, atoms: Floats, most: Floats | None = None, passes: int = PASSES) -> tuple[Floats, Floats, float]:
         """(weights, price, base): the best mixture; no mixture is below base + the least price x losses. `most`: what each may
-        weigh."""
+        weigh. `passes`: tangents that are added at most."""
         flat = atoms.reshape(len(atoms), -1)
         if not self.slopes:
             self.touch(atoms.mean(axis=0))
         weights, price, base = np.full(len(flat), 1.0 / len(flat)), np.zeros(flat.shape[1]), 0.0
         best, kept = np.inf, weights
-        for _ in range(PASSES):
+        for _ in range(passes):
             weights, mu, low = program(np.array(self.slopes), np.array(self.levels), flat, most)
             price, base = mu @ np.array(self.slopes), float(mu @ np.array(self.levels))
             value = self.touch((weights @ flat).reshape(self.h.shape))
@@ -79,6 +85,7 @@ def program(slopes: Floats, levels: Floats, atoms: Floats, most: Floats | None =
         b_eq=np.ones(1),
         bounds=[*((0.0, cap) for cap in (np.ones(len(atoms)) if most is None else most).tolist()), (None, None)],
         method="highs",
+        options=SOLVED,
     )
     if not found.success:
         raise ArithmeticError(f"the master program has no solution: {found.message}")
