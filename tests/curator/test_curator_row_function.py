@@ -154,3 +154,34 @@ def test_bad_arguments():
             RowFunction(lambda block: block, **options)
     with pytest.raises(InputError, match="columns_read"):
         RowFunction(lambda block: block, 1, 1.0, columns_read=frozenset({"features", "age"}))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
+def test_a_rehearsal_tells_a_transposed_result_whatever_the_width(rows_of, width):
+    """With two rows a result of shape (2, rows) fitted where the width was two."""
+    layout = rows_of().layout
+    RowFunction(lambda block: np.zeros((block.rows, width)), width, 1.0).rehearse(layout)
+    for shape in (lambda rows: (width, rows), lambda rows: (rows,), lambda rows: (1, width), lambda rows: (width, width)):
+        wrong = RowFunction(lambda block, shape=shape: np.zeros(shape(block.rows)), width, 1.0)
+        with pytest.raises(InputError, match=r"finite numbers of shape \(rows, "):
+            wrong.rehearse(layout)
+
+
+def test_a_rehearsal_has_another_number_of_rows_than_anything_is_long(rows_of):
+    layout, seen = rows_of().layout, []
+
+    def spy(block):
+        seen.append(block.rows)
+        return np.zeros((block.rows, 3))
+
+    RowFunction(spy, 3, 1.0).rehearse(layout, unlike=(2, 4, 5))
+    assert seen[0] not in {2, 3, 4, 5, layout.numbers, len(layout.code_sizes), len(layout.sensitive)}
+    RowFunction(spy, 3, 1.0).rehearse(layout, rows=3)
+    assert seen[1] == 3
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_rehearsal_refuses_what_is_not_finite_on_zeros(rows_of, value):
+    question = RowFunction(lambda block: np.full((block.rows, 2), value), 2, 1.0, title="my function")
+    with pytest.raises(InputError, match=r"my function.*NaN or infinite"):
+        question.rehearse(rows_of().layout)

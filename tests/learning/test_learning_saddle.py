@@ -350,7 +350,7 @@ def test_guarantee_4_a_function_that_fails_on_a_row_is_not_heard_of_before_the_e
 @pytest.mark.parametrize(
     ("gradient", "words"),
     [
-        (lambda block, theta, w: np.zeros((block.rows, 3)), r"expected shape \(2, 2\), got \(2, 3\)"),
+        (lambda block, theta, w: np.zeros((block.rows, 3)), r"expected shape \(\d, 2\), got \(\d, 3\)"),
         (lambda block, theta, w: np.zeros(2), "expected shape"),
         (lambda block, theta, w: block.nothing, "AttributeError"),
         (lambda block: 0, "TypeError"),
@@ -539,3 +539,50 @@ def test_public_names() -> None:
     search = search_for(rows, REPLACE, parts=4)
     assert [search.batch_for(search.init([])), search.batch] == [Part(0, 4), Part(0, 4)]
     assert all(isinstance(ask, Ask) for ask in search.asked)
+
+
+# -- functions that are wrong are refused before any release ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_a_transposed_gradient_is_refused_whatever_the_lengths_of_theta_and_w(width: int) -> None:
+    rows = Rows.from_arrays(np.zeros((N, width)), np.zeros(N, int), [], classes=(0, 1))
+    for wrong in ("descent", "ascent"):
+        functions = {
+            "descent": lambda block, theta, w: np.zeros((block.rows, len(theta))),
+            "ascent": lambda block, theta, w: np.zeros((block.rows, len(w))),
+        }
+        good = functions[wrong]
+        options = {"theta": np.zeros(width), "w": np.zeros(3 - width % 2), "clip_theta": 1.0, "clip_w": 1.0}
+        search_for(rows, ADD, SaddleProblem(**functions, **options))
+        functions[wrong] = lambda block, theta, w, good=good: good(block, theta, w).T
+        with pytest.raises(InputError, match="of shape"):
+            search_for(rows, ADD, SaddleProblem(**functions, **options))
+
+
+def test_rows_of_a_rehearsal_are_as_many_as_neither_parameter_is_long() -> None:
+    seen = []
+
+    def spy(block, theta, w):
+        seen.append(block.rows)
+        return np.zeros((block.rows, 2))
+
+    problem = SaddleProblem(
+        spy, lambda block, theta, w: np.zeros((block.rows, 3)), theta=np.zeros(2), w=np.zeros(3), clip_theta=1.0, clip_w=1.0
+    )
+    search_for(make_rows(), ADD, problem)
+    assert len(seen) == 1
+    assert seen[0] not in (2, 3)
+
+
+def test_nan_on_rows_of_zeros_is_refused_unless_there_is_no_rehearsal() -> None:
+    def divides(block, theta, w):
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(theta, (block.rows, 2)) / np.linalg.norm(block.numbers, axis=0)[:, np.newaxis] * 0.0
+
+    problem = SaddleProblem(
+        divides, lambda block, theta, w: np.zeros((block.rows, 1)), theta=np.ones(2), w=np.zeros(1), clip_theta=1.0, clip_w=1.0
+    )
+    with pytest.raises(InputError, match="NaN or infinite"):
+        search_for(make_rows(), ADD, problem)
+    assert search_for(make_rows(), ADD, problem, rehearse=False).rounds == 8

@@ -14,8 +14,9 @@ What fails on every row is better known before anything is released: `rehearse` 
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -115,17 +116,31 @@ class RowFunction(OwnJob):
         # In units of the largest coordinate, so that neither a square nor a quotient leaves the range of floats.
         return np.asarray((values / largest) * np.minimum(largest, self.clip / np.maximum(sizes, 1.0)))
 
-    def rehearse(self, layout: RowLayout, rows: int = 2) -> None:
-        """Try the function on made-up rows, all zeros, before any data are touched: what is wrong then may be told at once."""
+    def rehearse(self, layout: RowLayout, rows: int | None = None, unlike: Collection[int] = ()) -> None:
+        """Try the function on made-up rows, all zeros, before any data are touched: what is wrong then may be told at once.
+
+        What it returns must be finite numbers of shape (rows, width). `rows`: None for a number unlike the width, the columns
+        of the layout and every number in `unlike`, such as the length of another parameter: a result that is transposed, or
+        that has one line a parameter, then has another shape.
+        """
+        taken = {self.width, layout.numbers, len(layout.code_sizes), len(layout.sensitive), *unlike}
+        rows = next(n for n in itertools.count(2) if n not in taken) if rows is None else _checks.whole(at_least=1, rows=rows)
         labels = np.zeros(rows, np.float64 if layout.classes is None else np.int32)
         numbers, codes = np.zeros((layout.numbers, rows)), np.zeros((len(layout.code_sizes), rows), np.uint8)
         sensitive = np.zeros((len(layout.sensitive), rows), np.uint16)
         block = Block(layout, rows, numbers, EMPTY_INT, EMPTY_INT, codes, labels, sensitive, EMPTY_FLOAT)
         troubles = Troubles()
-        if replace(self, _troubles=troubles)._call(block) is None:
-            expected = f"numbers of shape (rows, {self.width})"
-            remedy = "These were rows of zeros: no data were read. Try the function on rows of your own making."
-            raise InputError(complaint(expected=expected, of=self.title, got="; ".join(troubles), remedy=remedy))
+        values = replace(self, _troubles=troubles)._call(block)
+        if values is not None and np.isfinite(values).all():
+            return
+        got = "NaN or infinite values" if values is not None else "; ".join(troubles)
+        remedy = (
+            f"These were {rows} rows of zeros: no data were read. Return one line a row, finite where a row is zero too, and try "
+            "the function on rows of your own making."
+        )
+        raise InputError(
+            complaint(expected=f"finite numbers of shape (rows, {self.width})", of=self.title, got=got, remedy=remedy)
+        )
 
     def unclipped(self, rows: Rows) -> RowFunction:
         """The same question with a clip that no row reaches: without privacy nothing is clipped."""

@@ -18,7 +18,8 @@ Guarantees (tests/learning/test_learning_saddle.py):
 1. The plan costs at most the promise, under its relation, is made of public values alone, and the log equals it.
 2. No row moves the pair of sums further, in units of their noise, than the event says, whatever the user's functions return.
 3. What is asked, and what is handed out, depends on the rows through answers alone; which iterate is known before the run.
-4. A function that fails on a row is not heard of before the run has ended; one that fails on rows of zeros is refused first.
+4. A function that fails on a row is not heard of before the run has ended; one that fails on rows of zeros, or gives them
+   NaN or gradients that are transposed, is refused first.
 5. A run that was killed and went on has the same plan, price and iterate; theta and w are in their balls throughout.
 
 `Differs:` from Algorithm 2 and Theorem E.1:
@@ -124,7 +125,8 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
         is private. `iterate`: "last"; "average", of the last share `averaged` of them; "uniform", one drawn now by `generator`
         (None: a fresh one); or its number, from 1. `ascent_share`: of a round's squared budget, for w's sum; None: what is
         best for the theorem's bound where `smoothness` is given, else half. `max_sample_weight`: the cap, where rows have
-        weights. `rehearse`: try the user's functions on rows of zeros first; False where they cannot take these.
+        weights. `rehearse`: try the user's functions on rows of zeros first, where they must be finite; False where they
+        cannot be.
         """
         rounds = _checks.whole(at_least=1, rounds=rounds)
         steps = steps_of(step_theta, step_w, smoothness)
@@ -135,7 +137,7 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
         batch, parts = batch_of(promise, sampling_rate, parts, public_rows)
         questions = problem.questions()
         for question in questions if rehearse else ():
-            question.rehearse(layout)
+            question.rehearse(layout, unlike=(problem.theta.size, problem.w.size))
         price = Price(promise, layout, questions, rounds, batch, parts, public_rows is None, max_sample_weight)
         weight = problem.theta.size * problem.clip_theta**2, problem.w.size * problem.clip_w**2
         if smoothness is not None:
