@@ -140,7 +140,7 @@ def markdown(lines: Sequence[dict[str, Any]]) -> str:
     rows = [head, ["---"] * len(head)]
     by: dict[tuple[Any, ...], dict[str, Any]] = {}
     for line in lines:
-        key = (line["set"], line["protects"], line["bound"], line["constant"], line["epsilon"])
+        key = (line["set"], line["protects"], line["bound"], tuple(line["constant"]), line["epsilon"])
         by.setdefault(key, {})[line["method"]] = line
     for (name, protects, bound, constant, epsilon), told in by.items():
         cells = [f"{one['largest']:.3f} ({one['worst run']:.3f}), {one['overall']:.3f}" for one in map(told.get, names) if one]

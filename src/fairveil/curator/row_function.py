@@ -135,7 +135,7 @@ class RowFunction(OwnJob):
             return
         got = "NaN or infinite values" if values is not None else "; ".join(troubles)
         remedy = (
-            f"These were {rows} rows of zeros: no data were read. Return one line a row, finite where a row is zero too, and try "
+            f"These were {rows} rows of zeros: no data were read. Return one line a row, finite for zeros too, and try "
             "the function on rows of your own making."
         )
         raise InputError(

@@ -344,7 +344,7 @@ def _probabilities(model: Model | None, block: Any) -> Floats:
         return _probabilities(model.model, block)
     assert isinstance(model, MixtureModel)
     each = [weight * one.predict_proba(block) for weight, one in zip(model.weights, model.models, strict=True)]
-    return np.sum(each, axis=0)
+    return np.asarray(np.sum(each, axis=0))
 
 
 def _cells(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:

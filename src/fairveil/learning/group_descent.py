@@ -178,15 +178,10 @@ class LossDescent:
         follow the one that is worst. Less where noise would walk a logit or so."""
         layout = self.problem.ground.layout
         heavy = max(1.0, float(np.abs(weights) @ posed.shares[:, 0]))
-        heavy *= max(1.0, float(posed.f.slopes[1].max()) / heavy) ** min(1.0, 2.0 * t / self.rounds)
+        heavy *= float(max(1.0, float(posed.f.slopes[1].max()) / heavy) ** min(1.0, 2.0 * t / self.rounds))
         length = math.sqrt(1.0 + layout.numbers + len(layout.code_sizes))
-        noise = (
-            self.gradient_multiplier
-            * self.clip
-            * self._room(weights)
-            * (self.problem.ground.max_sample_weight or 1.0)
-            / posed.rows
-        )
+        largest = self.clip * self._room(weights) * (self.problem.ground.max_sample_weight or 1.0)
+        noise = self.gradient_multiplier * largest / posed.rows
         usual = RATE / heavy
         return usual if noise == 0 else min(usual, 0.3 * (1.0 - MOMENTUM) / (noise * length))
 

@@ -32,7 +32,7 @@ PASSES = 25  # tangents a round at most
 ENOUGH = 1e-6  # of the scale of h: how far tangents may be below it
 LAST_PASSES, NEAR = 200, 1e-4
 """Once the oracle answered with a decision that the program has: its tangents then, and what they must come to of h's scale."""
-SOLVED = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+SOLVED: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 """What the linear programs are solved to, in units of the largest difference of two heights: steep tangents make that large."""
 
 

@@ -74,6 +74,7 @@ from .tailoring import (
     Allocation,
     Shares,
     afforded,
+    as_paid,
     by_column,
     each_column,
     factors_of,
@@ -363,6 +364,7 @@ class TailoredDescent:
                 None if one is None else self._within_rounds(one[column]) for one in (allocation.least, allocation.most)
             )
             paid[column] = afforded(shares[column], 1.0, promise, within, spend=allocation.spend, least=low, most=high)
+        shares, why = as_paid(shares, paid, columns, why)
         return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
 
     def _within_rounds(self, limit: Floats) -> Floats:

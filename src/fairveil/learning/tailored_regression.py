@@ -45,6 +45,7 @@ from .tailoring import (
     Allocation,
     Shares,
     afforded,
+    as_paid,
     by_column,
     each_column,
     share_out,
@@ -285,6 +286,7 @@ class TailoredRegression:
             budget = self.last_part / self.z**2 / len(columns)
             terms: dict[str, Any] = {"spend": allocation.spend, "least": low, "most": high}
             paid[column] = afforded(shares[column], budget, promise, self._within, **terms)
+        shares, why = as_paid(shares, paid, columns, why)
         return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
 
     @property

@@ -21,6 +21,7 @@ Guarantees (tests/learning/test_learning_tailoring.py):
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -73,8 +74,9 @@ class Allocation:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """What was shared, and why: public or released values. `shares` (groups,) add up to 1; `paid`: r_k, over the budget of the
-    stage; `errors`: the groups' standard errors, where they were measured; `counts`: their rows, as released."""
+    """What was shared, and why: public or released values. `shares` (groups,) add up to 1 and are those that were used, within
+    all limits; `paid`: r_k, over the budget of the stage; `errors`: the groups' standard errors, where they were measured;
+    `counts`: their rows, as released."""
 
     rule: str
     shares: Floats
@@ -145,6 +147,19 @@ def afforded(
 
 def _held(paid: Floats, low: Floats, high: Floats) -> Floats:
     return np.clip(paid, low, high)
+
+
+def as_paid(shares: Floats, paid: Floats, columns: Sequence[slice], why: str) -> tuple[Floats, str]:
+    """The shares that were used, which add up to 1 in each column, and why: limits by group, and the least share that counts,
+    may leave others than the rule's. Where nothing is paid, or everything, they are the rule's."""
+    used = np.array(shares)
+    for column in columns:
+        total = float(paid[column].sum())
+        if math.isfinite(total) and total > 0.0:
+            used[column] = paid[column] / total
+    if np.allclose(used, shares, rtol=1e-9, atol=0.0):
+        return shares, why
+    return used, f"{why}; within the limits of epsilons and shares"
 
 
 def least_noise(weights: Floats, promise: Promise, spend: str) -> Floats:
