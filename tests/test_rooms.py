@@ -33,6 +33,7 @@ CONFINED = {
     "torch": ("curator/torch_*.py", "models/torch_*.py"),
     "safetensors": ("models/*.py",),
     "dp_accounting": (),
+    "cryptography": ("privacy/signing_keys.py",),
     "numba": ("*/kernels*.py", "*/samplers*.py"),
 }
 VAGUE = ("utils", "util", "helpers", "helper", "common", "misc", "tools")

@@ -67,6 +67,10 @@ class StatementError(InputError):
     """A privacy statement is malformed or contradicts itself."""
 
 
+class SignatureError(StatementError):
+    """A signature is missing, malformed, of another key, or not of what it was held against."""
+
+
 class DataNotFoundError(FairveilError, FileNotFoundError):
     """A data set, file or database is not where it was looked for."""
 
@@ -93,6 +97,10 @@ class WeakDelta(FairveilWarning):
 
 class UnstatedBounds(FairveilWarning):
     """No public bounds were stated of protected numbers: they were taken to be in [-1, 1], and cut to it."""
+
+
+class ExposedKey(FairveilWarning):
+    """Other users of the machine may read or change a private key."""
 
 
 class NotSettled(FairveilWarning):

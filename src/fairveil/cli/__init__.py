@@ -17,6 +17,7 @@ from .fit import fit
 from .frontier import frontier
 from .ledger import app as ledger
 from .predict import predict
+from .sign import sign
 from .verify import verify
 
 _USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # of click, which newer versions of typer bring along
@@ -72,6 +73,7 @@ app.command()(predict)
 app.command()(audit)
 app.command()(frontier)
 app.command()(verify)
+app.command()(sign)
 app.command()(demo)
 app.add_typer(ledger)
 app.add_typer(data)

@@ -10,24 +10,42 @@ import typer
 if TYPE_CHECKING:
     from ..privacy.statement import PrivacyStatement
     from ..privacy.statement_checks import Finding
+    from .signed import Signed
 
 LARGEST_FILE = 64 * 2**20
+STATEMENT = "statement.json"
 WHAT_IT_PROVES = "This proves that the statement is consistent, not who wrote it nor that the events happened."
+WHAT_THE_KEY_PROVES = "It was signed with that key: its holder stands by it. This does not prove that the events happened."
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(help="The statement, as written by PrivacyStatement.write().", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="The statement, as written by PrivacyStatement.write(), or its folder.", show_default=False)
+    ],
+    key: Annotated[
+        Path | None, typer.Option("--key", help="The signer's public key: check the signature, too.", show_default=False)
+    ] = None,
+    signature: Annotated[
+        Path | None, typer.Option("--signature", help="Where the signature is.", show_default="statement.json.sig beside it")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Recompute the epsilon of a privacy statement from its events, and look for contradictions.
 
-    Exit status: 0 consistent, 1 inconsistent, 2 unreadable. Proves consistency, not authorship.
+    Exit status: 0 consistent (and, with --key, signed by that key), 1 not, 2 unreadable. Without --key: proves consistency, not
+    authorship.
     """
+    from ..errors import InputError, complaint
     from ..privacy.statement_checks import examine
+    from .signed import checked
 
-    statement, found = examine(text_of(file))
-    (_print_json if json else _print_words)(statement, found)
-    if any(finding.grave for finding in found):
+    if signature is not None and key is None:
+        remedy = "Pass --key holder.pub, the public key of whoever signed it."
+        raise InputError(complaint(expected="--key", of="--signature", got="none", remedy=remedy, quote=False))
+    statement, found = examine(text_of(file / STATEMENT if file.is_dir() else file))
+    signed = checked(file, key, signature)
+    (_print_json if json else _print_words)(statement, found, signed)
+    if any(finding.grave for finding in found) or signed.is_refused:
         raise typer.Exit(1)
 
 
@@ -40,20 +58,30 @@ def text_of(file: Path) -> str:
     return read_text(file, what="a file that can be read", most=LARGEST_FILE, remedy=remedy, error=StatementError)
 
 
-def _print_words(statement: PrivacyStatement, found: list[Finding]) -> None:
+def _print_words(statement: PrivacyStatement, found: list[Finding], signed: Signed) -> None:
+    from ..privacy.statement_checks import ON_TRUST, RECOMPUTED
+
     typer.echo(statement.summary())
     typer.echo("")
     for finding in found:
         typer.echo(f"{'CONTRADICTION' if finding.grave else 'note'}: {finding.sentence}")
+    for line in signed.lines:
+        typer.echo(line)
+    typer.echo(f"Recomputed: {', '.join(RECOMPUTED)}; taken on trust: {', '.join(ON_TRUST)}.")
     if any(finding.grave for finding in found):
         typer.echo("Inconsistent.")
+    elif signed.is_refused:
+        typer.echo("Consistent, but the signature does not hold.")
     else:
-        typer.echo(f"Consistent: the events cost no more than the stated epsilon. {WHAT_IT_PROVES}")
+        proves = WHAT_THE_KEY_PROVES if signed.is_valid else WHAT_IT_PROVES
+        typer.echo(f"Consistent: the events cost no more than the stated epsilon. {proves}")
 
 
-def _print_json(statement: PrivacyStatement, found: list[Finding]) -> None:
+def _print_json(statement: PrivacyStatement, found: list[Finding], signed: Signed) -> None:
     import json
     from dataclasses import asdict
+
+    from ..privacy.statement_checks import ON_TRUST, RECOMPUTED
 
     out = {
         "consistent": not any(finding.grave for finding in found),
@@ -61,6 +89,9 @@ def _print_json(statement: PrivacyStatement, found: list[Finding]) -> None:
         "delta": statement.delta,
         "ledger": None if statement.ledger is None else asdict(statement.ledger),
         "findings": [{"grave": finding.grave, "sentence": finding.sentence} for finding in found],
-        "proves": WHAT_IT_PROVES,
+        "recomputed": list(RECOMPUTED),
+        "taken_on_trust": list(ON_TRUST),
+        "signature": signed.plain,
+        "proves": WHAT_THE_KEY_PROVES if signed.is_valid else WHAT_IT_PROVES,
     }
     typer.echo(json.dumps(out, indent=2, allow_nan=False))

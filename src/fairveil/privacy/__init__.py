@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from .promise import PROTECTS as PROTECTS
     from .promise import Promise as Promise
     from .samplers import Stream as Stream
+    from .signatures import Signature as Signature
+    from .signatures import sign as sign
+    from .signatures import verify_signature as verify_signature
+    from .signing_keys import new_key as new_key
     from .statement import NamedGroups as NamedGroups
     from .statement import PrivacyStatement as PrivacyStatement
     from .statement import PublicFact as PublicFact
@@ -45,6 +49,7 @@ PLACES = {
     "PrivacyStatement": ".statement",
     "Promise": ".promise",
     "PublicFact": ".statement",
+    "Signature": ".signatures",
     "Stream": ".samplers",
     "TwoSteps": ".two_steps",
     "calibrate": ".calibration",
@@ -54,11 +59,14 @@ PLACES = {
     "events": ".events",
     "full_batch": ".calibration",
     "most_rounds": ".calibration",
+    "new_key": ".signing_keys",
     "price": ".accounting",
     "price_after": ".two_steps",
     "routes_of": ".accounting",
     "scaled": ".calibration",
+    "sign": ".signatures",
     "split": ".calibration",
+    "verify_signature": ".signatures",
 }
 """Where each public name lives. The block for type checkers above says the same; a test compares them."""
 
@@ -74,6 +82,7 @@ __all__ = [
     "PrivacyStatement",
     "Promise",
     "PublicFact",
+    "Signature",
     "Stream",
     "TwoSteps",
     "calibrate",
@@ -83,11 +92,14 @@ __all__ = [
     "events",
     "full_batch",
     "most_rounds",
+    "new_key",
     "price",
     "price_after",
     "routes_of",
     "scaled",
+    "sign",
     "split",
+    "verify_signature",
 ]
 
 if not TYPE_CHECKING:

@@ -8,11 +8,14 @@ Guarantees.
    (or of the rule of two steps) that admitted them, which is the promise's epsilon (PRIVACY T10: the tight total of such a log
    is no bound).
 3. `check()` recomputes that price, and those of named groups, and reports every contradiction; a stated epsilon below the
-   recomputed one is one.
+   recomputed one is one. Stamps must be those that epsilon, noise, bounds and user code make; a field changed together with
+   its stamp is no contradiction.
 4. Writing and reading back gives an equal statement; a file with an unknown field, an unknown version, a number that is not
    finite or a changed byte in its content is refused.
 
-A statement proves consistency, not authorship: who writes false events gets a consistent false statement.
+A statement proves consistency, not authorship: who writes false events gets a consistent false statement. Which fields are
+recomputed and which are taken on trust `statement_checks.RECOMPUTED` and `ON_TRUST` say; a signature (`signatures`) says who
+stands by the latter.
 """
 
 from __future__ import annotations

@@ -43,6 +43,15 @@ UNPRICED = (
 
 NAMED_VERSIONS = ("fairveil", "python", "numpy", "scipy")
 
+RECOMPUTED = ("epsilon", "delta", "accounting", "groups", "stamps", "checksum")
+"""Fields that `check` and `verify` work out again from the others; of groups their epsilons."""
+ON_TRUST = (
+    *("promise", "events", "plan", "cap", "facts", "bounds", "not_covered", "tuning", "earlier_releases", "audit"),
+    *("noise", "arithmetic", "user_code", "versions", "created", "ledger"),
+)
+"""Fields that are taken as they are: nobody can tell from a statement alone whether they are true. A signature says who
+stands by them."""
+
 BASE_FACT = "base classifier"
 """The fact by which a post-processor's statement says whether its base was there before."""
 COUNTS_OF_A_BASE, READS_THE_GROUP = "histogram of an attached model", "the classifier reads a person's group when it decides"
@@ -190,6 +199,7 @@ def findings(statement: PrivacyStatement) -> list[Finding]:
         *_groups(statement),
         *_stamps(statement),
         *_log_and_plan(statement),
+        *_arithmetic(statement),
         *_audit(statement),
         *_versions(statement),
         *_counted_as_one_plan(statement),
@@ -297,6 +307,17 @@ def _log_and_plan(statement: PrivacyStatement) -> Iterator[Finding]:
         yield Finding(True, "a filter is named, but there is a plan or nothing to cap")
     if statement.plan is not None and not is_prefix(statement.events, statement.plan, statement.promise.neighbours):
         yield Finding(True, "the log is not a beginning of the plan: something else was done than was planned")
+
+
+def _arithmetic(statement: PrivacyStatement) -> Iterator[Finding]:
+    """Only torch computes in float32 beside rows, and a module is the caller's own code; what is written says all three."""
+    named, singles = any(name == "torch" for name, _ in statement.versions), statement.arithmetic == "float32"
+    if singles and not named:
+        yield Finding(True, "arithmetic is stated as 'float32', and the version of torch is not named")
+    if named and not singles:
+        yield Finding(True, "a version of torch is named, and arithmetic is stated as 'exact'")
+    if singles and statement.user_code != "trusted":
+        yield Finding(True, "arithmetic is stated as 'float32', that of a module, and user code as 'none'")
 
 
 def _audit(statement: PrivacyStatement) -> Iterator[Finding]:

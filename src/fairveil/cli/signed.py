@@ -1,0 +1,45 @@
+"""What `fairveil verify` says of a signature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Signed:
+    """The lines to print, the same as plain values (None: no signature was looked for, and none is there), and the verdict."""
+
+    lines: tuple[str, ...]
+    plain: dict[str, Any] | None
+    is_valid: bool = False
+    is_refused: bool = False
+
+
+def checked(path: Path, key: Path | None, file: Path | None) -> Signed:
+    """The signature of a statement or folder, held against a public key; without one only that there is one is said."""
+    from ..errors import SignatureError
+    from ..privacy import signatures
+
+    if key is None:
+        if not signatures.signature_path(path).is_file():
+            return Signed((), None)
+        return Signed(("note: there is a signature, which was not checked: pass --key holder.pub",), {"valid": None})
+    try:
+        found = signatures.verify_signature(path, key, signature=file)
+    except SignatureError as error:
+        return Signed((f"NOT SIGNED: {error}",), {"valid": False, "reason": str(error)}, is_refused=True)
+    remarks = signatures.remarks(path, found)
+    note = "" if found.note is None else f", with the note {found.note!r}"
+    bound = "" if found.files is None else f", together with {len(found.files)} other files"
+    lines = (f"Signed by {found.signer} at {found.time}{note}{bound}: valid", *(f"note: {remark}" for remark in remarks))
+    plain = {
+        "valid": True,
+        "signer": found.signer,
+        "time": found.time,
+        "note": found.note,
+        "files": None if found.files is None else dict(found.files),
+        "remarks": list(remarks),
+    }
+    return Signed(lines, plain, is_valid=True)
