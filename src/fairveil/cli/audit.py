@@ -44,7 +44,7 @@ def audit(
     from .. import _checks
     from ..errors import InputError, complaint
     from ..estimators.promises import notions_of
-    from .folders import require_file
+    from .folders import require_page
     from .measured import measure, table_of
 
     if (prediction is None) == (model is None):
@@ -53,8 +53,7 @@ def audit(
         raise InputError(complaint(expected="one of --prediction and --model", of="audit", got=got, remedy=remedy))
     _checks.one_of(("product", "marginal"), groups=groups)
     if html is not None:
-        for file in (html, html.with_suffix(".json")):
-            require_file(file, force=force, of="--html")
+        require_page(html, force=force)
     notions = notions_of(constraint)
     place = options.place_of(table, query)
     truth, decisions, classes, expected = _decisions(place, target, sensitive, prediction, model)

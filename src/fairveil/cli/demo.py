@@ -14,6 +14,7 @@ from . import options
 if TYPE_CHECKING:
     from ..estimators import RateConstrainedClassifier
     from ..figures import Floor
+    from ..models.folders import Staged
     from ..report import Report
     from ..study import Frontier
     from .samples import CodedSample, Truth
@@ -43,8 +44,9 @@ def demo(
 ) -> None:
     """Fit models of Adult that are fair to women and men and private to everybody; write a report to look at."""
     from ..estimators import RateConstrainedClassifier
+    from ..report.words import verdict
     from ..study import frontier
-    from .folders import require_free
+    from .folders import require_free, staged
     from .published import adult_parity
     from .samples import CodedSample
 
@@ -67,7 +69,11 @@ def demo(
         )
     clf = found.models[(*CHOSEN, seed)]
     assert isinstance(held, CodedSample)
-    _write(output, found, clf, _report(found, clf, held, source, notes))
+    report = _report(found, clf, held, source, notes)
+    with staged(output, force=True, mark=MARK, of="--output") as made:
+        _write(made, found, clf, report)
+    typer.echo(verdict(report))
+    typer.echo(str(found))
     typer.echo(f"Done in {time.monotonic() - started:.0f} s. Open {output / 'report.html'}")
     typer.echo(f"Check what it says it cost: fairveil verify {output / 'statement.json'}")
 
@@ -160,19 +166,13 @@ def _floor(found: Frontier, truth: Truth, held: CodedSample) -> Floor:
     return Floor(((min(errors), gap), (max(errors), gap)))
 
 
-def _write(output: Path, found: Frontier, clf: RateConstrainedClassifier, report: Report) -> None:
-    import tempfile
-
+def _write(made: Staged, found: Frontier, clf: RateConstrainedClassifier, report: Report) -> None:
     from ..estimators import save
     from ..report import write
-    from ..report.words import verdict
-    from .folders import move_into_place
 
-    with tempfile.TemporaryDirectory(prefix="fairveil-") as folder:
-        made = save(clf, Path(folder) / "model")
-        (made / MARK).write_text(found.to_json(), encoding="utf-8")
-        found.privacy.write(made / "all_models.json")
-        write(made / "report.html", report)
-        move_into_place(made, output, MARK)
-    typer.echo(verdict(report))
-    typer.echo(str(found))
+    made.free()
+    save(clf, made.folder)
+    (made.folder / MARK).write_text(found.to_json(), encoding="utf-8")
+    found.privacy.write(made.folder / "all_models.json")
+    write(made.folder / "report.html", report)
+    made.move()

@@ -5,6 +5,7 @@
 | 0 | done |
 | 1 | the answer is no: said by the command itself |
 | 2 | refused: wrong input, or a file that cannot be read or written |
+| 3 | spent, and not written where it was asked: see `rescue` |
 | 70 | failed: an error of the library itself, or not enough memory |
 | 130 | interrupted by Ctrl-C |
 | 141 | whoever read standard output went away |

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +11,8 @@ import typer
 from . import options
 
 if TYPE_CHECKING:
+    from ..models.folders import Staged
+    from ..privacy.statement import PrivacyStatement
     from ..report import Certainty, Payments, Report
     from .deciding import Fitted
     from .methods import Asked, Method
@@ -115,14 +117,17 @@ def fit(
 ) -> None:
     """Fit a fair and private classifier; write the model, its statement and report.html to a folder, whole or not at all.
 
-    With --ledger the fit is recorded, and refused where that budget has no room for it. Exit status: 0 written, 2 refused: then
-    nothing was written.
+    With --ledger the fit is recorded, and refused where that budget has no room for it. Exit status: 0 written; 2 refused: then
+    nothing was written, and nothing spent; 3 spent, but written to another folder, which is named on standard error.
     """
     from .. import _checks
+    from ..estimators import save
+    from ..report.words import verdict
     from .by_group import resolved
-    from .folders import require_free
+    from .folders import require_free, staged
     from .ledger_option import opened, tell
     from .methods import METHODS, Wishes
+    from .rescue import paid_for
     from .samples import Roles
 
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
@@ -153,10 +158,29 @@ def fit(
         ledger=book,
     )
     X, y, sensitive_features = sample.fit_arguments
-    with options.warnings_as_notes() as notes:
-        clf.fit(X, y, sensitive_features=sensitive_features)
-    _describe(clf, holdout, held is not None, tuning, earlier_releases, seeded=seed is not None)
-    _write(clf, report_of(clf, chosen, asked, roles, held, place.shown, notes), out, force)
+    described = partial(
+        _described,
+        holdout=holdout,
+        measured=held is not None,
+        tuning=tuning,
+        earlier_releases=earlier_releases,
+        seeded=seed is not None,
+    )
+
+    def done() -> PrivacyStatement | None:
+        return described(clf).privacy_ if hasattr(clf, "privacy_") and hasattr(clf, "model_") else None
+
+    # The folder and its room are taken first: a budget that is spent is not given back for a full disk.
+    with (
+        staged(out, force=force, mark=MARK) as made,
+        paid_for(out, done, lambda folder: save(described(clf), folder), book),
+    ):
+        with options.warnings_as_notes() as notes:
+            clf.fit(X, y, sensitive_features=sensitive_features)
+        report = report_of(described(clf), chosen, asked, roles, held, place.shown, notes)
+        _write(clf, report, made)
+    typer.echo(verdict(report))
+    typer.echo(f"Written: {out} (model, statement.json, report.html). Check it: fairveil verify {out / 'statement.json'}")
     tell(book, clf.privacy_)
 
 
@@ -221,10 +245,10 @@ def report_of(
     )
 
 
-def _describe(
-    clf: Fitted, holdout: float, measured: bool, tuning: str | None, earlier_releases: str | None, *, seeded: bool
-) -> None:
-    """What only this command knows goes into the statement."""
+def _described(
+    clf: Fitted, *, holdout: float, measured: bool, tuning: str | None, earlier_releases: str | None, seeded: bool
+) -> Fitted:
+    """What only this command knows goes into the statement, once."""
     from dataclasses import replace
 
     from .coins import in_words
@@ -237,12 +261,15 @@ def _describe(
     elif measured:
         outside = (f"rows of a separate test table: {what}",)
     statement = clf.privacy_
+    if outside and outside[0] in statement.not_covered:
+        return clf
     clf.privacy_ = replace(
         statement,
         not_covered=(*statement.not_covered, *outside),
         tuning=tuning or statement.tuning,
         earlier_releases=earlier_releases or statement.earlier_releases,
     )
+    return clf
 
 
 def _certain(clf: Fitted) -> Certainty | None:
@@ -272,20 +299,14 @@ def _coefficients(clf: Fitted) -> tuple[Any, ...]:
     return tuple(Coefficient(_line(name), weight) for name, weight in weights)
 
 
-def _write(clf: Fitted, report: Report, out: Path, force: bool) -> None:
-    import tempfile
-
+def _write(clf: Fitted, report: Report, made: Staged) -> None:
     from ..estimators import save
     from ..report import write
-    from ..report.words import verdict
-    from .folders import move_into_place
 
-    with tempfile.TemporaryDirectory(prefix="fairveil-") as folder:
-        made = save(clf, Path(folder) / "model")
-        write(made / "report.html", report)
-        move_into_place(made, out, MARK if force else None)
-    typer.echo(verdict(report))
-    typer.echo(f"Written: {out} (model, statement.json, report.html). Check it: fairveil verify {out / 'statement.json'}")
+    made.free()
+    save(clf, made.folder)
+    write(made.folder / "report.html", report)
+    made.move()
 
 
 def _line(text: str) -> str:

@@ -7,7 +7,11 @@ import secrets
 from pathlib import Path
 
 from ..errors import InputError, complaint
-from ..models.folders import write_folder
+from ..models.folders import Staged, require_own
+
+TWIN = b'"format": "fairveil-report"'
+ROOM = 8 << 20
+"""Bytes that are taken before the work: more than a linear model and its report have."""
 
 
 def require_free(path: Path, *, force: bool, mark: str, of: str = "--out") -> None:
@@ -28,11 +32,13 @@ def require_free(path: Path, *, force: bool, mark: str, of: str = "--out") -> No
     if not (path / mark).is_file():
         remedy = "Name another: only what this command wrote is replaced."
         raise InputError(complaint(expected=f"a folder with {mark}", of=of, got=str(path), remedy=remedy))
+    require_own(path, of=of)
 
 
-def move_into_place(made: Path, path: Path, mark: str | None) -> None:
-    """The files of a folder as a new one (or in the place of one that has the file `mark`), whole or not at all."""
-    write_folder(path, {file.name: file.read_bytes() for file in sorted(made.iterdir())}, replaces=mark)
+def staged(path: Path, *, force: bool, mark: str, of: str = "--out") -> Staged:
+    """A place beside the folder, with room in it, taken before any budget is spent: see `require_free`."""
+    require_free(path, force=force, mark=mark, of=of)
+    return Staged(path, replaces=mark if force else None, room=ROOM)
 
 
 def require_file(path: Path, *, force: bool, of: str = "--out") -> None:
@@ -43,6 +49,19 @@ def require_file(path: Path, *, force: bool, of: str = "--out") -> None:
     if not path.absolute().parent.is_dir():
         remedy = "Make that folder first."
         raise InputError(complaint(expected="a folder that is there", of=of, got=str(path.parent), remedy=remedy))
+
+
+def require_page(page: Path, *, force: bool, of: str = "--html") -> None:
+    """An error where a page and its twin may not be written. A twin is replaced only if it is one: nobody named it."""
+    twin = page.with_suffix(".json")
+    for file in (page, twin):
+        require_file(file, force=force, of=of)
+    if twin.is_file():
+        with open(twin, "rb") as stream:
+            if TWIN not in stream.read(200):
+                remedy = "Move it, or name another page: its numbers are written beside it."
+                expected = "a place for the page's numbers, or those of an earlier page"
+                raise InputError(complaint(expected=expected, of=of, got=f"another file, {twin}", remedy=remedy))
 
 
 def write_file(path: Path, content: bytes, *, mode: int = 0o666) -> None:

@@ -11,6 +11,7 @@ from . import options
 
 if TYPE_CHECKING:
     from ..figures import FrontierFigure
+    from ..models.folders import Staged
     from ..study import Frontier
 
 MARK = "frontier.json"
@@ -62,12 +63,13 @@ def frontier(
 
     The statement prices looking at all models together; with --ledger they are recorded.
 
-    Exit status: 0 written, 2 refused: then nothing was written.
+    Exit status: 0 written; 2 refused: then nothing was written; 3 spent, but written to another folder, which is said.
     """
     from ..estimators import RateConstrainedClassifier
     from ..study import frontier as study
-    from .folders import require_free
+    from .folders import require_free, staged
     from .ledger_option import opened, tell
+    from .rescue import paid_for
     from .samples import Roles
 
     require_free(out, force=force, mark=MARK)
@@ -90,20 +92,25 @@ def frontier(
         held = roles.read(other, like=sample)
     else:
         sample, held = sample.split(share, None if seeds is None else 0)
-    with options.warnings_as_notes() as notes:
-        found = study(
-            *sample.fit_arguments,
-            constraint=swept,
-            gaps=steps,
-            epsilons=promises,
-            seeds=seeds,
-            test=held.fit_arguments,
-            estimator=template,
-        )
-    if other is None:
-        found = _with_coins(found, share, seeded=seeds is not None)
-    _write(found, place.shown, notes, out, force)
-    tell(book, found.privacy)
+    done: list[Frontier] = []
+    with (
+        staged(out, force=force, mark=MARK) as made,
+        paid_for(out, lambda: done[0].privacy if done else None, lambda folder: _numbers(done[0], folder), book),
+    ):
+        with options.warnings_as_notes() as notes:
+            found = study(
+                *sample.fit_arguments,
+                constraint=swept,
+                gaps=steps,
+                epsilons=promises,
+                seeds=seeds,
+                test=held.fit_arguments,
+                estimator=template,
+            )
+            done.append(found if other is not None else _with_coins(found, share, seeded=seeds is not None))
+        figure = _write(done[0], place.shown, notes, made)
+    _tell(done[0], figure, out)
+    tell(book, done[0].privacy)
 
 
 def _with_coins(found: Frontier, share: float, *, seeded: bool) -> Frontier:
@@ -143,12 +150,16 @@ def _swept(constraint: list[str] | None) -> Any:
     return given[0] if len(given) == 1 else given
 
 
-def _write(found: Frontier, source: str, notes: list[str], out: Path, force: bool) -> None:
-    import tempfile
+def _numbers(found: Frontier, folder: Path) -> None:
+    """What nobody can make again."""
+    folder.mkdir()
+    (folder / MARK).write_text(found.to_json(), encoding="utf-8")
+    found.privacy.write(folder / "statement.json")
 
+
+def _write(found: Frontier, source: str, notes: list[str], made: Staged) -> FrontierFigure | None:
     from ..figures import svg_frontier
     from ..report import Report, write
-    from .folders import move_into_place
 
     figure = _figure(found)
     report = Report(
@@ -162,15 +173,16 @@ def _write(found: Frontier, source: str, notes: list[str], out: Path, force: boo
         frontiers=() if figure is None else (figure,),
         notes=(str(found), *(() if figure is not None else (NO_FIGURE,)), *notes),
     )
-    with tempfile.TemporaryDirectory(prefix="fairveil-") as folder:
-        made = Path(folder) / "frontier"
-        made.mkdir()
-        (made / MARK).write_text(found.to_json(), encoding="utf-8")
-        if figure is not None:
-            (made / "frontier.svg").write_text(svg_frontier(figure) + "\n", encoding="utf-8")
-        found.privacy.write(made / "statement.json")
-        write(made / "report.html", report)
-        move_into_place(made, out, MARK if force else None)
+    made.free()
+    _numbers(found, made.folder)
+    if figure is not None:
+        (made.folder / "frontier.svg").write_text(svg_frontier(figure) + "\n", encoding="utf-8")
+    write(made.folder / "report.html", report)
+    made.move()
+    return figure
+
+
+def _tell(found: Frontier, figure: FrontierFigure | None, out: Path) -> None:
     typer.echo(str(found))
     typer.echo(_table(found))
     if figure is None:

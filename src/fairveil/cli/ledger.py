@@ -98,7 +98,7 @@ def show(
     """Show what is promised, spent and left, and what is not settled; of several data sets a line each."""
     from ..privacy.ledger import Ledger
     from .balances import numbers, page, several, words
-    from .folders import require_file
+    from .folders import require_page
     from .printing import print_json
 
     place = _place(url)
@@ -106,8 +106,7 @@ def show(
     if html is not None or len(names) == 1:
         ledger = _opened(place, dataset)
         if html is not None:
-            for file in (html, html.with_suffix(".json")):
-                require_file(file, force=force, of="--html")
+            require_page(html, force=force)
             page(ledger, html)
         shown = [ledger]
     else:

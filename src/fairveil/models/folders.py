@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from .._reading import MIB, read_bytes
 from ..errors import DataNotFoundError, InputError, complaint
 
 LARGEST_TEXT = 256 * MIB
+# What the library writes into folders: of models, estimators (of one inside another with "base." before), and commands.
+OWN = re.compile(
+    r"(base\.)*((model|estimator|statement|report|frontier|all_models)\.json|arrays\.npz|report\.html|frontier\.svg)"
+)
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 
 
@@ -25,25 +31,103 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes], *, re
     """A new folder with these files, made under another name beside it and moved into place when all is on disk.
 
     An existing folder is an error, unless `replaces` names a file that it holds (so that only a folder of the same kind is
-    ever replaced); what it held is then gone. An empty folder is taken over.
+    ever replaced) and it holds nothing but what the library writes; that is then gone. An empty folder is taken over.
     """
-    target = Path(path)
     for name in files:
         _check_name(name)
-    replaced = _may_replace(target, replaces)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    made = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
-    made.mkdir()
-    try:
+    with Staged(path, replaces=replaces) as staged:
+        staged.folder.mkdir()
         for name, content in files.items():
-            with open(made / name, "xb") as stream:
+            with open(staged.folder / name, "xb") as stream:
                 stream.write(content)
-                stream.flush()
+        return staged.move()
+
+
+class Staged:
+    """A place for a folder, taken before the work: beside `path`, with so many bytes of room; moved there after the work.
+
+    Whoever makes `folder` and calls `move` has a whole folder at `path`; else nothing is left.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, replaces: str | None = None, room: int = 0) -> None:
+        self._target, self._replaces, self._room = Path(path), replaces, room
+        self._parents: list[Path] = []
+        self._made: Path | None = None
+
+    def __enter__(self) -> Staged:
+        _may_replace(self._target, self._replaces)
+        try:
+            self._take()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._made is not None:
+            shutil.rmtree(self._made, ignore_errors=True)
+        for folder in reversed(self._parents):
+            with suppress(OSError):  # it holds what was made, or what somebody else put there
+                folder.rmdir()
+
+    @property
+    def folder(self) -> Path:
+        """Where to make the folder; it is not there yet."""
+        assert self._made is not None, "inside of the block only"
+        return self._made / "files"
+
+    def move(self) -> Path:
+        """Put the folder in its place, once all of it is on the disk."""
+        target, folder = self._target, self.folder
+        replaced = _may_replace(target, self._replaces)
+        for file in folder.iterdir():
+            with open(file, "rb+") as stream:
                 os.fsync(stream.fileno())
-        _move_into_place(made, target, replaced)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-    return target
+        _move_into_place(folder, target, replaced)
+        self._parents.clear()
+        return target
+
+    def free(self) -> None:
+        """Give the room to what is written now."""
+        assert self._made is not None, "inside of the block only"
+        (self._made / "room").unlink(missing_ok=True)
+
+    def _take(self) -> None:
+        parent = self._target.parent
+        self._parents = [folder for folder in (*reversed(parent.parents), parent) if not folder.exists()]
+        parent.mkdir(parents=True, exist_ok=True)
+        made = self._target.with_name(f".{self._target.name}.{secrets.token_hex(6)}.part")
+        made.mkdir()
+        self._made = made
+        if self._room:
+            with open(made / "room", "xb") as stream:
+                _reserve(stream.fileno(), self._room)
+                os.fsync(stream.fileno())
+            (made / "probe").mkdir()
+            os.rename(made / "probe", made / "moved")  # what will be done at the end
+            (made / "moved").rmdir()
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    """Bytes that are the file's, not only its length."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                raise
+    for _ in range(0, size, MIB):
+        os.write(descriptor, bytes(min(MIB, size)))
+
+
+def strangers(folder: Path) -> list[str]:
+    """Names of what the library did not write there."""
+    return sorted(entry.name for entry in folder.iterdir() if not OWN.fullmatch(entry.name) or not _is_plain(entry))
+
+
+def _is_plain(entry: Path) -> bool:
+    return entry.is_file() and not entry.is_symlink()
 
 
 def read_folder(
@@ -82,10 +166,23 @@ def _may_replace(target: Path, replaces: str | None) -> bool:
         raise InputError(complaint(expected="a folder to write", of="path", got=str(target), remedy=remedy))
     if not target.exists():
         return False
-    if any(target.iterdir()) and (replaces is None or not (target / replaces).is_file()):
-        remedy = "Pass another path, or overwrite=True where it holds an earlier model."
-        raise InputError(complaint(expected="a folder that is not there yet", of="path", got=str(target), remedy=remedy))
+    if any(target.iterdir()):
+        if replaces is None or not (target / replaces).is_file():
+            remedy = "Pass another path, or overwrite=True where it holds an earlier model."
+            raise InputError(complaint(expected="a folder that is not there yet", of="path", got=str(target), remedy=remedy))
+        require_own(target, of="path")
     return True
+
+
+def require_own(folder: Path, *, of: str) -> None:
+    """Refuse to replace a folder that holds files of somebody else."""
+    others = strangers(folder)
+    if others:
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        shown = ", ".join(name if name.isprintable() else repr(name) for name in others[:5])
+        remedy = "Move them to another folder, or name another one: only what Fairveil wrote is replaced."
+        expected = f"only files that Fairveil wrote in {folder}"
+        raise InputError(complaint(expected=expected, of=of, got=f"{shown}{more}", remedy=remedy))
 
 
 def _move_into_place(made: Path, target: Path, replaced: bool) -> None:
@@ -99,10 +196,19 @@ def _move_into_place(made: Path, target: Path, replaced: bool) -> None:
         except BaseException:
             os.rename(old, target)
             raise
-        shutil.rmtree(old, ignore_errors=True)
+        _remove_own(old)
     if os.name == "posix":  # elsewhere a folder cannot be opened, and renames are durable by other means
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _remove_own(old: Path) -> None:
+    """What somebody put there in the last moment stays, in the folder that was moved away."""
+    with suppress(OSError):
+        for entry in old.iterdir():
+            if OWN.fullmatch(entry.name) and _is_plain(entry):
+                entry.unlink()
+        old.rmdir()
