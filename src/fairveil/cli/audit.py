@@ -85,7 +85,7 @@ def _decisions(
     if model is None:
         roles = Roles.of(None, target, sensitive, None)
         _require_groups(roles.sensitive)
-        columns = place.columns()
+        columns = place.columns(only={roles.target, str(prediction), *roles.sensitive})
         picked(columns, [roles.target], place.shown, "--target")
         picked(columns, [str(prediction)], place.shown, "--prediction")
         truth = Truth(columns[roles.target], picked(columns, roles.sensitive, place.shown, "--sensitive"))
@@ -117,7 +117,8 @@ def _truth(clf: Fitted, place: Place, target: str | None, sensitive: list[str] |
         sample = Roles(roles.schema, roles.target, roles.sensitive).read(place)
         assert isinstance(sample, CodedSample)
         return sample.truth()
-    columns = place.columns([roles.target] if all(isinstance(value, str) for value in clf.classes_.tolist()) else [])
+    words = [roles.target] if all(isinstance(value, str) for value in clf.classes_.tolist()) else []
+    columns = place.columns(words, only={roles.target, *roles.sensitive})
     labels = picked(columns, [roles.target], place.shown, "--target")[roles.target]
     return Truth(labels, picked(columns, roles.sensitive, place.shown, "--sensitive"))
 
@@ -129,7 +130,7 @@ def _read(clf: Fitted, place: Place, sensitive: list[str] | None) -> list[str] |
     cells = groups_read(clf)
     if cells is None or not sensitive or len(sensitive) != len(cells.names):
         return None
-    return None if set(cells.names) <= set(place.columns()) else sensitive
+    return None if set(cells.names) <= set(place.columns(only=())) else sensitive
 
 
 def _require_groups(sensitive: tuple[str, ...]) -> None:

@@ -20,10 +20,12 @@ from ..data.sql import QUERY
 from ..data.tables import column_of
 from ..errors import DataNotFoundError, FairveilError, InputError, SchemaError, complaint
 from ..facts import Schema
+from .csv_columns import columns_from
 
 Columns = dict[str, npt.NDArray[Any]]
 PARQUET_HEADER = b"PAR1"
 FETCHED = 65_536
+NOT_READ = np.empty(0, dtype=object)
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,13 @@ class Place:
             return load_parquet(self.address, schema, **options)
         return load_csv(self.address, schema, delimiter=_delimiter(self.address), **options)
 
-    def columns(self, words: Collection[str] = ()) -> Columns:
-        """All columns as they come. In a CSV file a column whose cells are all numbers is numbers, unless it is among `words`;
-        an empty cell is missing."""
+    def columns(self, words: Collection[str] = (), only: Collection[str] | None = None) -> Columns:
+        """The columns as they come. In a CSV file a column whose cells are all numbers is numbers, unless it is among `words`;
+        an empty cell is missing. `only`: those that are wanted, where they are all there; the others may be empty then."""
         kind = self._kind()
         if kind == "sql":
             return self._from_sql()
-        return self._from_parquet() if kind == "parquet" else self._from_csv(words)
+        return self._from_parquet(only) if kind == "parquet" else self._from_csv(words, only)
 
     def _kind(self) -> str:
         if self.query is not None:
@@ -74,16 +76,13 @@ class Place:
             raise InputError(complaint(expected="a query beside a database", of=self.shown, got=None, remedy=remedy))
         return "parquet" if start.startswith(PARQUET_HEADER) else "csv"
 
-    def _from_csv(self, words: Collection[str]) -> Columns:
-        path = Path(self.address)
-        lines = list(rows_from(path, _delimiter(self.address)))
-        names = _distinct([name.strip() for name in lines[0]] if lines else [], self.shown)
-        cells = zip(*lines[1:], strict=True) if len(lines) > 1 else ((),) * len(names)
-        return {
-            name: _typed([cell.strip() for cell in column], name in words) for name, column in zip(names, cells, strict=True)
-        }
+    def _from_csv(self, words: Collection[str], only: Collection[str] | None) -> Columns:
+        rows = rows_from(Path(self.address), _delimiter(self.address))
+        names = _distinct([name.strip() for name in next(rows, [])], self.shown)
+        read = columns_from(rows, names, _wanted(names, only), words)
+        return {name: read.get(name, NOT_READ) for name in names}
 
-    def _from_parquet(self) -> Columns:
+    def _from_parquet(self, only: Collection[str] | None) -> Columns:
         import importlib.util
 
         if importlib.util.find_spec("pyarrow") is None:
@@ -91,10 +90,10 @@ class Place:
             raise InputError(complaint(expected="pyarrow", of=self.shown, got="no pyarrow", remedy=remedy))
         from pyarrow import parquet
 
-        try:
-            table = parquet.read_table(self.address)
-            names = _distinct(table.column_names, self.shown)
-            return {name: column_of(table[name], name) for name in names}
+        try:  # a column at a time: no second copy of the table
+            names = _distinct(list(parquet.read_schema(self.address).names), self.shown)
+            read = {name: column_of(_parquet_column(parquet, self.address, name), name) for name in _wanted(names, only)}
+            return {name: read.get(name, NOT_READ) for name in names}
         except FairveilError:
             raise
         except BROKEN:
@@ -124,6 +123,22 @@ class Place:
         raise error  # outside: no context holds the driver's own message, which may show the password
 
 
+def _wanted(names: list[str], only: Collection[str] | None) -> list[str]:
+    """The columns to read: none where one is lacking, which the caller then says."""
+    if only is None:
+        return names
+    return [name for name in names if name in only] if set(only) <= set(names) else []
+
+
+def _parquet_column(parquet: Any, address: str, name: str) -> Any:
+    """One column; texts by their distinct values, as they lie in the file."""
+    import pyarrow as pa
+
+    kind = parquet.read_schema(address).field(name).type
+    coded = [name] if pa.types.is_string(kind) or pa.types.is_large_string(kind) else None
+    return parquet.read_table(address, columns=[name], read_dictionary=coded)[0]
+
+
 def picked(columns: Mapping[str, Any], names: Collection[str], shown: str, of: str) -> Columns:
     """The named columns; an error that lists the ones that are there."""
     lacking = [name for name in names if name not in columns]
@@ -146,17 +161,3 @@ def _distinct(names: list[str], shown: str) -> list[str]:
         got = f"one name for columns {', '.join(map(str, twice[:10]))}" if names else "no columns"
         raise SchemaError(complaint(expected="columns with distinct names", of=shown, got=got, remedy=remedy, quote=False))
     return names
-
-
-def _typed(cells: list[str], words: bool) -> npt.NDArray[Any]:
-    """Whole numbers, numbers, or texts; None or NaN where a cell is empty."""
-    full = [cell for cell in cells if cell]
-    if not words and full and "_" not in "".join(full):  # Python would read 1_000 as a number
-        try:
-            numbers = np.array([float(cell) if cell else np.nan for cell in cells])
-        except ValueError:
-            numbers = None
-        if numbers is not None:
-            whole = np.isfinite(numbers).all() and (np.abs(numbers) < 2**53).all() and (numbers == np.floor(numbers)).all()
-            return numbers.astype(np.int64) if whole else numbers
-    return np.fromiter((cell or None for cell in cells), dtype=object, count=len(cells))

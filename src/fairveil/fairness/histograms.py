@@ -6,6 +6,7 @@ The plain reference: the curator's kernels total the same quantities over privat
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .. import _checks
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer]
+BLOCK = 1 << 16
 
 
 def tempered_softmax(scores: Any, temperature: float = 1.0) -> Floats:
@@ -26,9 +28,14 @@ def tempered_softmax(scores: Any, temperature: float = 1.0) -> Floats:
 
 def cell_counts(labels: Codes | None, cell_ids: Codes, shape: tuple[int, ...], weights: Floats | None = None) -> Floats:
     """N[c, y]: the (weighted) number of rows, for shape (cells, labels, classes)."""
+    size = shape[0] * shape[1]
+    if weights is None:
+        whole = np.zeros(size, np.intp)
+        for run in _runs(labels, cell_ids):
+            whole += np.bincount(_places(*run, shape).ravel(), minlength=size)
+        return np.asarray(whole.astype(np.float64).reshape(shape[:2]))
     places = _places(labels, cell_ids, shape)
-    given = None if weights is None else np.broadcast_to(weights, places.shape).ravel()
-    counts: Floats = np.bincount(places.ravel(), given, shape[0] * shape[1]).astype(np.float64)
+    counts: Floats = np.bincount(places.ravel(), np.broadcast_to(weights, places.shape).ravel(), size).astype(np.float64)
     return np.asarray(counts.reshape(shape[:2]))
 
 
@@ -36,9 +43,16 @@ def hard_histogram(
     decisions: Codes, labels: Codes | None, cell_ids: Codes, shape: tuple[int, int, int], weights: Floats | None = None
 ) -> Floats:
     """H[c, y, k]: the (weighted) number of rows that were decided to be of class k."""
+    size = shape[0] * shape[1] * shape[2]
+    if weights is None:
+        whole, a = np.zeros(size, np.intp), 0
+        for run in _runs(labels, cell_ids):
+            b = a + run[1].shape[1]
+            whole += np.bincount((_places(*run, shape) * shape[2] + decisions[a:b]).ravel(), minlength=size)
+            a = b
+        return whole.astype(np.float64).reshape(shape)
     places = (_places(labels, cell_ids, shape) * shape[2] + decisions).ravel()
-    given = None if weights is None else np.broadcast_to(weights, cell_ids.shape).ravel()
-    histogram: Floats = np.bincount(places, given, shape[0] * shape[1] * shape[2]).astype(np.float64)
+    histogram: Floats = np.bincount(places, np.broadcast_to(weights, cell_ids.shape).ravel(), size).astype(np.float64)
     return histogram.reshape(shape)
 
 
@@ -65,6 +79,13 @@ def score_gradient(probabilities: Floats, costs: Floats, temperature: float = 1.
     """dL/ds for q = softmax(s / temperature) and dL/dq = costs: q_k (costs_k - sum_l q_l costs_l) / temperature."""
     mean = (probabilities * costs).sum(axis=-1, keepdims=True)
     return np.asarray(probabilities * (costs - mean) / _checks.positive(temperature=temperature))
+
+
+def _runs(labels: Codes | None, cell_ids: Codes) -> Iterator[tuple[Codes | None, Codes]]:
+    """Runs of rows: whole numbers add up to the same in any parts, and places are eight bytes each."""
+    for a in range(0, cell_ids.shape[1], BLOCK):
+        b = a + BLOCK
+        yield None if labels is None else labels[a:b], cell_ids[:, a:b]
 
 
 def _places(labels: Codes | None, cell_ids: Codes, shape: tuple[int, ...]) -> npt.NDArray[np.intp]:

@@ -17,7 +17,8 @@ from . import keys
 from .histograms import Floats
 
 Values = npt.NDArray[Any]
-Codes = npt.NDArray[np.intp]
+Codes = npt.NDArray[np.integer]
+BLOCK = 1 << 16  # rows that are looked at as Python values at a time
 MOST_GROUPS = 10_000
 """Groups that measures tell apart, unless they are declared."""
 
@@ -79,20 +80,26 @@ def read_groups(
             refuse_other_kinds(column, f"sensitive column {name!r}")
     columns = {name: _fill_missing(column, name, missing) for name, column in named.items()}
     same_length({"prediction": rows} | {f"sensitive column {name!r}": len(column) for name, column in columns.items()})
-    objects = [_as_objects(column) for column in columns.values()]
     if isinstance(groups, Cells):
-        if len(groups.columns) != len(objects):
+        if len(groups.columns) != len(columns):
             remedy = "Give the columns that were declared."
             expected = f"{len(groups.columns)} columns"
             raise InputError(complaint(expected=expected, of="sensitive_features", got=list(columns), remedy=remedy))
-        return groups, groups.encode(objects)
+        return groups, _encoded(groups, list(columns.values()))
     if groups not in GROUP_MODES:
         remedy = "Pass groups='product', 'marginal', or declared Cells."
         raise InputError(complaint(expected="'product' or 'marginal'", of="groups", got=groups, remedy=remedy))
     values = tuple(tuple(_distinct(column, f"sensitive column {name!r}")) for name, column in columns.items())
     _refuse_too_many({name: len(listed) for name, listed in zip(columns, values, strict=True)}, groups)
     cells = Cells(values, mode=groups, names=tuple(columns))
-    return cells, cells.encode(objects)
+    return cells, _encoded(cells, list(columns.values()))
+
+
+def _encoded(cells: Cells, columns: Sequence[Values]) -> npt.NDArray[np.uint16]:
+    """Codes of the columns, a block of rows at a time: as plain Python values they need ten times the memory."""
+    rows = len(columns[0]) if columns else 0
+    parts = [cells.encode([_as_objects(column[a : a + BLOCK]) for column in columns]) for a in range(0, rows, BLOCK)]
+    return np.concatenate(parts, axis=1) if parts else np.empty((len(columns), 0), np.uint16)
 
 
 def _refuse_too_many(sizes: Mapping[str, int], mode: str) -> None:
@@ -205,10 +212,12 @@ def _classes(labels: Values | None, predicted: Values, given: Sequence[Hashable]
             remedy = "Pass classes=[0, 1], say."
             raise InputError(complaint(expected="a list of distinct classes", of="classes", got=given, remedy=remedy))
     else:
-        of_labels = [] if labels is None else labels.tolist()
-        of_prediction = [] if predicted.ndim == 2 else predicted.tolist()
+        columns = [column for column in (labels, predicted) if column is not None and column.ndim == 1]
+        occurring: dict[Any, None] = {}
         try:
-            occurring = dict.fromkeys([*of_labels, *of_prediction])
+            for column in columns:
+                for a in range(0, len(column), BLOCK):
+                    occurring.update(dict.fromkeys(column[a : a + BLOCK].tolist()))
         except TypeError:
             remedy = "Pass one text or number a row."
             raise KindError(complaint(expected="classes", of="y and prediction", got="others", remedy=remedy)) from None
@@ -312,7 +321,10 @@ def _as_objects(column: Values) -> npt.NDArray[np.object_]:
 
 
 def _distinct(column: Values, of: str) -> list[Hashable]:
-    return _sorted(dict.fromkeys(_as_objects(column).tolist()), of)
+    occurring: dict[Hashable, None] = {}
+    for a in range(0, len(column), BLOCK):
+        occurring.update(dict.fromkeys(_as_objects(column[a : a + BLOCK]).tolist()))
+    return _sorted(occurring, of)
 
 
 def _sorted(values: Any, of: str) -> list[Any]:
@@ -331,12 +343,23 @@ def _sorted(values: Any, of: str) -> list[Any]:
 
 def _code(column: Values, known: tuple[Hashable, ...], of: str) -> Codes:
     code_of = {value: code for code, value in enumerate(known)}
+    codes: Codes = np.empty(len(column), np.uint8 if len(known) <= 1 << 8 else np.int32)
     try:
-        return np.fromiter((code_of[value] for value in column.tolist()), np.intp, len(column))
+        for a in range(0, len(column), BLOCK):
+            run = column[a : a + BLOCK].tolist()
+            codes[a : a + BLOCK] = np.fromiter(map(code_of.__getitem__, run), np.int32, len(run))
+        return codes
     except (KeyError, TypeError):
-        unknown = sorted({repr(value) for value in column.tolist() if value not in code_of})[:5]
+        unknown = sorted({repr(value) for value in column.tolist() if not _is_among(value, code_of)})[:5]
         got = ", ".join(unknown)
         raise InputError(complaint(expected=f"one of {list(known)}", of=of, got=got, remedy="List every class.")) from None
+
+
+def _is_among(value: Any, code_of: Mapping[Hashable, int]) -> bool:
+    try:
+        return value in code_of
+    except TypeError:
+        return False
 
 
 def _is_column(item: Any) -> bool:
