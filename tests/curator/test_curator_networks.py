@@ -28,7 +28,8 @@ from fairveil.curator import (  # noqa: E402
     describe,
 )
 from fairveil.curator.pricing import constant_scale  # noqa: E402
-from fairveil.curator.torch_gradient import engine  # noqa: E402
+from fairveil.curator.row_function import Troubles  # noqa: E402
+from fairveil.curator.torch_gradient import Wanted, engine  # noqa: E402
 from fairveil.curator.totals import Passes, totals  # noqa: E402
 from fairveil.errors import InputError, MissingBoundError, PrivacyError  # noqa: E402
 from fairveil.facts import RowBlock  # noqa: E402
@@ -232,20 +233,20 @@ def test_no_neighbour_moves_a_total_further_than_the_bound(relation: str, mode: 
         before = values(asked, rows, promise)
         for other in neighbours(columns, relation):
             moved = float(np.linalg.norm(values(asked, rows_of(other), promise) - before))
-            assert moved <= bound * (1 + 1e-6)  # torch's own last bits, which the statement speaks of
+            assert moved <= bound
             closest[name] = max(closest.get(name, 0.0), moved / bound)
     assert min(closest["gradient"], closest["costs alone"], closest["hard"]) > 1 / 1.5
 
 
 def test_blocks_threads_and_order_do_not_matter() -> None:
-    """Up to the last bits of a row's own float32 arithmetic."""
+    """To the last grid step."""
     columns = table(90)
     rows, model = rows_of(columns), network()
     asked = NetworkGradient(model, CLIP, *costs_of(rows, "product", 1))
     whole = values(asked, rows)
     order = np.random.default_rng(1).permutation(90)
     mixed = {k: [v[order] for v in p] if k == "sensitive" else None if p is None else p[order] for k, p in columns.items()}
-    assert np.abs(values(asked, rows_of(mixed)) - whole).max() <= 1e-5 * CLIP
+    assert np.array_equal(values(asked, rows_of(mixed)), whole)
     assert np.array_equal(values(asked, rows, threads=3), whole)
 
 
@@ -270,7 +271,7 @@ def test_a_poisson_batch_is_gathered_as_its_rows() -> None:
         scale = asked.scale(rows.layout, None)
         found = totals([(asked, [scale])], rows, rows.drawn(index))[0][0] * scale.unit
         some = {k: [v[index] for v in p] if k == "sensitive" else None if p is None else p[index] for k, p in columns.items()}
-        assert np.abs(found - values(asked, rows_of(some))).max() <= 1e-5
+        assert np.array_equal(found, values(asked, rows_of(some)))
 
 
 class Fails(nn.Module):
@@ -411,3 +412,47 @@ def test_sparse_and_streamed_rows_are_the_same() -> None:
     sparse = rows_of({**columns, "X": scipy.sparse.csr_array(columns["X"])})
     assert np.array_equal(values(asked, sparse), values(asked, rows))
     assert engine(model.skeleton).way == "by layers"
+
+
+@pytest.mark.parametrize("clip", [0.5, 0.75])
+def test_the_bound_has_the_rounding_of_products(clip: float) -> None:
+    """Guarantee 1: rows of one weight reach the clip and nearly all that rounding adds, and never more."""
+    skeleton = Skeleton.of(nn.Linear(1, 1, bias=False), 1, 2)
+    model = Network(skeleton, np.array([0.001]))
+    X = np.random.default_rng(4).uniform(1.0, 2.0, (300, 1)).astype(np.float32) * 1_000
+    rows = Rows.from_arrays(X, np.zeros(300, int), classes=(0, 1))
+    asked = NetworkGradient(model, clip)
+    scale = asked.scale(rows.layout, None)
+    wanted = Wanted(clip, scale.unit, True, 1.0, 1.0, np.zeros(1, np.int64), None, None)
+    norms = [
+        abs(int(engine(skeleton).run(model.parameters, X[i : i + 1], wanted, Troubles())[1][0])) * scale.unit  # type: ignore[index]
+        for i in range(300)
+    ]
+    added = 2.0**15 * scale.unit  # half a step of a number of 2^16
+    assert clip + 0.8 * added < max(norms) <= scale.bound.norm
+    assert scale.bound.norm == pytest.approx(clip * (1 + 2.0**-28) + added, rel=1e-12)
+    assert scale.bound.spread >= 2 * scale.bound.norm * (1 - 2.0**-50)
+    assert scale.slack >= 2 * added / scale.bound.norm * (1 - 2.0**-50)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "roundings"),
+    [
+        (lambda: nn.Linear(4, 3), (4,), [2.0**15 * math.sqrt(5 * 3)]),
+        (lambda: nn.Sequential(nn.Linear(4, 3, bias=False), nn.ReLU(), nn.Linear(3, 3)), (4,),
+         [2.0**15 * math.sqrt(12), 2.0**15 * math.sqrt(4 * 3)]),
+        (lambda: nn.Sequential(nn.Conv1d(2, 4, 2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)), (2, 3),
+         [0.5 * math.sqrt(16), 0.5 * math.sqrt(4), 2.0**15 * math.sqrt(9 * 3)]),
+    ],
+)  # fmt: skip
+def test_the_bound_has_the_rounding_of_every_layer(module: Any, shape: Any, roundings: list[float]) -> None:
+    """Guarantee 1: roots of numbers times half a step of each, for each layer, under each relation and weight."""
+    skeleton = Skeleton.of(module(), math.prod(shape), 3, input_shape=shape)
+    layout = Rows.from_arrays(np.zeros((3, math.prod(shape))), np.arange(3), classes=(0, 1, 2)).layout
+    steps = math.hypot(*roundings)
+    assert engine(skeleton).rounding == pytest.approx(steps, rel=1e-12)
+    for clip, cap in ((0.5, None), (3.0, 2.0)):
+        scale = NetworkGradient(Network(skeleton, skeleton.start), clip).scale(layout, cap)
+        limit = clip * (cap or 1.0)
+        assert scale.bound.norm == pytest.approx(limit * (1 + 2.0**-28) + steps * scale.unit, rel=1e-12)
+        assert scale.bound.norm >= limit + steps * scale.unit

@@ -130,6 +130,14 @@ class Skeleton:
         """Rows as the module reads them."""
         return torch.from_numpy(rows).to(self.device).reshape(len(rows), *(self.input_shape or (self.width,)))
 
+    def padded(self, rows: Singles, shape: int = 0, filler: Singles | None = None) -> torch.Tensor:
+        """A copy of rows as the module reads them, in memory of torch's own; behind them `filler`, up to `shape` rows."""
+        held = torch.zeros(max(len(rows), shape), self.width)
+        held[: len(rows)] = torch.from_numpy(rows)
+        if filler is not None:
+            held[len(rows) :] = torch.from_numpy(filler)
+        return held.to(self.device).reshape(len(held), *(self.input_shape or (self.width,)))
+
     def logits(self, rows: torch.Tensor, parameters: dict[str, torch.Tensor] | None = None) -> torch.Tensor:
         """(rows, outputs), of the parameters that are set, or of those given by name."""
         out = self.module(rows) if parameters is None else torch.func.functional_call(self.module, parameters, (rows,))
