@@ -28,13 +28,13 @@ from fairveil.curator import (  # noqa: E402
     describe,
 )
 from fairveil.curator.pricing import constant_scale  # noqa: E402
-from fairveil.curator.row_function import Troubles  # noqa: E402
+from fairveil.curator.quiet import Troubles  # noqa: E402
 from fairveil.curator.torch_gradient import Wanted, engine  # noqa: E402
 from fairveil.curator.totals import Passes, totals  # noqa: E402
 from fairveil.errors import InputError, MissingBoundError, PrivacyError  # noqa: E402
 from fairveil.facts import RowBlock  # noqa: E402
 from fairveil.models import NetworkModel, Skeleton  # noqa: E402
-from fairveil.privacy import NoiseSource, Promise  # noqa: E402
+from fairveil.privacy import NoiseSource, PrivacyStatement, Promise  # noqa: E402
 from fairveil.privacy.events import Gaussian  # noqa: E402
 
 CLIP = 0.5
@@ -323,8 +323,9 @@ def test_the_statement_says_float32_and_user_code() -> None:
     assert (curator.statement().arithmetic, curator.statement().user_code) == ("exact", "none")
     curator.answer(asks)
     said = curator.statement()
-    assert (said.arithmetic, said.user_code) == ("float32", "trusted")
+    assert (said.arithmetic, said.user_code) == ("float32-by-row", "trusted")
     assert "torch" in said.summary()
+    assert "two clips" in said.summary()
 
 
 def test_a_run_that_goes_on_still_says_float32_and_user_code(tmp_path: Any) -> None:
@@ -338,7 +339,26 @@ def test_a_run_that_goes_on_still_says_float32_and_user_code(tmp_path: Any) -> N
     again = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
     again.answer(counts)
     again.finish()
-    assert (again.statement().arithmetic, again.statement().user_code) == ("float32", "trusted")
+    assert (again.statement().arithmetic, again.statement().user_code) == ("float32-by-row", "trusted")
+
+
+def test_a_run_that_an_earlier_version_began_says_what_its_rows_were_computed_with(tmp_path: Any) -> None:
+    """Its journal is marked "float32": there a row's bits could hang on others, whatever the rounds after did."""
+    rows, promise = rows_of(table(30)), Promise(1.0, 1e-6)
+    asks = [(NetworkHistogram(network(), rows.cells()), 10.0)]
+    plan = [describe(asks, rows.layout, promise)] * 2
+    journal = Journal(tmp_path / "journal")
+    curator = Curator(rows, promise, plan=plan, earlier=journal)
+    journal.mark("float32")
+    curator.answer(asks)
+    curator.close()
+    again = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
+    again.answer(asks)
+    again.finish()
+    said = again.statement()
+    assert said.arithmetic == "float32"
+    assert "differed with the rows beside it" in said.summary()
+    assert PrivacyStatement.from_json(said.to_json()) == said
 
 
 def test_without_a_clip_only_what_is_free() -> None:

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from fairveil.curator.row_function import Troubles  # noqa: E402
+from fairveil.curator.quiet import Troubles  # noqa: E402
 from fairveil.curator.torch_gradient import Engine, Wanted, engine  # noqa: E402
 from fairveil.curator.torch_layers import Built, Looked, Part, Product, Scratch  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402

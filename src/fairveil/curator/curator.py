@@ -29,7 +29,7 @@ from ..privacy.filters import Filter
 from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
-from ..privacy.statement import NamedGroups, PrivacyStatement, PublicFact, StatedBound, names_read
+from ..privacy.statement import Arithmetic, NamedGroups, PrivacyStatement, PublicFact, StatedBound, names_read
 from . import choice, choice_by_function, decisions, noising, pricing, public_scale
 from .attached import Attached
 from .block import Block, Drawn, lines_of
@@ -57,7 +57,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Job = tuple[int, Ask, list[Scale], Sizes]  # what to total for an ask: its place, itself, its grids, its noise
 _NOTHING: Floats = np.zeros(0)
-USER_CODE, SINGLES = "user code", "float32"  # marks in a journal
+USER_CODE, SINGLES, BY_ROW = "user code", "float32", "float32-by-row"  # marks in a journal; `SINGLES`: of earlier versions
 
 
 class Curator:
@@ -109,7 +109,7 @@ class Curator:
         self._decided = decisions.Decided()
         self._troubles = Troubles()
         self._trusted = False
-        self._singles = False  # whether a network's own float32 took part
+        self._arithmetic: Arithmetic = "exact"  # a network's own float32 may have taken part
         if rows.weighted and math.isinf(rows.max_sample_weight) and promise.is_private:
             raise PrivacyError(
                 complaint(
@@ -177,7 +177,8 @@ class Curator:
             book.close()
             raise
         self._bounds.update({(bound.question, bound.norm): bound for bound in book.bounds})
-        self._trusted, self._singles = USER_CODE in book.marks, SINGLES in book.marks
+        self._trusted = USER_CODE in book.marks
+        self._arithmetic = "float32" if SINGLES in book.marks else "float32-by-row" if BY_ROW in book.marks else "exact"
         return entries
 
     # -- what is public ----------------------------------------------------------------------------------------------------
@@ -413,7 +414,7 @@ class Curator:
             earlier_releases=earlier_releases,
             noise="secure" if secure else "seeded",
             user_code="trusted" if self._trusted else "none",
-            arithmetic="float32" if self._singles else "exact",
+            arithmetic=self._arithmetic,
             groups=groups,
             ledger=self._recording.receipt,
         )
@@ -473,8 +474,10 @@ class Curator:
 
     def _trust(self, *, singles: bool = False) -> None:
         """The caller's code runs beside the rows (and its own float32): the statement says so."""
-        self._trusted, self._singles = True, self._singles or singles
-        for name in (USER_CODE, SINGLES) if singles else (USER_CODE,):
+        self._trusted = True
+        if singles and self._arithmetic == "exact":
+            self._arithmetic = "float32-by-row"
+        for name in (USER_CODE, BY_ROW) if singles else (USER_CODE,):
             if self.journal is not None:
                 self.journal.mark(name)
 

@@ -5,8 +5,9 @@ is enforced here is the norm of each row's contribution, on the grid on which it
 
 Guarantees (tests/curator/test_curator_networks.py):
 1. No neighbour moves a total further than `scale` says, under every relation; totals are whole numbers of grid steps, added
-   exactly, in any order, split or chunk of given contributions. A row's own contribution is computed by torch in float32, whose
-   last bits may differ with the rows beside it: the statement says so.
+   exactly, in any order, split or chunk. A row's own contribution is computed by torch in float32, and is a function of that
+   row, the parameters and public constants (`torch_gradient`, guarantee 1), as far as trials on made-up rows can show. Each
+   row whose bits hung on a neighbour all the same could move a sum by two clips: the statement says so.
 2. Loss and costs are one number a row, and its whole gradient, over all trainable parameters, is shortened to `clip`.
 3. A row whose output or gradient is not finite, or for which the user's code fails, contributes zero, and nobody is told
    before the run has ended.

@@ -29,7 +29,7 @@ def _linear(func: Any, given: torch.Tensor, weight: torch.Tensor, bias: torch.Te
     if not _fits(given, weight) or given.shape[-1] % LINE == 0 == weight.shape[0] % LINE:
         result: torch.Tensor = func(given, weight, bias)
         return result
-    out = func(_padded(given), _padded(weight, both=True))[..., : weight.shape[0]]
+    out: torch.Tensor = func(_padded(given), _padded(weight, both=True))[..., : weight.shape[0]]
     return out if bias is None else out + bias
 
 

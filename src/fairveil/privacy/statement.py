@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 
 Origin = Literal["schema", "argument", "read from the data, not covered"]
 Noise = Literal["secure", "seeded"]
-Arithmetic = Literal["exact", "float32"]
+Arithmetic = Literal["exact", "float32-by-row", "float32"]
 UserCode = Literal["none", "trusted"]
 Stamp = Literal["not-private", "seeded-noise", "data-dependent-bounds", "user-code-trusted"]
 
 ORIGINS: tuple[Origin, ...] = ("schema", "argument", "read from the data, not covered")
 NOISES: tuple[Noise, ...] = ("secure", "seeded")
-ARITHMETICS: tuple[Arithmetic, ...] = ("exact", "float32")
+ARITHMETICS: tuple[Arithmetic, ...] = ("exact", "float32-by-row", "float32")  # the last: of versions before by-row
 USER_CODES: tuple[UserCode, ...] = ("none", "trusted")
 STAMPS: tuple[Stamp, ...] = ("not-private", "seeded-noise", "data-dependent-bounds", "user-code-trusted")
 READ_FROM_DATA: Origin = "read from the data, not covered"

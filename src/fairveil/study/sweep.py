@@ -36,7 +36,7 @@ from ..figures import Series
 from ..privacy import epsilon as price
 from ..privacy.events import Event, NonPrivate, NoOp
 from ..privacy.promise import Promise
-from ..privacy.statement import PrivacyStatement, StatedBound
+from ..privacy.statement import ARITHMETICS, PrivacyStatement, StatedBound
 from .families import Family, Judge
 from .held_out import HeldOut, error_of
 from .result import Frontier, Key
@@ -247,7 +247,7 @@ def _statement(jobs: Sequence[Job], whole: Promise) -> PrivacyStatement:
         not_covered=[*not_covered, *([] if secure else [SHARED])],
         tuning=f"the price of all {len(jobs)} models of a frontier together: any of them may be chosen by what was seen",
         noise="secure" if secure else "seeded",
-        arithmetic=next((statement.arithmetic for statement in stated if statement.arithmetic != "exact"), "exact"),
+        arithmetic=max((statement.arithmetic for statement in stated), key=ARITHMETICS.index, default="exact"),
         user_code=next((statement.user_code for statement in stated if statement.user_code != "none"), "none"),
         ledger=max((one.ledger for one in stated if one.ledger is not None), key=lambda one: one.entry, default=None),
     )
