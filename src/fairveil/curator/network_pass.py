@@ -63,7 +63,7 @@ class NetworkPass:
                     wanted = _wanted(question, scale, whole, index, self.scratch)
                     if isinstance(outer, Weighed):
                         wanted = replace(wanted, weights=outer.row_weights(whole, index))
-            found = whole.row_major(index)
+            found, _ = whole.row_major(index), ready.method  # tried on made-up rows first: what is heard of that is no row's
             logits, total = quietly(troubles, ready.run, model.parameters, found, wanted, troubles)
             out: list[Ints] = []
             for question, scale in zip(asked, self.scales, strict=True):
