@@ -387,9 +387,10 @@ def _with(values: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {**copy.deepcopy(values), **fields}
 
 
-def test_what_can_be_compared_is_compared_both_ways() -> None:
+@pytest.mark.parametrize("arithmetic", ["float32", "float32-by-row"])
+def test_what_can_be_compared_is_compared_both_ways(arithmetic: Any) -> None:
     """One field alone, of those that belong together, is never changed unseen."""
-    values = json.loads(statement_of(arithmetic="float32").to_json())
+    values = json.loads(statement_of(arithmetic=arithmetic).to_json())
     versions, stamps = values["versions"], values["stamps"]
     exact = {name: version for name, version in versions.items() if name != "torch"}
     lies = {

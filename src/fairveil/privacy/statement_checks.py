@@ -311,13 +311,13 @@ def _log_and_plan(statement: PrivacyStatement) -> Iterator[Finding]:
 
 def _arithmetic(statement: PrivacyStatement) -> Iterator[Finding]:
     """Only torch computes in float32 beside rows, and a module is the caller's own code; what is written says all three."""
-    named, singles = any(name == "torch" for name, _ in statement.versions), statement.arithmetic == "float32"
+    named, singles = any(name == "torch" for name, _ in statement.versions), statement.arithmetic != "exact"
     if singles and not named:
-        yield Finding(True, "arithmetic is stated as 'float32', and the version of torch is not named")
+        yield Finding(True, f"arithmetic is stated as {statement.arithmetic!r}, and the version of torch is not named")
     if named and not singles:
         yield Finding(True, "a version of torch is named, and arithmetic is stated as 'exact'")
     if singles and statement.user_code != "trusted":
-        yield Finding(True, "arithmetic is stated as 'float32', that of a module, and user code as 'none'")
+        yield Finding(True, f"arithmetic is stated as {statement.arithmetic!r}, that of a module, and user code as 'none'")
 
 
 def _audit(statement: PrivacyStatement) -> Iterator[Finding]:
