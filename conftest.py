@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-INSTALL_SECONDS = 180
+INSTALL_SECONDS = 600
 _SILENT: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -35,7 +35,7 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def _served(programs: Path, folder: Path) -> Iterator[str]:
     data, password = folder / "data", folder / "password"
     password.write_text("s3cret@word")
-    run: Any = {"check": True, "capture_output": True, "timeout": 60, "cwd": folder, **_postgres_account(folder)}
+    run: Any = {"check": True, "capture_output": True, "timeout": 600, "cwd": folder, **_postgres_account(folder)}
     settings = ["-U", "me", "--auth=scram-sha-256", f"--pwfile={password}", "--no-sync", "--encoding=UTF8", "--no-locale"]
     subprocess.run([programs / "initdb", "-D", data, *settings], **run)
     control = [str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log")]

@@ -53,7 +53,7 @@ def test_the_demos_page_can_be_read(fairveil: Command, tmp_path: Path) -> None:
             *("--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=4000", "--window-size=1600,1000"),
             *("--dump-dom", wrapper.as_uri()),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
         assert title

@@ -91,7 +91,7 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes
     source = str(Path(ending.__file__).parents[2])
     given = {**os.environ, "PYTHONPATH": source, **environment}
     whole = f'fairveil() {{ "{sys.executable}" -m fairveil "$@"; }}; {command}'
-    return subprocess.run(["bash", "-c", whole], capture_output=True, env=given, timeout=120, check=False)
+    return subprocess.run(["bash", "-c", whole], capture_output=True, env=given, timeout=900, check=False)
 
 
 def test_guarantee_2_standard_output_that_is_gone() -> None:

@@ -73,7 +73,7 @@ def run(tmp_path: Path) -> Callable[..., str]:
             *("--disable-extensions", "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}"),
             *("--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=4000", *arguments),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from fairveil.errors import Overspent
 from fairveil.privacy.events import Pure
-from fairveil.privacy.ledger import Ledger
+from fairveil.privacy.ledger import Ledger, sqlite
 from fairveil.privacy.ledger.postgres import _Transaction as OnAServer
 from fairveil.privacy.ledger.sqlite import _Transaction as InAFile
 from fairveil.privacy.ledger.tables import TablePage
@@ -250,6 +250,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    sqlite.PATIENCE = 600.0  # of a crowd on a busy machine somebody may wait long
     told: Any
     if given.what == "crowd":
         told = crowd(given.url, given.dataset, given.processes, given.times)

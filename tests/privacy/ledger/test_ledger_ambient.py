@@ -36,7 +36,7 @@ def nothing_is_left() -> Iterator[None]:
 def in_thread(action: Callable[[], Any]) -> Any:
     """What it comes to in another thread."""
     with ThreadPoolExecutor(1) as threads:
-        return threads.submit(action).result(timeout=20)
+        return threads.submit(action).result(timeout=600)
 
 
 def test_guarantee_1_blocks_nest_and_end(one: Ledger, two: Ledger) -> None:

@@ -61,7 +61,8 @@ def test_what_a_child_writes_stays_when_its_parent_leaves(lasting: Any, line: Li
         os.close(end)
 
 
-def test_forks_beside_threads_that_write(lasting: Any, line: Line, in_child: Child) -> None:
+def test_forks_beside_threads_that_write(lasting: Any, line: Line, in_child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "FORK_PATIENCE", 600.0)  # a fork that lost patience would be refused the file
     store = begun(lasting, line)
 
     def write(times: int) -> None:
@@ -127,7 +128,7 @@ def test_a_fork_waits_for_a_block_to_end_but_not_for_ever(
     def last() -> int:
         return store.last("census").number
 
-    for patience, told in ((60.0, "1"), (0.1, "a fork inside of a use" if lasting.kind == "sqlite" else "1")):
+    for patience, told in ((600.0, "1"), (0.1, "a fork inside of a use" if lasting.kind == "sqlite" else "1")):
         monkeypatch.setattr(connections, "FORK_PATIENCE", patience)
         thread = threading.Thread(target=hold)
         thread.start()

@@ -197,9 +197,9 @@ def writer_elsewhere(place: Any, line: Line, in_child: Child) -> Iterator[Callab
 def test_a_writer_in_another_process_is_waited_for(lasting: Any, line: Line, in_child: Child) -> None:
     store = begun(lasting, line)
     with writer_elsewhere(lasting, line, in_child) as let_go:
+        assert len(whole(store)) == 1  # readers wait for nobody, and see what is committed
         later = threading.Timer(0.3, let_go)
         later.start()
-        assert len(whole(store)) == 1  # readers wait for nobody, and see what is committed
         with store.writing(NAME) as page:
             assert page.head().purpose == "elsewhere"
             page.append(line(page.head()))
