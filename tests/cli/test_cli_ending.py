@@ -113,13 +113,14 @@ def test_guarantee_2_a_full_disk_is_one_line() -> None:
 
 
 def test_guarantee_2_letters_that_a_stream_cannot_write(tmp_path: Path) -> None:
-    """A name in Greek on streams of ASCII: escaped in words, of JSON's own kind in JSON, UTF-8 in a table."""
-    (tmp_path / "t.csv").write_text("Ω,y,p\n1,ä,ä\n2,b,b\n", encoding="utf-8")
+    """A name in Greek on streams of Latin letters: escaped in words, of JSON's own kind in JSON, UTF-8 in a table."""
+    (tmp_path / "t.csv").write_text("Ω,y,p\nα,ä,ä\nβ,b,b\n", encoding="utf-8")
     table = f"{tmp_path}/t.csv --target y --prediction p --sensitive Ω"
-    done = shell(f"fairveil audit {table}; echo $?", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    done = shell(f"fairveil audit {table}; echo $?", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
     assert done.stdout.endswith(b"0\n"), done.stderr
-    done = shell(f"fairveil audit {table} --json", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert rb"\u03b1" in done.stdout
+    done = shell(f"fairveil audit {table} --json", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
     assert "ä" in json.dumps(json.loads(done.stdout), ensure_ascii=False)
-    done = shell("fairveil audit 'Ω' --target y; echo $?", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    done = shell("fairveil audit 'Ω' --target y; echo $?", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
     assert done.stdout == b"2\n"
     assert b"Traceback" not in done.stderr

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
-from fuzz_readers import Reader, readers
+from fuzz_readers import SCHEMA, Reader, readers
 
-from fairveil.errors import FairveilError
+from fairveil.data import Schema
+from fairveil.errors import FairveilError, SchemaError
 
 INPUTS = 150
 NAMES = (
@@ -42,3 +44,22 @@ def test_changed_files_end_in_errors_of_the_family(name: str, every: dict[str, R
 
 def test_every_reader_is_here(every: dict[str, Reader]) -> None:
     assert tuple(every) == NAMES
+
+
+def test_what_the_long_run_found(every: dict[str, Reader]) -> None:
+    """Statements that are accepted and could not be put in words, and a report that JSON could not hold."""
+    from fairveil.estimators.constraint_report import ConstraintLine, ConstraintReport
+    from fairveil.privacy.events import Composed, Gaussian
+    from fairveil.privacy.statement_words import _describe, _up
+
+    assert _describe(Composed((Composed(()), Gaussian(1.0)))) != _describe(Composed(()))
+    assert _up(1e308) == str(int(1e308))
+    assert _up(0.12341) == "0.1235"
+    line = ConstraintLine("gap", float("inf"), float("nan"), float("inf"), 0.5)
+    assert '"bound": "inf"' in ConstraintReport((line,), 1, "done").to_json()
+
+
+@pytest.mark.parametrize("roles", [{"target": ["y"]}, {"target": {"a": 1}}, {"sensitive": [["w"]]}])
+def test_a_role_that_is_no_text(roles: dict[str, object]) -> None:
+    with pytest.raises(SchemaError, match="target|sensitive"):
+        Schema.from_json(json.dumps(SCHEMA.to_dict() | roles))

@@ -87,6 +87,9 @@ BAD_MEMBERS = {
 def test_guarantee_2_members_that_are_refused(kind: str) -> None:
     with pytest.raises(InputError, match=r"^arrays\.npz"):
         npz.read(archive(BAD_MEMBERS[kind]), ONE, HERE)
+    if kind in ("too few bytes", "too many bytes"):
+        with pytest.raises(InputError, match="24 bytes, as the shape needs"):
+            npz.read(archive(BAD_MEMBERS[kind]), ONE, HERE)
     if kind not in ("another type", "another shape"):
         with pytest.raises(InputError, match=r"^arrays\.npz"):
             npz.read_undeclared(archive(BAD_MEMBERS[kind]), ["a"], HERE)
@@ -126,7 +129,8 @@ BAD_ARCHIVES = {
 @pytest.mark.parametrize("kind", BAD_ARCHIVES)
 def test_guarantee_2_archives_that_are_refused(kind: str) -> None:
     assert npz.read(STORED, ONE, HERE)["a"].tolist() == [0.0, 1.0, 2.0]
-    with pytest.raises(InputError, match=r"^arrays\.npz"):
+    words = "members of .* bytes together" if kind == "sizes of 2 GiB" else ""
+    with pytest.raises(InputError, match=rf"^arrays\.npz.*{words}"):
         npz.read(BAD_ARCHIVES[kind], ONE, HERE)
 
 

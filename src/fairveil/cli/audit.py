@@ -177,7 +177,7 @@ def _points(one: Measured) -> str:
 def _print_json(
     found: GroupTable, gaps: list[tuple[str, Measured]], asked: list[tuple[Notion, Measured]], expected: bool
 ) -> None:
-    import json
+    from .printing import print_json
 
     out: dict[str, Any] = {
         "table": found.to_dict(),
@@ -189,7 +189,7 @@ def _print_json(
         "expected": expected,
         "private": False,
     }
-    typer.echo(json.dumps(out, indent=2, ensure_ascii=False, allow_nan=False))
+    print_json(out)
 
 
 def _numbers(one: Measured) -> dict[str, float | None]:

@@ -12,12 +12,9 @@ def print_json(values: object) -> None:
     """A JSON document, strictly."""
     import json
 
-    text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:  # the stream's own escapes are none of JSON's
-        text = json.dumps(values, indent=2, allow_nan=False)
-    typer.echo(text)
+    # JSON is UTF-8, and a stream's own escapes are none of JSON's: elsewhere other letters are escaped as JSON does it.
+    is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    typer.echo(json.dumps(values, indent=2, ensure_ascii=not is_utf8, allow_nan=False))
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

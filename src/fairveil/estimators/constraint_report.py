@@ -96,7 +96,7 @@ class ConstraintReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {"rounds": self.rounds, "reason": self.reason, "met": self.met, "constraints": self.table()}
+        return {"rounds": self.rounds, "reason": self.reason, "met": self.met, "constraints": list(map(_written, self.table()))}
 
     def to_json(self) -> str:
         """The report as a JSON document."""
@@ -109,6 +109,17 @@ class ConstraintReport:
             return f"{head}\nNo constraint was asked for."
         body = [f"  {line.target}: {line.value:.4f} +- {line.noise:.4f}, {line.verdict}" for line in self.lines]
         return "\n".join([head, f"Training values of the model's {self.of_what}, with the noise of their release:", *body])
+
+
+def _written(line: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinities: "inf", as everywhere in the library, and null for what is undefined."""
+    return {name: _plain(value) if isinstance(value, float) else value for name, value in line.items()}
+
+
+def _plain(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return str(value) if math.isinf(value) else value
 
 
 def _lines(columns: tuple[Any, ...], looks: int = 1) -> tuple[ConstraintLine, ...]:

@@ -184,7 +184,7 @@ def _describe(event: Event, times: int = 1) -> str:
         case Repeated(inner, count):
             return _describe(inner, times * count)
         case Composed(events):
-            told = list(_told(events))
+            told = list(_told(events)) or ["nothing"]
             return often + (f"together ({' and '.join(told)})" if len(events) == 1 or len(told) > 1 else told[0])
         case PoissonSampled(rate, inner):
             return f"{often}on a secret random batch, each row in it with probability {rate:g}: {_describe(inner)}"
@@ -349,4 +349,6 @@ def _join(sentences: Iterator[str]) -> str:
 
 def _up(value: float) -> str:
     """Four decimals, rounded up: words must not promise more than the number does."""
+    if value >= 1e11:  # decimals no longer count, and the product may overflow
+        return str(math.ceil(value)) if math.isfinite(value) else "inf"
     return f"{math.ceil(value * 10_000) / 10_000:.4f}"
