@@ -61,5 +61,5 @@ def test_what_the_long_run_found(every: dict[str, Reader]) -> None:
 
 @pytest.mark.parametrize("roles", [{"target": ["y"]}, {"target": {"a": 1}}, {"sensitive": [["w"]]}])
 def test_a_role_that_is_no_text(roles: dict[str, object]) -> None:
-    with pytest.raises(SchemaError, match="target|sensitive"):
+    with pytest.raises(SchemaError, match=r"target|sensitive"):
         Schema.from_json(json.dumps(SCHEMA.to_dict() | roles))
