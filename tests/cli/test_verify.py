@@ -101,7 +101,7 @@ def test_a_folder_is_no_statement(run: Run, tmp_path: Path) -> None:
     assert str(tmp_path) in err
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=300))
 def test_any_bytes_get_an_answer(run: Run, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "noise.json"
@@ -109,7 +109,7 @@ def test_any_bytes_get_an_answer(run: Run, tmp_path: Path, content: bytes) -> No
     assert run("verify", path)[0] == 2
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_file_is_never_accepted(run: Run, statement: Path, data: st.DataObject) -> None:
     whole = PrivacyStatement.of(Promise(1.0, 1e-6), PLAN, plan=PLAN).to_json()
