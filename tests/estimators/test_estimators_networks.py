@@ -410,7 +410,7 @@ def test_a_network_under_a_post_processor(tmp_path: Path) -> None:
         assert clf.privacy_.epsilon <= 8.0
         assert not clf.privacy_.check()
         assert ("user-code-trusted" in clf.privacy_.stamps) == (model is not None)
-        assert clf.privacy_.arithmetic == ("exact" if model is None else "float32")
+        assert clf.privacy_.arithmetic == ("exact" if model is None else "float32-by-row")
         path = fv.save(clf, tmp_path / ("linear" if model is None else "network"))
         loaded = fv.load(path) if model is None else fv.load(path, model=net(seed=9))
         law = clf.predict_proba(X, sensitive_features=A)
@@ -427,7 +427,7 @@ def test_a_network_that_is_fitted_under_a_post_processor(tmp_path: Path, images:
     clf = fv.OddsPostProcessor(base, "demographic_parity:0.3", epsilon=8.0, random_state=0).fit(X, y, sensitive_features=A)
     assert clf.privacy_.epsilon <= 8.0
     assert "user-code-trusted" in clf.privacy_.stamps
-    assert clf.privacy_.arithmetic == "float32"
+    assert clf.privacy_.arithmetic == "float32-by-row"
     law = clf.predict_proba(X, sensitive_features=A)
     loaded = fv.load(fv.save(clf, tmp_path / "model"), model=conv())
     assert loaded.predict_proba(X, sensitive_features=A).tobytes() == law.tobytes()
