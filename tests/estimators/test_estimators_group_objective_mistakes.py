@@ -119,7 +119,6 @@ def test_arguments(given: Any, says: str, asked: list[str]) -> None:
         ({"oracle": "magic"}, "'regression' or 'descent'"),
         ({"rounds": 0}, "rounds: expected a whole number of at least 1"),
         ({"rounds": 1.5}, "rounds: expected a whole number"),
-        ({"penalty": -1.0}, "penalty: expected a number above 0"),
         ({"clip": "a"}, "clip: expected a number above 0"),
         ({"confidence": 1.0}, "confidence: expected"),
         ({"epsilon": -1.0}, "epsilon: expected"),
@@ -130,17 +129,29 @@ def test_arguments(given: Any, says: str, asked: list[str]) -> None:
         ({"loss": "hinge"}, "loss: expected 'zero_one' or 'log'"),
         ({"method": "exponential", "alpha": 0.0}, "alpha: expected a number above 0"),
         # What nothing would read.
-        ({"alpha": 0.1}, "method='exponential', where penalty is None"),
-        ({"method": "exponential", "alpha": 0.1, "penalty": 3.0}, "where penalty is None"),
+        ({"alpha": 0.1}, "alpha is not used with method='linear-oracle'; leave it out"),
+        ({"confidence": 0.8}, "confidence is not used with method='linear-oracle'"),
         ({"method": "exponential", "rounds": 5}, "rounds: expected None"),
         ({"method": "exponential", "oracle": "regression"}, "oracle: expected None"),
         ({"method": "exponential", "clip": 1.0}, "clip: expected None"),
         ({"decisions": "thresholds", "oracle": "descent"}, "oracle: expected None"),
         ({"loss": "log", "oracle": "descent"}, "oracle: expected None"),
+        ({"penalty": 3.0}, "penalty is not used without a constraint"),
     ],
 )
 def test_options(options: dict[str, Any], says: str, asked: list[str]) -> None:
     refused(fair("error", None, **options), says, asked)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"penalty": -1.0}, "penalty: expected a number above 0"),
+        ({"method": "exponential", "alpha": 0.1, "penalty": 3.0}, "alpha is not used with a penalty"),
+    ],
+)
+def test_options_of_a_constraint(options: dict[str, Any], says: str, asked: list[str]) -> None:
+    refused(fair("error", ODDS, **options), says, asked)
 
 
 def listed_groups(values: list[Any]) -> Any:

@@ -45,7 +45,7 @@ CASES: list[Any] = [
     (("size", 50.0), {"groups": "marginal", "protects": "sensitive_features"}, BOTH),
     (("equal",), {"epsilon": INF, "objective": "people"}, SEX),
     ((), {"spend": "total", "radius": 4.0, "region": "box", "step_size": "decaying", "iterate": "last"}, SEX),
-    ((), {"stage_one_share": 0.4}, None),
+    (("standard-error",), {"stage_one_share": 0.4}, SEX),
 ]
 
 

@@ -18,7 +18,7 @@ from ..learning.descent import Progress
 from ..models import LinearModel
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
-from . import inputs, modules, promises
+from . import inputs, modules, promises, unused
 from .carried import groups_of
 from .inputs import Training, Ways
 from .intents import Descent, Intent
@@ -99,12 +99,9 @@ class DescentClassifier(LinearClassifier):
         """Check, read the rows and plan: all that comes before the first question."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
-        if self.model is None:
-            for name in ("learning_rate", "device"):
-                if getattr(self, name) is not None:
-                    remedy = "Leave it None: linear models have step sizes of their own, and run on the processor."
-                    got = getattr(self, name)
-                    raise InputError(complaint(expected="None without a module", of=name, got=got, remedy=remedy))
+        of_modules = "without a module (model=None)" if self.model is None else None
+        alone = "without a folder (checkpoint=None)" if self.checkpoint is None else None
+        unused.refuse(self, {"learning_rate": of_modules, "device": of_modules, "checkpoint_every": alone})
         notions = self._asked()
         settings = self._with_knobs(self._usual(promise))
         ways = promises.ways_of(

@@ -28,7 +28,7 @@ from ..learning.oracles import Descent, Oracle
 from ..learning.regression import Regression
 from ..models import DerandomisedModel, MixtureModel, Model
 from ..privacy.promise import Promise
-from . import inputs, promises
+from . import inputs, promises, unused
 from .carried import groups_of
 from .coded import Floats
 from .constraint_report import ConstraintReport
@@ -229,17 +229,18 @@ class GroupObjectiveClassifier(MixingClassifier):
     def _refuse_idle(self) -> None:
         """An argument that would be read by nothing would seem to matter."""
         sampled, listed = self.method == "exponential", self.decisions is not None
-        linear = "where linear rules are looked for: leave method='exponential' and decisions out"
+        how = f"with method={self.method!r}"
+        of_list = how if sampled else "with decisions" if listed else None
+        other = "with a penalty" if sampled and self.penalty is not None else None
         idle = {
-            "oracle": (sampled or listed or self.loss != "zero_one", linear),
-            "clip": (sampled or listed, linear),
-            "rounds": (sampled, "by mixtures: method='linear-oracle' or 'frank-wolfe'"),
-            "alpha": (not sampled or self.penalty is not None, "by method='exponential', where penalty is None"),
+            "oracle": of_list or (f"with loss={self.loss!r}" if self.loss != "zero_one" else None),
+            "clip": of_list,
+            "rounds": how if sampled else None,
+            "alpha": other if sampled else how,
+            "confidence": None if sampled else how,
+            "penalty": "without a constraint" if self.constraint is None else None,
         }
-        for name, (unread, where) in idle.items():
-            if unread and getattr(self, name) is not None:
-                remedy = f"It is read {where}."
-                raise InputError(complaint(expected="None", of=name, got=getattr(self, name), remedy=remedy))
+        unused.refuse(self, idle)
 
     def _listed(self) -> tuple[Any, ...]:
         """The classifiers given as decisions; none for rules by name or by weights."""

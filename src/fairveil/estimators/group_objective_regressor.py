@@ -17,7 +17,7 @@ from ..learning.regression_choice import CoefficientChoice, checked, plan_choice
 from ..learning.regression_task import RegressionOutcome, RegressionTask
 from ..models import RegressionModel
 from ..privacy.promise import Promise
-from . import inputs, promises
+from . import inputs, promises, unused
 from .carried import groups_of
 from .coded_regressor import CodedRegressor, in_coded_units
 from .coding import SchemaCoding
@@ -145,6 +145,14 @@ class GroupObjectiveRegressor(CodedRegressor):
             raise InputError(
                 complaint(expected=f"None with method={self.method!r}", of="decisions", got="a list", remedy=remedy)
             )
+        chosen = self.method == EXPONENTIAL
+        idle = {
+            "rounds": f"with method={self.method!r}" if chosen else None,
+            "clip": f"with method={self.method!r}" if chosen else None,
+            "radius": "with decisions" if self.decisions is not None else None,
+            "penalty": "without a constraint" if self.constraint is None else None,
+        }
+        unused.refuse(self, idle)
         training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise, X))
         opening = Opening.of(self, promise, ledger, training)
         cells, whole = _cells_of(objective, constraint, training), groups_of(training, either=False)

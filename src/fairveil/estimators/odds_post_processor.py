@@ -31,7 +31,7 @@ from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement, Receipt
-from . import base_spends, base_statement, bases, decided, promises
+from . import base_spends, base_statement, bases, decided, promises, unused
 from .bases import Base, Wishes
 from .carried import groups_of
 from .coded import Floats, as_array
@@ -168,6 +168,12 @@ class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: igno
         notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
         _checks.fraction(confidence=self.confidence, low_open=True, high_open=True, remedy="Pass confidence=0.95, say.")
         _checks.one_of(SLACKS, slack=self.slack)
+        ready = bool(self.public_base) or (self.estimator is not None and bases.is_fitted(self.estimator))
+        idle = {
+            "slack": "without constraints" if self.constraints is None else None,
+            "base_share": "with a base that is public or fitted" if ready else None,
+        }
+        unused.refuse(self, idle)
         wishes = self._wishes(promise, ledger)
         bases.check(self.estimator, wishes)
         asked = self._read(X, y, sensitive_features, sample_weight, promise)

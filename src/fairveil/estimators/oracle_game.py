@@ -26,7 +26,7 @@ from ..learning.regression import Regression
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
-from . import inputs, promises
+from . import inputs, promises, unused
 from .coded import Floats
 from .columns import names_in
 from .constraint_report import ConstraintReport
@@ -142,6 +142,9 @@ class OracleGameClassifier(MixingClassifier):
         notions = promises.notions_of(self.constraints)
         confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
         _checks.one_of(ORACLES, oracle=self.oracle)
+        listed, released = self.oracle == "exponential", self.oracle in ("regression", "descent")
+        with_oracle = f"with oracle={self.oracle!r}"
+        unused.refuse(self, {"candidates": None if listed else with_oracle, "clip": None if released else with_oracle})
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
         training = inputs.read(X, y, sensitive_features, sample_weight, ways)

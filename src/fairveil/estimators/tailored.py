@@ -18,11 +18,11 @@ from ..fairness import keys
 from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
 from ..learning.descent import Floats
 from ..learning.tailored_steps import ITERATES, REGIONS, STEP_SIZES
-from ..learning.tailoring import SPENDS, Allocation, Shares, checked_rule, each_column
+from ..learning.tailoring import SPENDS, STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
 from ..privacy.promise import Promise
 from ..privacy.routes import gaussian_mu
 from ..privacy.statement import NamedGroups, PrivacyStatement
-from . import files_json
+from . import files_json, unused
 from .constraint_report import ConstraintLine
 
 OBJECTIVES = ("groups", "people")
@@ -114,8 +114,8 @@ class TailoringReport:
         return "\n".join([head, *body, tail if self.fixed else f"{tail} Shares were made of released answers."])
 
 
-def check(estimator: Any) -> None:
-    """The options that both estimators have, before rows are read."""
+def check(estimator: Any, *, descends: bool = True) -> None:
+    """The options that both estimators have, before rows are read. `descends`: whether coefficients are walked to."""
     _checks.one_of(OBJECTIVES, objective=estimator.objective)
     _checks.one_of(SPENDS, spend=estimator.spend)
     _checks.one_of(MODES, groups=estimator.groups)
@@ -124,6 +124,16 @@ def check(estimator: Any) -> None:
     if estimator.iterate is not None:
         _checks.one_of(ITERATES, iterate=estimator.iterate)
     _checks.fraction(stage_one_share=estimator.stage_one_share, low_open=True, high_open=True)
+    measured = isinstance(estimator.allocation, str) and estimator.allocation == STANDARD_ERROR
+    walk = None if descends else "with method='moments'"
+    idle = {
+        "stage_one_share": None if measured else "without allocation='standard-error'",
+        "penalty": "without a group_loss_bound" if estimator.group_loss_bound is None else None,
+        "region": walk or ("without a radius" if estimator.radius is None else None),
+        "step_size": walk,
+        "iterate": walk,
+    }
+    unused.refuse(estimator, idle)
 
 
 def allocation_of(estimator: Any, cells: Cells | None, promise: Promise) -> Allocation:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from ..errors import ConstraintNotMet, InputError, complaint
+from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
 from ..learning import network as networks
@@ -18,7 +18,7 @@ from ..learning.tailored_descent import TailoredDescent, plan_tailored_descent
 from ..learning.tailoring import LEAST_NOISE
 from ..models import LinearModel
 from ..privacy.promise import Promise
-from . import inputs, modules, promises, tailored
+from . import inputs, modules, promises, tailored, unused
 from .carried import groups_of
 from .constraint_report import ConstraintReport
 from .inputs import Training
@@ -177,19 +177,17 @@ class TailoredClassifier(LinearClassifier):
 
     def _check_model(self, promise: Promise) -> None:
         """Options of modules and of linear models, before rows are read."""
-        if self.model is None:
-            given = {"device": self.device, "sampling_rate": self.sampling_rate}
-            remedy = "Leave it None: a linear model asks all rows in every round, and runs on the processor."
-        else:
-            given = {"group_loss_bound": self.group_loss_bound, "radius": self.radius}
-            remedy = "Leave it None: the log losses of a module are not released by group, and its parameters have no region."
-            if promise.protects == "sensitive_features" and promise.is_private and self.sampling_rate not in (None, 1.0):
-                given["sampling_rate"] = self.sampling_rate
-                remedy = "Where features are public a batch can be seen: every round asks all rows."
-        for name, value in given.items():
-            if value is not None:
-                expected = "None without a module" if self.model is None else "None with this module and promise"
-                raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+        seen = promise.protects == "sensitive_features" and promise.is_private and self.sampling_rate != 1.0
+        linear = "without a module (model=None)" if self.model is None else None
+        module = "with this module" if self.model is not None else None
+        idle = {
+            "device": linear,
+            "sampling_rate": linear or (f"{module}, where features are public" if seen else None),
+            "group_loss_bound": module,
+            "radius": module,
+            "learning_rate": "with step_size='decaying'" if self.step_size == "decaying" else None,
+        }
+        unused.refuse(self, idle)
 
     def _plan(self, opening: Opening, cells: Cells | None, shape: tuple[int, ...] | None) -> TailoredDescent:
         promise, training = opening.promise, opening.training

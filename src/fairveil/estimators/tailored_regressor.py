@@ -155,7 +155,7 @@ class TailoredRegressor(CodedRegressor):
         ledger = promises.ledger_of(self, promise)
         if self.method is not None:
             _checks.one_of(METHODS, method=self.method)
-        tailored.check(self)
+        tailored.check(self, descends=self._method == "descent")
         training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise))
         opening = Opening.of(self, promise, ledger, training)
         cells = groups_of(training, self.groups)

@@ -1,0 +1,134 @@
+"""Arguments that a fit does not read are refused, in every estimator alike and in one wording.
+
+Reads are watched: what no fit of a mode reads must be declared as unused there, and is then refused if it is not the default.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import fairveil as fv
+from fairveil.errors import InputError
+from fairveil.estimators import unused
+
+INF = float("inf")
+ROWS = 240
+RNG = np.random.default_rng(0)
+SEX = RNG.integers(2, size=ROWS)
+X = RNG.uniform(-1, 1, size=(ROWS, 2))
+NUMBERS = X[:, 0] + 0.3 * SEX + 0.2 * RNG.normal(size=ROWS)
+LABELS = (NUMBERS > 0.1).astype(int)
+ODDS = "demographic_parity:0.2"
+READY = LogisticRegression().fit(X, LABELS)
+
+MODES: list[tuple[Any, dict[str, Any]]] = [
+    (fv.RateConstrainedClassifier, {"rounds": 2}),
+    (fv.RateConstrainedClassifier, {"rounds": 2, "constraints": ODDS}),
+    (fv.FermiClassifier, {"rounds": 2}),
+    *((fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": one}) for one in ("regression", "descent")),
+    (fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": "exponential"}),
+    (fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": "labellings", "protects": "sensitive_features"}),
+    (fv.OddsPostProcessor, {"estimator": READY, "constraints": ODDS, "public_base": True}),
+    (fv.OddsPostProcessor, {"estimator": READY, "public_base": True}),
+    (fv.OddsPostProcessor, {"estimator": LogisticRegression(), "constraints": ODDS, "protects": "sensitive_features"}),
+    (fv.GroupObjectiveClassifier, {"rounds": 2}),
+    (fv.GroupObjectiveClassifier, {"rounds": 2, "constraint": ODDS, "method": "frank-wolfe"}),
+    (fv.GroupObjectiveClassifier, {"constraint": ODDS, "method": "exponential"}),
+    (fv.GroupObjectiveClassifier, {"constraint": ODDS, "method": "exponential", "penalty": 2.0}),
+    (fv.GroupObjectiveClassifier, {"rounds": 2, "decisions": "thresholds"}),
+    (fv.GroupObjectiveClassifier, {"rounds": 2, "loss": "log", "objective": "largest_group_loss"}),
+    (fv.GroupObjectiveRegressor, {"target_bounds": (-2, 2)}),
+    (fv.GroupObjectiveRegressor, {"target_bounds": (-2, 2), "method": "exponential", "constraint": "largest_group_loss:3"}),
+    *((fv.TailoredRegressor, {"target_bounds": (-2, 2), "method": one}) for one in ("moments", "descent")),
+    (fv.TailoredRegressor, {"target_bounds": (-2, 2), "allocation": "standard-error", "group_loss_bound": 9.0}),
+    (fv.TailoredClassifier, {"rounds": 2}),
+    (fv.TailoredClassifier, {"rounds": 2, "group_loss_bound": 2.0, "step_size": "decaying", "radius": 3.0}),
+    (fv.TailoredClassifier, {"rounds": 2, "allocation": "standard-error"}),
+]
+OTHERS: dict[str, Any] = {
+    "alpha": 0.1, "base_share": 0.5, "candidates": [READY], "checkpoint_every": 3, "clip": 1.0, "confidence": 0.8,
+    "device": "cpu", "iterate": "last", "learning_rate": 0.1, "oracle": "descent", "penalty": 3.0, "radius": 2.0,
+    "region": "box", "rounds": 7, "sampling_rate": 0.5, "slack": "theorem", "stage_one_share": 0.4, "step_size": "decaying",
+}  # fmt: skip
+"""A value that is not the default, for each argument that some mode does not use."""
+
+MOOT = {"dual_bound", "temperature", "group_aware", "radius", "spend"}
+"""Read in some way by every mode, or of no effect only where constraints are vacuous, which frontiers make them."""
+
+
+def named(mode: tuple[Any, dict[str, Any]]) -> str:
+    cls, options = mode
+    return f"{cls.__name__}-{'-'.join(str(v) for k, v in options.items() if isinstance(v, str | float))}"
+
+
+def fitted(estimator: Any) -> Any:
+    y = NUMBERS if "Regressor" in type(estimator).__name__ else LABELS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator.fit(X, y, sensitive_features=SEX)
+
+
+def watched(cls: Any, options: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], dict[str, str]]:
+    """The constructor's arguments that a fit never read, and those that it declared as unused."""
+    parameters = set(inspect.signature(cls).parameters)
+    read: set[str] = set()
+    declared: dict[str, str] = {}
+    refuse, open_ = unused.refuse, [True]
+
+    def spied(self: Any, name: str) -> Any:
+        if open_[0] and name in parameters:
+            read.add(name)
+        return object.__getattribute__(self, name)
+
+    def recorded(estimator: Any, idle: Mapping[str, str | None]) -> None:
+        declared.update({name: where for name, where in idle.items() if where is not None})
+        open_[0] = False
+        refuse(estimator, idle)
+        open_[0] = True
+
+    monkeypatch.setattr(unused, "refuse", recorded)
+    spy = type(cls.__name__, (cls,), {"__getattribute__": spied, "__init__": cls.__init__, "__module__": cls.__module__})
+    estimator = spy(random_state=0, epsilon=3.0, **options)
+    read.clear()
+    fitted(estimator)
+    return parameters - read, declared
+
+
+@pytest.mark.parametrize("mode", MODES, ids=named)
+def test_what_a_fit_never_reads_is_declared_and_what_is_declared_is_refused(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cls, options = mode
+    never, declared = watched(cls, options, monkeypatch)
+    monkeypatch.undo()
+    assert never - MOOT <= set(declared)
+    for name, where in declared.items():
+        assert where.split()[0] in ("with", "without")
+        assert name in OTHERS, name
+        wrong = cls(random_state=0, epsilon=3.0, **{**options, name: OTHERS[name]})
+        with pytest.raises(InputError, match=f"{name} is not used with"):
+            fitted(wrong)
+        fitted(cls(random_state=0, epsilon=3.0, **{**options, name: inspect.signature(cls).parameters[name].default}))
+
+
+@pytest.mark.parametrize("mode", MODES, ids=named)
+def test_arguments_that_only_privacy_reads_may_stay_without_it(mode: Any) -> None:
+    """Searches go over epsilons with all others the same."""
+    cls, options = mode
+    given = {"delta": 1e-5, **({"clip": 1.5} if "clip" in inspect.signature(cls).parameters else {})}
+    listed = options.get("oracle") in ("exponential", "labellings") or options.get("method") == "exponential"
+    if listed or "decisions" in options:
+        given.pop("clip", None)
+    assert fitted(cls(random_state=0, epsilon=INF, **given, **options)).privacy_.epsilon in (0.0, INF)
+
+
+def test_equal_values_are_no_complaint_and_shown_values_are_short() -> None:
+    estimator = fv.TailoredClassifier(stage_one_share=np.float64(0.2), penalty=None)
+    unused.refuse(estimator, {"stage_one_share": "without shares", "penalty": "without a bound", "clip": None})
+    with pytest.raises(InputError, match=r"expected 'thresholds' with oracle='descent', got 'list'\. candidates is not used"):
+        unused.refuse(fv.OracleGameClassifier(candidates=[READY]), {"candidates": "with oracle='descent'"})
