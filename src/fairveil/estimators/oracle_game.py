@@ -142,9 +142,9 @@ class OracleGameClassifier(MixingClassifier):
         notions = promises.notions_of(self.constraints)
         confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
         _checks.one_of(ORACLES, oracle=self.oracle)
-        listed, released = self.oracle == "exponential", self.oracle in ("regression", "descent")
+        chooses, released = self.oracle == "exponential", self.oracle in ("regression", "descent")
         with_oracle = f"with oracle={self.oracle!r}"
-        unused.refuse(self, {"candidates": None if listed else with_oracle, "clip": None if released else with_oracle})
+        unused.refuse(self, {"candidates": None if chooses else with_oracle, "clip": None if released else with_oracle})
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
         training = inputs.read(X, y, sensitive_features, sample_weight, ways)
