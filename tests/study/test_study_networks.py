@@ -47,7 +47,7 @@ def test_networks_are_swept_one_by_one_and_each_is_the_fit_alone(rows: Any) -> N
     assert all(0 <= line["error"] <= 1 for line in found.table())
     for statement in (one.privacy_, found.privacy):  # that of all of them says what each of them says
         assert "user-code-trusted" in statement.stamps
-        assert statement.arithmetic == "float32"
+        assert statement.arithmetic == "float32-by-row"
         assert not statement.check()
 
 
