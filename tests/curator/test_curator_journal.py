@@ -131,6 +131,8 @@ def test_counts_in_a_changed_file_do_not_keep_the_reader_busy(counted, rows, tmp
     follow(curator_of(rows, Journal(tmp_path / "j")), rows, 3)
     header, bound, first = (json.loads(line) for line in (tmp_path / "j").read_text().splitlines()[:3])
     many = {"kind": "repeated", "event": counted, "count": 2**53}
+    for _ in range(40):
+        many = {"kind": "repeated", "event": many, "count": 1}
     header["plan"]["event"] = many
     for changed in ({**first, "upto": 2**50}, {"event": many, **first}):
         (tmp_path / "j").write_text("\n".join(map(json.dumps, (header, changed, bound))) + "\n")

@@ -26,7 +26,7 @@ from .log import Entry
 FORMAT = "fairveil journal"
 FORMAT_VERSION = 1
 REMEDY = "Restore the file from a copy: what was released must stay charged."
-MOST_EVENTS = 1 << 20
+MOST_EVENTS = 1 << 18
 """Events of the plan that one answer may be; a count in a changed file could keep the reader busy for ever."""
 LARGEST = 4 << 30
 """Bytes of a journal: some ten million answers."""

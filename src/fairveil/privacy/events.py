@@ -431,14 +431,28 @@ def compose(events: Iterable[Event]) -> Event:
 
 def spelled_out(event: Event) -> Iterator[Event]:
     """The answers that an event of composition and repetition stands for, one by one. No-ops cost nothing and are left out."""
+    left = _without_nothing(event)  # once, beforehand: nothing, however often it is repeated, takes no time
+    return iter(()) if left is None else _one_by_one(left)
+
+
+def _without_nothing(event: Event) -> Event | None:
+    if isinstance(event, Composed):
+        parts = tuple(part for inner in event.events if (part := _without_nothing(inner)) is not None)
+        return Composed(parts) if parts else None
+    if isinstance(event, Repeated):
+        inner = _without_nothing(event.event)
+        return None if inner is None else Repeated(inner, event.count)
+    return None if isinstance(event, NoOp) else event
+
+
+def _one_by_one(event: Event) -> Iterator[Event]:
     if isinstance(event, Composed):
         for part in event.events:
-            yield from spelled_out(part)
+            yield from _one_by_one(part)
     elif isinstance(event, Repeated):
-        if next(spelled_out(event.event), None) is not None:  # nothing, ever so often, is nothing
-            for _ in range(event.count):
-                yield from spelled_out(event.event)
-    elif not isinstance(event, NoOp):
+        for _ in range(event.count):
+            yield from _one_by_one(event.event)
+    else:
         yield event
 
 
