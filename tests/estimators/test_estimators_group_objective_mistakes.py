@@ -218,7 +218,7 @@ def test_candidates_see_no_sensitive_columns() -> None:
         def predict(self, x: Any) -> Any:
             return np.asarray(x["sex"])
 
-    with pytest.raises(InputError, match="KeyError.*'sex'"):
+    with pytest.raises(InputError, match=r"KeyError.*'sex'"):
         fair("error", ODDS, "exponential", [Nosy()], **GROUPS).fit(frame, Y, sensitive_features="sex")
     asking = fair("error", None, "exponential", [Nosy()], sensitive_as_feature=True)
     clf = asking.fit(frame, Y, sensitive_features="sex")
