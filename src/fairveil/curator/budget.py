@@ -37,7 +37,10 @@ class Budget:
         self._releases = 0
         self._admitted: list[Event] = []
         self.failed = False
-        self._lock = threading.Lock()
+        # One that its own thread may take again: Ctrl-C between a release and its end leaves the lock with whoever keeps the
+        # traceback, and the run must be closed all the same.
+        self._lock = threading.RLock()
+        self._inside = False
         self._due: deque[Event] = deque()
         self._to_come: Iterator[Event] = iter(())
         self._asked: tuple[Event | None, list[Event], dict[int, Event]] = (None, [], {})
@@ -83,9 +86,13 @@ class Budget:
             if not self.is_open:
                 remedy = "Make a new Curator."
                 raise PrivacyError(complaint(expected="a run that goes on", of="answer", got=self._state, remedy=remedy))
+            if self._inside:
+                remedy = "User code that runs beside rows must not ask the curator."
+                raise PrivacyError(complaint(expected="one answer after another", of="answer", got="one inside", remedy=remedy))
             self._charge(event)
             number = self._releases
             self._releases += 1
+            self._inside = True
             try:
                 yield number
             except BaseException as error:
@@ -93,6 +100,8 @@ class Budget:
                     self.failed = not isinstance(error, KeyboardInterrupt)  # which is no row's doing
                     self._state = self._state if self.plan is None else _BROKEN
                 raise
+            finally:
+                self._inside = False
 
     @property
     def admitted(self) -> tuple[Event, ...]:

@@ -1,4 +1,4 @@
-"""Ctrl-C at a chosen step: an exception is raised where the interpreter would see a signal, between two steps of Python."""
+"""Ctrl-C at a chosen step: an exception is raised where the interpreter looks for signals."""
 
 from __future__ import annotations
 
@@ -18,30 +18,28 @@ class Interrupted(KeyboardInterrupt):
     """Raised by `interrupted`, and by nobody else."""
 
 
-def interrupted(action: Callable[[], object], at: int, *, opcodes: bool = False) -> Interrupted | None:
-    """The action, interrupted before its line (or opcode) number `at` in the ledger's modules. None: it has no so many."""
-    left = at
+def interrupted(action: Callable[[], object], at: int) -> Interrupted | None:
+    """The action, interrupted at the step number `at` in the ledger's modules. None: it has no so many.
 
-    def here(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal left
-        if event == ("opcode" if opcodes else "line"):
+    Steps are where a function begins and where compiled code has returned. Elsewhere no signal is seen: an exception between
+    the last line of a `with lock:` and the end of the block, say, would keep a lock that Ctrl-C cannot.
+    """
+    left, error = at, None
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal left, error
+        if event in ("call", "c_return") and error is None and frame.f_code.co_filename.startswith(PLACES):
             left -= 1
             if left < 0:
-                raise Interrupted(f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")
-        return here
+                error = Interrupted(f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")
+                raise error
 
-    def into(frame: FrameType, event: str, _: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(PLACES):
-            return None
-        frame.f_trace_opcodes = opcodes
-        return here
-
-    before = sys.gettrace()
-    sys.settrace(into)
+    before = sys.getprofile()
+    sys.setprofile(look)
     try:
         action()
-    except Interrupted as error:
-        return error
+    except Interrupted as seen:
+        return seen
     finally:
-        sys.settrace(before)
-    return None
+        sys.setprofile(before)
+    return error

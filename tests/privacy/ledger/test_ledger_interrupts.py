@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +21,9 @@ from fairveil.privacy.events import Pure
 from fairveil.privacy.ledger import Ledger, Spend, connections
 
 MOST, LESS = Pure(0.002), Pure(0.001)
+
+# A file that was opened when Ctrl-C came, and that nobody had been given yet, is closed by the interpreter, which says so.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 def begun(place: Any) -> Ledger:
@@ -62,7 +66,16 @@ def deeds(ledger: Ledger, done: list[Any]) -> Iterator[tuple[str, Callable[[], o
         yield "refund", lambda spend=spend: (spend.refund(), done.append(spend))  # type: ignore[misc]
 
 
-def interrupt_all(place: Any, stride: int, opcodes: bool) -> dict[str, int]:
+def is_held(lock: Any) -> bool:
+    """Whether no other thread could have the lock."""
+    got: list[bool] = []
+    thread = threading.Thread(target=lambda: got.append(lock.acquire(blocking=False)) or (got[0] and lock.release()))
+    thread.start()
+    thread.join()
+    return not got[0]
+
+
+def interrupt_all(place: Any, stride: int) -> dict[str, int]:
     """Each deed, interrupted at one step after another. How many steps each has."""
     ledger, done, at = begun(place), [], 0
     steps: dict[str, int] = {}
@@ -74,11 +87,12 @@ def interrupt_all(place: Any, stride: int, opcodes: bool) -> dict[str, int]:
         if name in steps:
             continue
         done.clear()
-        error = interrupted(deed, at, opcodes=opcodes)  # it is held, as a notebook holds its last one
+        error = interrupted(deed, at)  # it is held, as a notebook holds its last one
         if error is None:
             steps[name] = at
             continue
         assert is_free(place), f"{name}: others are locked out after {error}"
+        assert not is_held(connections._gate.lock), f"{name}: a lock is kept after {error}"
         assert not connections._gate.inside, f"{name}: it counts as inside after {error}"
         assert not any(held.users for held in ledger._store._connections._held.values()), error  # type: ignore[attr-defined]
         before = ledger.balance().spent_share
@@ -90,18 +104,13 @@ def interrupt_all(place: Any, stride: int, opcodes: bool) -> dict[str, int]:
     raise AssertionError
 
 
-def test_guarantee_1_after_ctrl_c_at_any_line_the_next_call_works(lasting: Any) -> None:
-    steps = interrupt_all(lasting, 19 if lasting.kind == "sqlite" else 29, opcodes=False)
-    assert min(steps.values()) > 200, steps
+def test_guarantee_1_after_ctrl_c_at_any_step_the_next_call_works(lasting: Any) -> None:
+    steps = interrupt_all(lasting, 7 if lasting.kind == "sqlite" else 11)
+    assert min(steps.values()) > 100, steps
     ledger = Ledger.open(lasting.url, "census")
     assert not [found.sentence for found in ledger.check() if found.grave]
     lines = list(ledger.history())
     assert lines[-1].spent == sum(line.units for line in lines)
-
-
-def test_guarantee_1_between_two_opcodes(lasting: Any) -> None:
-    interrupt_all(lasting, 307 if lasting.kind == "sqlite" else 401, opcodes=True)
-    assert not [found for found in Ledger.open(lasting.url, "census").check() if found.grave]
 
 
 def test_guarantee_1_in_memory() -> None:
