@@ -80,7 +80,7 @@ class Document:
                 raise
             self.refuse("a JSON document", _where(error))
         if _SURROGATE.search(text):
-            self._check_writable(values)
+            self.require_writable(values)
         return values
 
     def toml(self, given: object) -> Any:
@@ -127,7 +127,8 @@ class Document:
         if max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > self.deepest:
             self.refuse(f"at most {self.deepest} levels", "more")
 
-    def _check_writable(self, values: object) -> None:
+    def require_writable(self, values: object) -> None:
+        """An error where the values are no text in UTF-8."""
         try:
             dumps(values, ensure_ascii=False).encode("utf-8")
         except UnicodeEncodeError:

@@ -89,7 +89,8 @@ def test_both_estimators_and_both_models_go_on(
 
     def fit(folder: Path | None) -> Any:
         shared: dict[str, Any] = {"rounds": ROUNDS, "epsilon": 3.0, "random_state": 0, "model": model, "checkpoint": folder}
-        shared["checkpoint_every"] = 1
+        if folder is not None:
+            shared["checkpoint_every"] = 1
         clf = fv.RateConstrainedClassifier(fv.DemographicParity(0.9), **shared) if bounded else penalised(**shared)
         return clf.fit(X, y, sensitive_features=A)
 

@@ -100,6 +100,8 @@ def is_randomised(estimator: Any) -> bool:
 
 def is_fitted(estimator: Any) -> bool:
     """scikit-learn's own answer; what cannot be fitted is."""
+    if isinstance(estimator, type):  # a class where one of its objects is wanted: `check` says so
+        return False
     if not hasattr(estimator, "fit"):
         return True
     try:

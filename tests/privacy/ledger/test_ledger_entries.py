@@ -145,7 +145,7 @@ def test_any_text_is_json_or_a_typed_error(text: str) -> None:
 def test_what_is_encoded_is_one_printable_line_that_reads_back(values: object) -> None:
     try:
         text = encoded(values)
-    except ValueError:  # NaN and infinity are no JSON
+    except (ValueError, LedgerError):  # NaN and infinity are no JSON, half of a pair of surrogates is no text
         return
     assert text.isascii()
     assert text.isprintable()

@@ -99,8 +99,11 @@ _HASHED = tuple(field.name for field in fields(Entry) if field.name != "hash")
 
 
 def encoded(values: object) -> str:
-    """JSON with no spaces and sorted names."""
-    return json.dumps(values, separators=(",", ":"), sort_keys=True, allow_nan=False, ensure_ascii=True)
+    """JSON with no spaces and sorted names; half of a pair of surrogates, which no reader takes, is refused."""
+    text = json.dumps(values, separators=(",", ":"), sort_keys=True, allow_nan=False, ensure_ascii=True)
+    if "\\ud" in text:
+        DOCUMENT.require_writable(values)
+    return text
 
 
 def parsed(text: str) -> Any:
