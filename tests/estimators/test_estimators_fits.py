@@ -18,6 +18,7 @@ import fairveil as fv
 from fairveil.data import encode
 from fairveil.data.synthetic import GroupedClasses
 from fairveil.errors import ChecksumError, ConstraintNotMet, InputError, PrivacyError, WeakDelta
+from fairveil.estimators import ConstraintLine, ConstraintReport
 
 FEATURES = ["age", "hours", "job", "union"]
 
@@ -337,3 +338,16 @@ def test_a_folder_is_overwritten_only_on_request_and_damage_is_seen(people: Colu
     (path / "statement.json").write_text(statement.replace('"epsilon": 3.0', '"epsilon": 1.0'))
     with pytest.raises(ChecksumError, match=r"statement\.json"):
         fv.load(path)
+
+
+def test_a_fit_warns_of_what_is_missed_by_more_than_a_point() -> None:
+    def report(value: float, noise: float, bound: float = 0.05, of_what: str = "decisions") -> ConstraintReport:
+        return ConstraintReport((ConstraintLine("a gap", bound, value, noise, 0.0),), 1, "done", of_what)
+
+    assert report(0.07, 0.001).missed_by_far
+    assert report(0.055, 0.001).met is False
+    assert not report(0.055, 0.001).missed_by_far  # the report says so, and no warning is due
+    assert not report(0.07, 0.1).missed_by_far  # which cannot be told
+    assert report(5.2, 0.0, 5.0, "losses").missed_by_far
+    assert not report(5.02, 0.0, 5.0, "losses").missed_by_far
+    assert not ConstraintReport((), 1, "done").missed_by_far

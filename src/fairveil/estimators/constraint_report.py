@@ -18,6 +18,7 @@ from ..learning.game import Equilibrium
 from ..learning.group_problem import Found
 from ..learning.regression_task import RegressionOutcome
 
+MATERIAL = 0.01
 NOTHING_LEARNT = "the released number of rows cannot be told from none: the model was left at zero, which favours no class"
 
 
@@ -72,6 +73,15 @@ class ConstraintReport:
     def met(self) -> bool | None:
         """True where every constraint is met, False where one is not, None where the noise does not let one tell."""
         return verdicts.together(line.verdict for line in self.lines)
+
+    @property
+    def missed_by_far(self) -> bool:
+        """Whether a constraint is not met by more than a point, or a bound on losses by more than a hundredth of it: what a fit
+        warns of. Many people's values have little noise, and a search may end a few tenths of a point above its bound."""
+        worst = self.worst
+        if worst is None or worst.verdict != verdicts.NOT_MET:
+            return False
+        return worst.value - worst.bound > MATERIAL * (1.0 if self.of_what == "decisions" else abs(worst.bound))
 
     @property
     def worst(self) -> ConstraintLine | None:

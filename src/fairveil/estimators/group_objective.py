@@ -193,7 +193,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         self._publish_shape(training, cells)
         self._set_found(outcome, mixture, listed, certain)
         self.privacy_ = statement
-        if self.constraint_report_.met is False:
+        if self.constraint_report_.missed_by_far:
             self._warn()
         return self
 

@@ -167,7 +167,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         self._publish_columns(training, whole)
         self.privacy_ = statement
         self._set_outcome(outcome)
-        if self.constraint_report_.met is False:
+        if self.constraint_report_.missed_by_far:
             self._warn()
         return self
 

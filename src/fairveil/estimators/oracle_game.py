@@ -177,7 +177,7 @@ class OracleGameClassifier(MixingClassifier):
         self._publish(training, outcome, listed, cells)
         self.named_ = names_in(sensitive_features) is not None
         self.privacy_ = statement
-        if self.constraint_report_.met is False:
+        if self.constraint_report_.missed_by_far:
             self._warn()
         return self
 

@@ -141,7 +141,7 @@ class RateConstrainedClassifier(DescentClassifier):
         self.constraint_report_ = ConstraintReport.of(outcome)
 
     def _after_fit(self) -> None:
-        if self.constraint_report_.met is not False:
+        if not self.constraint_report_.missed_by_far:
             return
         worst = self.constraint_report_.worst
         assert worst is not None

@@ -169,7 +169,7 @@ class TailoredClassifier(LinearClassifier):
             replace(outcome, coefficients=np.zeros(0)),
             TailoringReport.of(shares, cells, statement, tailored.limits_of(self, cells)),
         )
-        if self.constraint_report_.met is False:
+        if self.constraint_report_.missed_by_far:
             self._warn()
         return self
 

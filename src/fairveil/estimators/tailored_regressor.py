@@ -171,7 +171,7 @@ class TailoredRegressor(CodedRegressor):
         self.privacy_ = statement
         limits, half = tailored.limits_of(self, cells), training.target.half
         self._set_outcome(outcome, TailoringReport.of(shares, cells, statement, limits, half))
-        if self.constraint_report_.met is False:
+        if self.constraint_report_.missed_by_far:
             self._warn()
         return self
 
