@@ -6,7 +6,8 @@
 3. `--rows N ...`: a fit on N coded rows of Adult's shape (6 numbers in float32, 7 codes) that are held in memory: seconds, and
    how far the process grew at its peak beyond the rows themselves and with them. Aim: 3 GiB at 10 million, and linear time.
 
-Adult is looked for where `FAIRVEIL_DATA` says, in `../shared/data` and in the cache; without it, synthetic rows of its shape.
+Adult is looked for where `FAIRVEIL_DATA` says, in a folder shared/data beside the repository and in the cache; without it,
+synthetic rows of its shape.
 Jobs take turns, and the least time of each counts: what is left out is what other processes took. Step 3 runs each size in a
 process of its own.
 """

@@ -34,8 +34,6 @@ from .descent import Batch, Floats
 from .outcome import not_met
 from .systems import NO_GROUPS
 
-TINY = 1e-12
-
 
 @dataclass(frozen=True, eq=False)
 class RegressionOutcome:

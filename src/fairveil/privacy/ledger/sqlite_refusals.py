@@ -7,6 +7,7 @@ import sqlite3
 import stat
 from pathlib import Path
 
+from ..._reading import kind_of
 from ...errors import DataNotFoundError, FairveilError, LedgerError, complaint
 
 PATIENCE = 60.0
@@ -45,7 +46,7 @@ def require_file(path: Path) -> None:
         mode = os.stat(path).st_mode
         if stat.S_ISREG(mode):
             return
-        found = next((f"{name}, {path}" for is_one, name in _KINDS if is_one(mode)), f"no plain file, {path}")
+        found = f"{kind_of(mode)}, {path}"
     except (FileNotFoundError, NotADirectoryError):
         found = f"no file {path}"
         if path.parent.exists() and not path.parent.is_dir():
@@ -74,13 +75,6 @@ def _printable(error: BaseException) -> str:
     return text or type(error).__name__
 
 
-_KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
 _DAMAGED = (
     (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_FORMAT),
     "the file of a ledger",
