@@ -186,7 +186,7 @@ def test_the_interval_of_a_gap_holds_the_truth_as_often_as_it_says() -> None:
         groups = rng.integers(3, size=600)
         prediction = (rng.random(600) < rates[groups]).astype(int)
         truth = Truth(np.zeros(600, int), {"g": groups})
-        found = measure(fv.DemographicParity(), truth, prediction, classes=[0, 1])
+        found = measure(fv.DemographicParity(0.05), truth, prediction, classes=[0, 1])
         assert found.low <= found.value <= found.high
         assert found.value == pytest.approx(fv.demographic_parity_gap(None, prediction, groups))
         held += found.low <= 0.2 <= found.high
@@ -197,7 +197,7 @@ def test_the_interval_of_a_gap_holds_the_truth_as_often_as_it_says() -> None:
 
 def test_an_undefined_gap_is_nan() -> None:
     truth = Truth(np.array([0, 1, 0, 0]), {"g": np.array(["a", "a", "b", "b"])})
-    found = measure(fv.EqualizedOdds(), truth, np.array([0, 1, 0, 1]), classes=[0, 1])
+    found = measure(fv.EqualizedOdds(0.05), truth, np.array([0, 1, 0, 1]), classes=[0, 1])
     assert isinstance(found, Measured)
     assert np.isnan([found.value, found.low, found.high]).all()
 

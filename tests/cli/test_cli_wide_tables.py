@@ -40,7 +40,7 @@ def test_an_audit_holds_few_bytes_a_row(tmp_path: Path, kind: str) -> None:
     def audited() -> Any:
         columns = Place(str(tmp_path / f"rows.{kind}")).columns(only={"hired", "decision", "sex"})
         truth = Truth(columns["hired"], {"sex": columns["sex"]})
-        return table_of(truth, columns["decision"]), measure(DemographicParity(), truth, columns["decision"])
+        return table_of(truth, columns["decision"]), measure(DemographicParity(0.05), truth, columns["decision"])
 
     audited()  # what is imported and kept for good is no row's
     tracemalloc.start()

@@ -478,7 +478,7 @@ def test_only_one_parity_of_false_positives_between_pairs_has_theorem_4_6() -> N
 
     fpr = fv.FalsePositiveRateParity
     assert _one_parity_of_false_positives([fpr(0.1)])
-    assert _one_parity_of_false_positives([fpr(0.1), fv.DemographicParity(1.0)])
+    assert _one_parity_of_false_positives([fpr(0.1), fv.DemographicParity(None)])
     for others in ([], [fpr(0.1, compare="rest")], [fpr(0.1), fpr(0.1, positive=0)], [fv.EqualizedOdds(0.1)]):
         assert not _one_parity_of_false_positives(others)
 

@@ -201,7 +201,7 @@ RIGHT_ALL_THE_SAME = {
 )
 def test_bad_arguments_of_measures_are_refused(measure: Any) -> None:
     y, groups = GOOD.y, GOOD.groups
-    call = (lambda *given, **options: audit(fv.DemographicParity(), *given, **options)) if measure is audit else measure
+    call = (lambda *given, **options: audit(fv.DemographicParity(0.05), *given, **options)) if measure is audit else measure
     calls: list[tuple[str, Callable[[], Any]]] = []
     for case, change in hostile.BAD_Y.items():
         bad = built(change, y)

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from fairveil.fairness import (
 
 ODD = Event((("f", 1), ("m", 2)), ("yes", None), True, (Event(), Event(None, (True,))))
 EXAMPLES = [
-    DemographicParity(),
+    DemographicParity(0.05),
     DemographicParity(0.1, groups="marginal", compare="rest"),
     EqualizedOdds(0.02, compare="rest"),
     EqualOpportunity(0.1, "yes"),
@@ -74,22 +75,25 @@ def test_the_same_notion_serves_again_and_again():
 def test_the_number_of_constraints():
     twelve, five = Cells((tuple(range(12)),)), tuple(range(5))
     for notion, classes, expected in (
-        (DemographicParity(), (0, 1), 12 * 11),
-        (DemographicParity(), five, 12 * 11 * 5),
-        (DemographicParity(compare="rest"), five, 12 * 2 * 5),
-        (EqualizedOdds(), five, 12 * 11 * 25),
+        (DemographicParity(0.05), (0, 1), 12 * 11),
+        (DemographicParity(0.05), five, 12 * 11 * 5),
+        (DemographicParity(0.05, compare="rest"), five, 12 * 2 * 5),
+        (EqualizedOdds(0.05), five, 12 * 11 * 25),
         (FalseNegativeRate(0.1, "each"), (0, 1), 12),
         (BoundedGroupLoss(0.1), five, 12),
     ):
         assert len(resolve(notion, twelve, classes)) == expected
-    assert len(resolve(DemographicParity(compare="rest"), Cells((("f", "m"),)), (0, 1))) == 2
+    assert len(resolve(DemographicParity(0.05, compare="rest"), Cells((("f", "m"),)), (0, 1))) == 2
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("demographic_parity:0.05", DemographicParity(0.05)),
-        ("demographic_parity", DemographicParity()),
+        ("demographic_parity:5%", DemographicParity(0.05)),
+        ("demographic_parity, max_gap = 2.5 %", DemographicParity(0.025)),
+        ("false_negative_rate:20%,group=each", FalseNegativeRate(0.2, "each")),
+        ("bounded_group_loss:1.5,loss=log", BoundedGroupLoss(1.5, "log")),
         ("demographic-parity:0.2", DemographicParity(0.2)),
         (" equalized_odds : 1e-2 , groups = marginal , compare=rest", EqualizedOdds(0.01, groups="marginal", compare="rest")),
         ("equal_opportunity:0.1,positive=>50K", EqualOpportunity(0.1, ">50K")),
@@ -110,6 +114,14 @@ def test_parse(text, expected):
     [
         *("", "parity:0.1", "demographic_parity:lots", "demographic_parity:-1", "demographic_parity:nan", 5, None),
         *("demographic_parity:0.1,x=1", "demographic_parity:0.1,max_gap=0.2", "demographic_parity:0.1,marginal"),
+        *(
+            "demographic_parity",
+            "demographic_parity:",
+            "demographic_parity:inf",
+            "demographic_parity:100%",
+            "equalized_odds:none",
+        ),
+        *("false_negative_rate:1", "bounded_group_loss:1.0", "bounded_group_loss:50%,loss=log", "demographic_parity:1e999%"),
         *("demographic_parity:0.1,compare=all", "demographic_parity:true", "false_negative_rate", "rate_constraint:0.1"),
     ],
 )
@@ -142,7 +154,7 @@ def test_parse_refuses(text):
         lambda: notions.from_dict({"notion": "demographic_parity", "max_gap": 0.1}),
         lambda: notions.from_dict({"notion": "x"}),
         lambda: notions.from_dict([]),
-        lambda: notions.from_dict(DemographicParity().to_dict() | {"more": 1}),
+        lambda: notions.from_dict(DemographicParity(0.05).to_dict() | {"more": 1}),
         lambda: notions.from_dict(EXAMPLES[-1].to_dict() | {"terms": [{"coefficient": 1.0}]}),
         lambda: notions.from_dict(EXAMPLES[-1].to_dict() | {"terms": [{"coefficient": 1.0, "event": {"also": 3}}]}),
         lambda: EqualOpportunity(0.1, frozenset("a")).to_dict(),
@@ -167,11 +179,62 @@ def test_numpy_values_are_kept_as_plain_ones():
 
 
 def test_vacuous_notions():
-    for gap, vacuous in ((0.99, False), (1.0, True), (2.0, True)):
+    for gap, vacuous in ((0.99, False), (None, True)):
         assert DemographicParity(gap).is_vacuous is vacuous
         assert FalseNegativeRate(gap).is_vacuous is vacuous
         assert BoundedGroupLoss(gap).is_vacuous is vacuous
-        assert not BoundedGroupLoss(gap, "log").is_vacuous
+        assert BoundedGroupLoss(gap, "log").is_vacuous is vacuous
+    assert not BoundedGroupLoss(3.0, "log").is_vacuous
+
+
+GAPS = (DemographicParity, EqualizedOdds, EqualOpportunity, FalsePositiveRateParity, ErrorRateParity)
+
+
+@pytest.mark.parametrize("cls", [*GAPS, FalseNegativeRate, BoundedGroupLoss])
+def test_nothing_is_required_by_none_alone(cls: type) -> None:
+    """A bound that was left out, or that no decision rule breaks, is an error that names the way out."""
+    with pytest.raises(
+        InputError, match=rf"expected a bound, got none.*{cls.__name__}\(max_\w+=0\.05\).*=None\) to require nothing"
+    ):
+        cls()
+    for bound in (1, 1.0, 5, np.float64(2.0), 250, float("inf")):
+        with pytest.raises(InputError, match=r"from 0 to below 1.*=None requires nothing"):
+            cls(bound)
+    with pytest.raises(InputError, match=r"5 means 500 (percentage points|per cent): did you mean max_\w+=0\.05\?"):
+        cls(5)
+    asked = cls(None)
+    assert asked.is_vacuous
+    assert notions.from_dict(json.loads(json.dumps(asked.to_dict()))) == asked
+    cells = Cells((("f", "m"),))
+    limits = resolve(replace(asked, positive=1) if hasattr(asked, "positive") else asked, cells, (0, 1)).bounds
+    assert set(limits.tolist()) == {1.0}  # what no rate and no gap is above
+
+
+@pytest.mark.parametrize("bound", [1, 1.0, 2.5, "inf"])
+def test_files_of_earlier_versions_may_hold_bounds_that_require_nothing(bound: object) -> None:
+    for asked in (DemographicParity(0.1), FalseNegativeRate(0.1), BoundedGroupLoss(0.1)):
+        (limit,) = (name for name in asked.to_dict() if name.startswith("max_"))
+        assert notions.from_dict(asked.to_dict() | {limit: bound}) == replace(asked, **{limit: None})
+    log = BoundedGroupLoss(0.1, "log")
+    if bound != "inf":
+        assert notions.from_dict(log.to_dict() | {"max_loss": bound}) == BoundedGroupLoss(float(bound), "log")
+
+
+def test_a_text_asks_back_in_its_own_words() -> None:
+    with pytest.raises(
+        InputError, match=r"5 means 500 percentage points: did you mean demographic_parity:0\.05 or demographic_parity:5%\?"
+    ):
+        notions.parse("demographic_parity:5")
+    with pytest.raises(
+        InputError, match=r"20 means 2000 per cent: did you mean false_negative_rate:0\.2 or false_negative_rate:20%\?"
+    ):
+        notions.parse("false-negative-rate:20,group=each")
+    with pytest.raises(
+        InputError, match=r"expected a name, ':' and a bound, got 'equalized_odds'.*equalized_odds:0\.05 or equalized_odds:5%"
+    ):
+        notions.parse("equalized_odds")
+    with pytest.raises(InputError, match="this loss is no rate"):
+        notions.parse("bounded_group_loss:50%,loss=log")
 
 
 def test_a_vacuous_rate_constraint_is_one_that_no_decisions_break():

@@ -151,9 +151,37 @@ def test_what_was_not_written_here_is_refused(values: Any) -> None:
 @pytest.mark.parametrize("text", ["equalized_odds", "equal-opportunity", "equalized_odds,groups=marginal", "gini", "gini:"])
 def test_a_constraint_without_a_bound_is_refused(text: str) -> None:
     """It is the name of an objective as well: what is meant must be said."""
-    with pytest.raises(InputError, match=r"Write \w+:0\.1, say"):
+    with pytest.raises(InputError, match=r"Write \w+:0\.1 or \w+:10%, for example"):
         ob.parse_constraint(text)
     assert ob.parse_constraint("equalized_odds,max_gap=0.1").notions == (EqualizedOdds(0.1),)
+
+
+@pytest.mark.parametrize("name", ["gmean", "false_negative_rate", "false_positive_rate", "gini", "equalized_odds"])
+def test_bounds_on_rates_are_below_1_and_may_be_in_per_cent(name: str) -> None:
+    assert str(ob.parse_constraint(f"{name}:30%")) == str(ob.parse_constraint(f"{name}:0.3"))
+    with pytest.raises(InputError, match=rf"did you mean {name}:0\.3 or {name}:30%\?"):
+        ob.parse_constraint(f"{name}:30")
+    with pytest.raises(InputError, match="Leave the option out to require nothing"):
+        ob.parse_constraint(f"{name}:inf")
+
+
+def test_an_objective_of_decisions_is_bounded_below_1() -> None:
+    for one in (ob.GMean(), ob.FalseNegatives(), ob.Gap("equalized_odds"), ob.Gini(), ob.SmoothedOdds()):
+        with pytest.raises(InputError, match=r"1 means 100 per cent: did you mean bound=0\.01\? To require nothing, leave"):
+            one.at_most(1)
+        old = one.at_most(0.5).to_dict() | {"bound": 1.0}  # earlier versions took it
+        assert ob.from_dict(old).to_dict() == old  # type: ignore[union-attr]
+    with pytest.raises(InputError, match=r"number in \(0, 1\]"):
+        ob.GMean().at_least(0)
+
+
+def test_losses_that_are_errors_are_bounded_below_1() -> None:
+    for name in ("error", "largest_group_loss", "mean_group_loss"):
+        asked = ob.parse_constraint(f"{name}:3")  # of a regression's losses
+        with pytest.raises(InputError, match=rf"bound of {name}.*3 means 300 per cent"):
+            asked.of_decisions()
+    costly = ob.Constraint((ob.LargestGroupLoss(costs=[[0, 5], [1, 0]]).at_most(3),))
+    assert costly.of_decisions() is costly
 
 
 def test_a_mapping_is_no_constraint() -> None:

@@ -389,7 +389,7 @@ def test_combined_constraints_keep_their_values_costs_and_bounds():
     assert joined.cell_costs(duals, counts) == pytest.approx(costs)
     assert at_once.cell_costs(duals, counts) == pytest.approx(costs)
     with pytest.raises(InputError, match="of one shape"):
-        combine([apart[0], resolve(DemographicParity(), cells, (0, 1))])
+        combine([apart[0], resolve(DemographicParity(0.05), cells, (0, 1))])
 
 
 def test_nothing_asked_is_a_system_without_constraints():
@@ -400,9 +400,9 @@ def test_nothing_asked_is_a_system_without_constraints():
         assert system.exact_values(np.ones(system.shape), np.ones(system.shape[:2])).shape == (0,)
         assert (system.cell_costs([], np.ones(system.shape[:2])) == 0).all()
         assert not system.needs_labels
-    some = combine([system, resolve(DemographicParity(), cells, (0, 1))])
+    some = combine([system, resolve(DemographicParity(0.05), cells, (0, 1))])
     assert len(some) == 2
-    assert len(resolve([DemographicParity(1.0), ErrorRateParity(0.2)], cells, (0, 1), keep_vacuous=False)) == 2
+    assert len(resolve([DemographicParity(None), ErrorRateParity(0.2)], cells, (0, 1), keep_vacuous=False)) == 2
 
 
 def test_labels_are_asked_for_only_where_they_are_looked_at():
@@ -414,7 +414,12 @@ def test_labels_are_asked_for_only_where_they_are_looked_at():
     assert free.without_labels().exact_values(narrow, counts) == pytest.approx(
         free.exact_values(wide, np.repeat(counts / 3, 3, 1))
     )
-    for notion in (EqualizedOdds(), ErrorRateParity(), EqualOpportunity(positive=1), FalseNegativeRate(0.1, positive=1)):
+    for notion in (
+        EqualizedOdds(0.05),
+        ErrorRateParity(0.05),
+        EqualOpportunity(0.05, positive=1),
+        FalseNegativeRate(0.1, positive=1),
+    ):
         system = resolve(notion, cells, (0, 1, 2))
         assert system.needs_labels
         with pytest.raises(InputError, match="ignore labels"):
@@ -425,11 +430,11 @@ def test_the_smallest_partition_has_no_part_too_many():
     cells = Cells((tuple(range(12)),))
     for notion, parts in (
         (FalseNegativeRate(0.1, positive=3), 1),
-        (EqualOpportunity(positive=3), 12),
-        (FalsePositiveRateParity(positive=3), 12),
-        (DemographicParity(), 12),
-        (EqualizedOdds(), 60),
-        (ErrorRateParity(), 60),
+        (EqualOpportunity(0.05, positive=3), 12),
+        (FalsePositiveRateParity(0.05, positive=3), 12),
+        (DemographicParity(0.05), 12),
+        (EqualizedOdds(0.05), 60),
+        (ErrorRateParity(0.05), 60),
     ):
         part_of, small = resolve(notion, cells, range(5)).smallest_partition()
         assert small.shape == (parts, 1, 5)
@@ -445,17 +450,17 @@ def test_unknown_groups_classes_and_double_counting_are_refused():
         resolve(RateConstraint(((1.0, PredictionRate("yes")),), 0.1), cells, known)
     marginal = Cells(cells.columns, mode="marginal")
     with pytest.raises(InputError, match="product cells"):
-        resolve(DemographicParity(groups="product"), marginal, known)
+        resolve(DemographicParity(0.05, groups="product"), marginal, known)
     both = Event((("sensitive_0", "f"), ("sensitive_1", "x")))
     constraint = RateConstraint(((1.0, PredictionRate(1, both)),), 0.1, groups="marginal")
     with pytest.raises(InputError, match="count twice"):
         resolve(constraint, marginal, known)
     assert len(resolve(constraint, cells, known)) == 1  # a union of product cells counts everyone once
     with pytest.raises(InputError, match="positive: expected a class"):
-        resolve(EqualOpportunity(), cells, (0, 1, 2))
+        resolve(EqualOpportunity(0.05), cells, (0, 1, 2))
     with pytest.raises(InputError, match="notion of fairness"):
         resolve("demographic_parity", cells, known)
-    system = resolve(DemographicParity(), cells, known)
+    system = resolve(DemographicParity(0.05), cells, known)
     with pytest.raises(InputError, match=r"shape \(\.\.\., 4, 2, 2\)"):
         system.exact_values(np.ones((4, 2)), np.ones((4, 2)))
 

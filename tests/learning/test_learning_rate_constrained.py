@@ -156,7 +156,7 @@ def test_vacuous_constraints_are_not_in_the_plan() -> None:
     rows = rows_from(*table())
     promise = Promise(1.0, 1e-5)
     plain = search_for(rows, promise, [], Settings(), public_rows=300)
-    vacuous = search_for(rows, promise, [DemographicParity(1.0), FalseNegativeRate(1.0)], Settings(), public_rows=300)
+    vacuous = search_for(rows, promise, [DemographicParity(None), FalseNegativeRate(None)], Settings(), public_rows=300)
     assert plain.plan == vacuous.plan
     assert vacuous.planned.system is None
 

@@ -28,7 +28,7 @@ def fit(
     target: options.Target = None,
     sensitive: options.Sensitive = None,
     constraint: Annotated[
-        list[str] | None, typer.Option("--constraint", help="Such as demographic_parity:0.05; again for more.")
+        list[str] | None, typer.Option("--constraint", help="Such as demographic_parity:0.05 or demographic_parity:5%; again for more.")
     ] = None,
     method: Annotated[
         str,

@@ -36,7 +36,7 @@ def frontier(
             show_default="demographic_parity",
         ),
     ] = None,
-    gaps: Annotated[str, typer.Option(help="Bounds to ask for.")] = "0.2,0.15,0.1,0.05,0.02",
+    gaps: Annotated[str, typer.Option(help="Bounds: 0.2,0.1 or 20%,10%.")] = "0.2,0.15,0.1,0.05,0.02",
     epsilons: Annotated[str, typer.Option(help="Promises to make; inf is not private.")] = "0.5,1,3",
     seeds: Annotated[
         int | None, typer.Option(help="So many models a point, with bands; stamped insecure. Without it: one, secure noise.")
@@ -126,18 +126,25 @@ def _with_coins(found: Frontier, share: float, *, seeded: bool) -> Frontier:
 
 
 def numbers(of: str, text: str) -> tuple[float, ...]:
-    """Numbers between commas.
+    """Numbers between commas; gaps below 1, which may be in per cent.
 
-    >>> numbers("--gaps", "0.1, 0.05")
+    >>> numbers("--gaps", "0.1, 5%")
     (0.1, 0.05)
     """
     from ..errors import InputError, complaint
+    from ..fairness.bounds import asked_back, share
 
     try:
-        return tuple(float(part) for part in text.split(","))
+        parts = [(part, share(part) if of == "--gaps" else None) for part in text.split(",")]
+        found = tuple(float(part) if known is None else known for part, known in parts)
     except ValueError:
-        remedy = f"Write {of} 0.1,0.05, say."
+        remedy = f"Write {of} 0.1,0.05, for example."
         raise InputError(complaint(expected="numbers between commas", of=of, got=text, remedy=remedy)) from None
+    wide = [number for number in found if of == "--gaps" and number >= 1]
+    if wide:
+        remedy = asked_back("max_gap", wide[0], f"{of} {{}}")
+        raise InputError(complaint(expected="bounds from 0 to below 1", of=of, got=text, remedy=remedy))
+    return found
 
 
 def _swept(constraint: list[str] | None) -> Any:

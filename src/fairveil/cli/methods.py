@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import _checks
@@ -94,7 +94,7 @@ def _bounded(wishes: Wishes) -> Asked:
 
 def _group_objective(wishes: Wishes) -> Asked:
     """Of one that makes a function of group losses small, with bounds on others."""
-    objective, constraint = parse_objective(wishes.objective or "error"), parse_constraint(wishes.constraint)
+    objective, constraint = parse_objective(wishes.objective or "error"), parse_constraint(wishes.constraint).of_decisions()
     for option, words in (("search", SEARCHES), ("decisions", NAMED)):
         if (got := getattr(wishes, option)) is not None and got not in words:
             remedy = f"Say --{option} {words[0]}, or leave it out."
@@ -122,7 +122,7 @@ def _penalised(wishes: Wishes) -> Asked:
         raise InputError(complaint(expected=f"one of {', '.join(NOTIONS)}", of="--notion", got=notion, remedy=remedy))
     if "max_gap" in options:
         raise InputError(complaint(expected="no bound", of="--notion", got=notion, remedy="Say --strength 5, say."))
-    found: Any = parse(f"{name}:0{comma}{options}")
+    found: Any = replace(parse(f"{name}:0{comma}{options}"), max_gap=None)  # type: ignore[type-var]
     if found.compare != "pairs":
         remedy = "Leave it out: the penalty looks at all groups together."
         raise InputError(complaint(expected="no compare=", of="--notion", got=notion, remedy=remedy))

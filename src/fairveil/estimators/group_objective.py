@@ -163,7 +163,8 @@ class GroupObjectiveClassifier(MixingClassifier):
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
         confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
         _checks.one_of(METHODS, method=self.method)
-        _checks.one_of(LOSSES, loss=self.loss)
+        if _checks.one_of(LOSSES, loss=self.loss) == LOSSES[0]:
+            constraint = constraint.of_decisions()
         if self.oracle is not None:
             _checks.one_of(ORACLES, oracle=self.oracle)
         self._refuse_idle()

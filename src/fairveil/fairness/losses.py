@@ -9,6 +9,7 @@ S and N may be noisy; leading axes (many models) are carried through.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -81,8 +82,9 @@ def resolve_losses(notions: Notion | Iterable[Notion], cells: Cells) -> LossBoun
         grouping = Grouping.of(cells, notion.groups)
         groups = range(len(grouping.keys))
         members.append(grouping.members)
-        bounds.append(np.full(len(grouping.keys), notion.max_loss))
-        names += [f"mean {notion.loss} loss of group {grouping.shown(g)} <= {notion.max_loss:g}" for g in groups]
+        bound = math.inf if notion.max_loss is None else notion.max_loss
+        bounds.append(np.full(len(grouping.keys), bound))
+        names += [f"mean {notion.loss} loss of group {grouping.shown(g)} <= {bound:g}" for g in groups]
     return LossBounds(listed[0].loss, np.concatenate(members), np.concatenate(bounds), tuple(names))
 
 

@@ -56,7 +56,7 @@ def demographic_parity_gap(y: Any, prediction: Any, sensitive_features: Any, **o
     >>> demographic_parity_gap([0, 1, 0, 1], [1, 1, 0, 1], ["f", "f", "m", "m"])
     0.5
     """
-    return _gap(DemographicParity(), y, prediction, sensitive_features, options)
+    return _gap(DemographicParity(None), y, prediction, sensitive_features, options)
 
 
 def equalized_odds_gap(y: Any, prediction: Any, sensitive_features: Any, **options: Unpack[Options]) -> float:
@@ -65,26 +65,26 @@ def equalized_odds_gap(y: Any, prediction: Any, sensitive_features: Any, **optio
     >>> equalized_odds_gap([0, 1, 0, 1], [0, 1, 1, 1], ["f", "f", "m", "m"])
     1.0
     """
-    return _gap(EqualizedOdds(), y, prediction, sensitive_features, options)
+    return _gap(EqualizedOdds(None), y, prediction, sensitive_features, options)
 
 
 def equal_opportunity_gap(
     y: Any, prediction: Any, sensitive_features: Any, *, positive: Hashable = None, **options: Unpack[Options]
 ) -> float:
     """The largest difference of true positive rates. `positive` is needed for more than two classes, else the second."""
-    return _gap(EqualOpportunity(positive=positive), y, prediction, sensitive_features, options)
+    return _gap(EqualOpportunity(None, positive=positive), y, prediction, sensitive_features, options)
 
 
 def false_positive_rate_gap(
     y: Any, prediction: Any, sensitive_features: Any, *, positive: Hashable = None, **options: Unpack[Options]
 ) -> float:
     """The largest difference of false positive rates. `positive` as for `equal_opportunity_gap`."""
-    return _gap(FalsePositiveRateParity(positive=positive), y, prediction, sensitive_features, options)
+    return _gap(FalsePositiveRateParity(None, positive=positive), y, prediction, sensitive_features, options)
 
 
 def error_rate_gap(y: Any, prediction: Any, sensitive_features: Any, **options: Unpack[Options]) -> float:
     """The largest difference of error rates."""
-    return _gap(ErrorRateParity(), y, prediction, sensitive_features, options)
+    return _gap(ErrorRateParity(None), y, prediction, sensitive_features, options)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Notions of fairness. Each only chooses what is compared; the general rate constraint does the rest.
 
-A gap notion with bound `max_gap` says |rate given one group - rate given another| <= max_gap, as two one-sided constraints:
+A gap notion with bound `max_gap` says |rate given one group - rate given another| <= max_gap, as two one-sided constraints.
+The bound has no default. None requires nothing, and is how that is said: a bound of 1 or more is an error.
 - `compare="pairs"`: every ordered pair of groups (of one sensitive column, when groups are marginal);
 - `compare="rest"`: every group against its complement, all rows that are not in it, and the complement against it. With two
   groups that is the same as pairs. With more it is weaker: pairs within g imply rest within g, not the other way round.
@@ -11,6 +12,7 @@ written down; with more, every class.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -20,7 +22,7 @@ from .. import _checks
 from .._json import Document
 from ..errors import FairveilError, InputError, complaint
 from ..facts import GROUP_MODES, Cells
-from . import keys
+from . import bounds, keys
 from .grouping import COMPARISONS, Grouping
 from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
 
@@ -47,13 +49,12 @@ class Outcome:
 class GapNotion(Notion):
     """Abstract: some outcomes are about as frequent in every group."""
 
-    max_gap: float = 0.05
+    max_gap: float | None = bounds.NOT_GIVEN
     groups: str = field(default="product", kw_only=True)
     compare: str = field(default="pairs", kw_only=True)
 
     def __post_init__(self) -> None:
-        remedy = "Pass max_gap=0.05, say; 1 or more asks for nothing."
-        object.__setattr__(self, "max_gap", _checks.non_negative(max_gap=self.max_gap, remedy=remedy))
+        object.__setattr__(self, "max_gap", bounds.of_rates(type(self).__name__, max_gap=self.max_gap))
         _shape(self)
 
     @abstractmethod
@@ -62,17 +63,18 @@ class GapNotion(Notion):
 
     @property
     def is_vacuous(self) -> bool:
-        """Two rates are never more than 1 apart."""
-        return self.max_gap >= 1
+        """Whether there is no bound."""
+        return self.max_gap is None
 
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
         """Two one-sided constraints a comparison and outcome."""
         out = []
         grouping, outcomes = Grouping.of(cells, self.groups), self.outcomes(classes)
+        bound = bounds.LARGEST if self.max_gap is None else self.max_gap
         _refuse_too_many(grouping, len(outcomes), self.compare)
         for outcome in outcomes:
             for one, other in _compared(outcome, grouping, self.compare):
-                out.append(RateConstraint(((1.0, one), (-1.0, other)), self.max_gap, groups=self.groups))
+                out.append(RateConstraint(((1.0, one), (-1.0, other)), bound, groups=self.groups))
         return tuple(out)
 
     def to_dict(self) -> dict[str, Any]:
@@ -145,20 +147,20 @@ class FalseNegativeRate(Notion):
     in one group, given by its key (one whose key is the text "each": write a `RateConstraint`)."""
 
     kind: ClassVar[str] = "false_negative_rate"
-    max_rate: float
+    max_rate: float | None = bounds.NOT_GIVEN
     group: Hashable = None
     positive: Hashable = None
     groups: str = field(default="product", kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_rate", _checks.non_negative(max_rate=self.max_rate))
+        object.__setattr__(self, "max_rate", bounds.of_rates(type(self).__name__, max_rate=self.max_rate))
         object.__setattr__(self, "group", keys.plain(self.group, of="group"))
         _shape(self)
 
     @property
     def is_vacuous(self) -> bool:
-        """A rate is never above 1."""
-        return self.max_rate >= 1
+        """Whether there is no bound."""
+        return self.max_rate is None
 
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
         """One constraint a group that is asked about."""
@@ -166,8 +168,9 @@ class FalseNegativeRate(Notion):
         asked = Grouping.of(cells, self.groups).keys if self.group == "each" else (self.group,)
         events = [Event(None if key is None and self.group is None else (key,), (positive,)) for key in asked]
         others = [k for k in classes if k != positive]
+        bound = bounds.LARGEST if self.max_rate is None else self.max_rate
         return tuple(
-            RateConstraint(tuple((1.0, PredictionRate(k, event)) for k in others), self.max_rate, groups=self.groups)
+            RateConstraint(tuple((1.0, PredictionRate(k, event)) for k in others), bound, groups=self.groups)
             for event in events
         )
 
@@ -185,19 +188,20 @@ class BoundedGroupLoss(Notion):
     """
 
     kind: ClassVar[str] = "bounded_group_loss"
-    max_loss: float
+    max_loss: float | None = bounds.NOT_GIVEN
     loss: str = "zero_one"
     groups: str = field(default="product", kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_loss", _checks.non_negative(max_loss=self.max_loss))
         _checks.one_of(LOSSES, loss=self.loss)
+        below = bounds.LARGEST if self.loss == "zero_one" else math.inf  # the other losses have no largest value
+        object.__setattr__(self, "max_loss", bounds.of_rates(type(self).__name__, below=below, max_loss=self.max_loss))
         _shape(self)
 
     @property
     def is_vacuous(self) -> bool:
-        """An error rate is never above 1; the other losses have no largest value."""
-        return self.loss == "zero_one" and self.max_loss >= 1
+        """Whether there is no bound."""
+        return self.max_loss is None
 
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
         """One bound on the error rate a group."""
@@ -206,7 +210,8 @@ class BoundedGroupLoss(Notion):
             raise InputError(complaint(expected="a loss of decisions", of="loss", got=self.loss, remedy=remedy))
         grouping = Grouping.of(cells, self.groups)
         rates = [ErrorRate(Event((key,))) for key in grouping.keys]
-        return tuple(RateConstraint(((1.0, rate),), self.max_loss, groups=self.groups) for rate in rates)
+        bound = bounds.LARGEST if self.max_loss is None else self.max_loss
+        return tuple(RateConstraint(((1.0, rate),), bound, groups=self.groups) for rate in rates)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -252,21 +257,27 @@ def positive_class(positive: Hashable, classes: Sequence[Hashable]) -> Hashable:
 
 
 def from_dict(values: object) -> Notion:
-    """The inverse of every notion's `to_dict`; refuses unknown notions and fields."""
+    """The inverse of every notion's `to_dict`; refuses unknown notions and fields.
+
+    Bounds that require nothing were 1 or more in files of earlier versions; here they are None.
+    """
     if not isinstance(values, Mapping) or not isinstance(values.get("notion"), str) or values["notion"] not in NOTIONS:
         expected = f"an object whose 'notion' is one of {sorted(NOTIONS)}"
         raise InputError(complaint(expected=expected, of="notion", got=values, remedy="Write notions with to_dict()."))
     cls = NOTIONS[values["notion"]]
     if cls is RateConstraint:
         return RateConstraint.from_dict(values)
-    return _make(cls, {name: value for name, value in values.items() if name != "notion"}, complete=True)
+    given = {name: value for name, value in values.items() if name != "notion"}
+    if cls is not BoundedGroupLoss or given.get("loss") == "zero_one":
+        given |= {name: bounds.written(given[name]) for name in (bound_name(cls),) if name in given}
+    return _make(cls, given, complete=True)
 
 
 def parse(text: str) -> Notion:
     """A notion from the command line: its name, a colon and the bound, then options after commas.
 
-    >>> parse("demographic_parity:0.05")
-    DemographicParity(max_gap=0.05, groups='product', compare='pairs')
+    >>> parse("demographic_parity:0.05") == parse("demographic_parity:5%")
+    True
     >>> parse("equal_opportunity:0.1,positive=yes,compare=rest")
     EqualOpportunity(max_gap=0.1, groups='product', compare='rest', positive='yes')
     """
@@ -276,25 +287,47 @@ def parse(text: str) -> Notion:
     known = [kind for kind in NOTIONS if kind != RateConstraint.kind]
     if name not in known:
         expected = f"a name out of {', '.join(known)}, then ':' and a bound"
-        raise InputError(complaint(expected=expected, of="constraint", got=text, remedy="Pass demographic_parity:0.05, say."))
+        raise InputError(
+            complaint(expected=expected, of="constraint", got=text, remedy="Write demographic_parity:0.05, for example.")
+        )
     given: dict[str, Any] = {}
+    limit = bound_name(NOTIONS[name])
     if bound:
-        given[_bound_name(NOTIONS[name])] = _literal(bound)
+        given[limit] = _literal(bound, limit)
     for option in options:
         key, equals, value = (part.strip() for part in option.partition("="))
         if not equals or key in given:
             remedy = "Write demographic_parity:0.05,groups=marginal, say."
             raise InputError(complaint(expected="name=value, each once", of="constraint", got=option, remedy=remedy))
-        given[key] = _literal(value)
+        given[key] = _literal(value, key)
+    _require_bound(text, name, limit, given)
     return _make(NOTIONS[name], given, complete=False)
 
 
-def _bound_name(cls: type[Notion]) -> str:
+def _require_bound(text: str, name: str, limit: str, given: Mapping[str, Any]) -> None:
+    """A bound is there, and requires something: in the words of the command line."""
+    found = given.get(limit)
+    if found is None or isinstance(found, str):
+        remedy = f"Write {name}:0.05 or {name}:5%, for example: how much is allowed is yours to say."
+        raise InputError(complaint(expected="a name, ':' and a bound", of="constraint", got=text, remedy=remedy))
+    if given.get("loss", "zero_one") != "zero_one" and "%" in text:
+        remedy = f"Write {name}:0.5,loss={given['loss']}, for example: this loss is no rate."
+        raise InputError(complaint(expected="a number without %", of="constraint", got=text, remedy=remedy))
+    if given.get("loss", "zero_one") == "zero_one" and isinstance(found, int | float) and not isinstance(found, bool):
+        bounds.require_below_one(found, text, name, limit)
+
+
+def bound_name(cls: type[Notion]) -> str:
+    """The field that holds its bound."""
     return next(f.name for f in fields(cls) if f.name.startswith("max_"))  # type: ignore[arg-type]
 
 
-def _literal(text: str) -> Any:
-    """A JSON number, truth value or quoted text as such, all else as the text it is."""
+def _literal(text: str, of: str) -> Any:
+    """A JSON number, truth value or quoted text as such, a bound in per cent as the number, all else as the text it is."""
+    if of.startswith("max_") and (number := bounds.share(text)) is not None:
+        return number
+    if of.startswith("max_") and text.lower() in ("inf", "infinity"):
+        return math.inf
     try:
         value = Document("constraint", "", largest=4096, deepest=2).json(text)
     except FairveilError:
@@ -304,7 +337,7 @@ def _literal(text: str) -> Any:
 
 def _make(cls: type[Notion], given: dict[str, Any], *, complete: bool) -> Notion:
     names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-    missing = names - set(given) if complete else {_bound_name(cls)} - set(given) - {"max_gap"}
+    missing = names - set(given) if complete else {bound_name(cls)} - set(given)
     if missing or not set(given) <= names:
         expected = f"{'the' if complete else 'a bound, and some of the'} fields {sorted(names)}"
         raise InputError(complaint(expected=expected, of=cls.kind, got=sorted(given), remedy="See docs/fairness.md."))

@@ -29,6 +29,7 @@ from scipy import sparse
 from .. import _checks
 from ..errors import InputError, complaint
 from ..facts import Cells
+from . import bounds as limits
 from . import keys, objectives_json, outer
 from .group_function import GroupFunction, checked, stacked
 from .notions import (
@@ -125,8 +126,8 @@ class Objective(ABC):
         return float(self.at(frame).value(losses))
 
     def at_most(self, bound: float) -> Bound:
-        """The constraint that it is no larger than `bound`."""
-        return Bound(self, _checks.non_negative(bound=bound))
+        """The constraint that it is no larger than `bound`: below 1, where it is one of decisions' rates."""
+        return Bound(self, limits.below_one(bound, "bound") if self.decisions_only else _checks.non_negative(bound=bound))
 
     @property
     def is_written(self) -> bool:
@@ -270,7 +271,8 @@ class _MeanOfRecalls(Objective):
 
     def at_least(self, mean: float) -> Bound:
         """The constraint that the mean is no smaller."""
-        return self.at_most(1.0 - _checks.fraction(mean=mean))
+        remedy = "Pass mean=0.7, for example; a mean is never below 0."
+        return self.at_most(1.0 - _checks.fraction(mean=mean, low_open=True, remedy=remedy))
 
     def __str__(self) -> str:
         return f"1 - {self.kind}"
@@ -414,7 +416,7 @@ class Gini(Objective):
         raise InputError(complaint(expected="a convex objective", of="objective", got="the Gini index", remedy=remedy))
 
     def at_most(self, bound: float) -> Bound:
-        return Bound(self, _checks.fraction(bound=bound))
+        return Bound(self, limits.below_one(bound, "bound"))
 
     def measured(self, frame: Frame, losses: Floats) -> float:
         return float(outer.gini(np.maximum(self.level_set(frame, 0.0).rates(losses), 0.0)))
@@ -508,6 +510,14 @@ class Constraint:
         """Whether any of it tells groups apart."""
         asked = [notion for notion in self.notions if not notion.is_vacuous]
         return any(bound.objective.needs_groups for bound in self.bounds) or any(map(tells_groups_apart, asked))
+
+    def of_decisions(self) -> Constraint:
+        """Itself, where losses are errors of decisions: bounds of 1 or more on their rates are then an error."""
+        for one in self.bounds:
+            rates = isinstance(one.objective, Error | GroupLoss | MeanGroupLoss | LargestGroupLoss)
+            if rates and getattr(one.objective, "costs", None) is None:
+                limits.below_one(one.bound, f"bound of {one.objective}")
+        return self
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -626,8 +636,8 @@ def from_dict(values: object) -> Objective | Bound | Constraint:
             return Constraint(bounds, tuple(map(notion_from_dict, given["notions"])))  # type: ignore[arg-type]
     if named == {"bound", "of"}:
         of = from_dict(given["of"])
-        if isinstance(of, Objective):
-            return of.at_most(given["bound"])
+        if isinstance(of, Objective):  # as it was written: earlier versions took bounds that require nothing
+            return Bound(of, _checks.non_negative(bound=given["bound"]))
     kind = given.get("objective")
     cls = KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None:
@@ -685,15 +695,18 @@ def _parsed(text: str) -> Bound | Notion:
     name = name.replace("-", "_")
     head = name.partition(",")[0].strip()
     if (head in NAMES or head in NOTIONS) and not rest and "max_" not in name:
-        remedy = f"Write {head}:0.1, say: how much is allowed is yours to say."
+        remedy = f"Write {head}:0.1 or {head}:10%, for example: how much is allowed is yours to say."
         raise InputError(complaint(expected="a name, ':' and a bound", of="constraint", got=text, remedy=remedy))
     if name in NAMES and name not in NOTIONS:
         try:
-            bound = float(rest)
+            bound = float(rest) if (part := limits.share(rest)) is None else part
         except ValueError:
-            remedy = f"Write {name}:0.2, say."
+            remedy = f"Write {name}:0.2 or {name}:20%, for example."
             raise InputError(complaint(expected="a name, ':' and a number", of="constraint", got=text, remedy=remedy)) from None
-        return NAMES[name]().at_most(bound)
+        asked = NAMES[name]()
+        if asked.decisions_only or isinstance(asked, Gini):
+            limits.require_below_one(bound, text, name, "max_rate")
+        return asked.at_most(bound)
     if text == "given":
         raise InputError(complaint(expected="a bound or a notion of fairness", of="constraint", got=text, remedy=NOT_WRITTEN))
     if head not in NOTIONS:

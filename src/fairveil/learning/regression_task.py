@@ -184,7 +184,8 @@ def _in_ranges(constraint: Constraint, unit: float) -> Constraint:
     """Bounds in squared units of the target as bounds in squared ranges of it."""
     bounds = tuple(Bound(one.objective, one.bound / _unit_of(one.objective, unit)) for one in constraint.bounds)
     losses = [one for one in constraint.notions if isinstance(one, BoundedGroupLoss)]
-    return Constraint(bounds, tuple(replace(one, max_loss=one.max_loss / unit) for one in losses))
+    limits = [None if one.max_loss is None else one.max_loss / unit for one in losses]
+    return Constraint(bounds, tuple(replace(one, max_loss=limit) for one, limit in zip(losses, limits, strict=True)))
 
 
 def _noise_of(function: GroupFunction, losses: Floats, noise: float | Floats, of_means: Floats) -> float:

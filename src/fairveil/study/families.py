@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness import ConstraintSystem, Notion, RateConstraint, resolve
-from ..fairness.notions import parse
+from ..fairness.notions import bound_name, parse
 from ..fairness.resolution import as_list
 from ..learning.systems import NO_GROUPS
 
@@ -31,12 +31,12 @@ REMEDY = "Pass the class DemographicParity, or lambda gap: EqualizedOdds(gap, co
 class Family:
     """`bounds`, and the `notions` that each stands for; `swept`: which places of those lists change with the bound."""
 
-    bounds: tuple[float, ...]
+    bounds: tuple[float | None, ...]
     notions: tuple[tuple[Notion, ...], ...]
     swept: tuple[bool, ...]
 
     @staticmethod
-    def of(constraint: Any, bounds: Sequence[float]) -> Family:
+    def of(constraint: Any, bounds: Sequence[float | None]) -> Family:
         """From a notion's class or name, a function from a bound to a notion or several, or a list of these and of notions.
 
         >>> from ..fairness import DemographicParity
@@ -62,16 +62,18 @@ class Family:
         chosen = [notion for notion, moves in zip(self.notions[0], self.swept, strict=True) if moves]
         return " or ".join(dict.fromkeys(_words(notion) for notion in chosen))
 
-    def asked_of(self, bound: float) -> list[Notion]:
+    def asked_of(self, bound: float | None) -> list[Notion]:
         """The constraints of an estimator."""
         return list(self.notions[self.bounds.index(bound)])
 
-    def judge(self, bound: float, cells: Cells | None, classes: Sequence[Any]) -> Judge:
+    def judge(self, bound: float | None, cells: Cells | None, classes: Sequence[Any]) -> Judge:
         """What measures models that were asked for this bound, on histograms by (cell, label, class)."""
         asked = self.asked_of(bound)
         return Judge(resolve(asked, cells or NO_GROUPS, classes), self.places(bound, cells, classes, vacuous=True))
 
-    def places(self, bound: float, cells: Cells | None, classes: Sequence[Any], *, vacuous: bool) -> npt.NDArray[np.bool_]:
+    def places(
+        self, bound: float | None, cells: Cells | None, classes: Sequence[Any], *, vacuous: bool
+    ) -> npt.NDArray[np.bool_]:
         """Which constraints of a resolved system are swept; without `vacuous` the system lacks notions that ask for nothing."""
         flags: list[bool] = []
         for notion, moves in zip(self.asked_of(bound), self.swept, strict=True):
@@ -96,13 +98,14 @@ class Judge:
         return float(np.max(values - self.system.bounds, initial=-math.inf))
 
 
-def _notions(constraint: Any, bound: float) -> list[tuple[Notion, bool]]:
+def _notions(constraint: Any, bound: float | None) -> list[tuple[Notion, bool]]:
     """Notions, and whether each was made from the bound."""
     if isinstance(constraint, Notion):
         return [(constraint, False)]
     if isinstance(constraint, str):
         name, comma, options = constraint.partition(",")
-        return [(parse(f"{name.strip()}:{bound!r}{comma}{options}"), True)]
+        notion: Any = parse(f"{name.strip()}:{0.0 if bound is None else bound!r}{comma}{options}")
+        return [(notion if bound is not None else replace(notion, **{bound_name(type(notion)): None}), True)]
     if isinstance(constraint, (list, tuple)):
         return [found for one in constraint for found in _notions(one, bound)]
     if not callable(constraint):

@@ -18,7 +18,7 @@ from ..figures import Floor, FrontierFigure, Measure, Point, Series, svg_frontie
 from ..privacy.statement import PrivacyStatement
 from .runs import Run, point
 
-Key = tuple[float, float, int | None]
+Key = tuple[float, float | None, int | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +48,13 @@ class Frontier:
         return tuple(dict.fromkeys(run.epsilon for run in self.runs))
 
     @property
-    def targets(self) -> tuple[float, ...]:
-        """The gaps that were asked for."""
+    def targets(self) -> tuple[float | None, ...]:
+        """The gaps that were required; None: no bound."""
         return tuple(dict.fromkeys(run.target for run in self.runs))
 
     def table(self) -> list[dict[str, Any]]:
         """One mapping of plain values for each epsilon and target: see `runs.point`."""
-        groups: dict[tuple[float, float], list[Run]] = {}
+        groups: dict[tuple[float, float | None], list[Run]] = {}
         for run in self.runs:
             groups.setdefault((run.epsilon, run.target), []).append(run)
         return [point(runs) for runs in groups.values()]

@@ -80,7 +80,7 @@ def _run(node: Node) -> Run:
     node.only([field.name for field in dataclasses.fields(Run)])
     return Run(
         epsilon=_number(node["epsilon"]),
-        target=_number(node["target"]),
+        target=_known(node["target"]),
         seed=None if node["seed"].is_null else node["seed"].whole(),
         met=None if node["met"].is_null else node["met"].truth(),
         reason=node["reason"].text(),

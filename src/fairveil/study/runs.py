@@ -15,16 +15,16 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Run:
-    """One model: what was asked, what training saw with noise, what held-out people show.
+    """One model: what was required, what training saw with noise, what held-out people show.
 
-    `training`: the noisy training value of the swept gap (None: nothing was asked, so nothing was measured), `noise` the
-    largest standard deviation of what it is the maximum of. `met`: whether every constraint is met in training; None: that
-    cannot be told from the noise. `error`, `gap` and `excess` (of the worst of all constraints over its bound) are exact values
-    on held-out rows; None: not measured, or undefined there.
+    `target`: the bound on the swept gap; None: none. `training`: the noisy training value of that gap (None: nothing was
+    required, so nothing was measured), `noise` the largest standard deviation of what it is the maximum of. `met`: whether
+    every constraint is met in training; None: that cannot be told from the noise. `error`, `gap` and `excess` (of the worst of
+    all constraints over its bound) are exact values on held-out rows; None: not measured, or undefined there.
     """
 
     epsilon: float
-    target: float
+    target: float | None
     seed: int | None
     training: float | None
     noise: float | None

@@ -53,7 +53,7 @@ def frontier(
     sensitive_features: Any = None,
     *,
     constraint: Any = DemographicParity,
-    gaps: Iterable[float] = GAPS,
+    gaps: Iterable[float | None] = GAPS,
     epsilons: Iterable[float] = EPSILONS,
     seeds: int | Iterable[int] | None = 5,
     test: Any = None,
@@ -64,7 +64,8 @@ def frontier(
     """Fit a model for each of `epsilons` x `gaps` x `seeds`, and measure them on held-out rows.
 
     `X`, `y`, `sensitive_features`: as for `fit`; read and coded once. `constraint`: a notion's class or name, a function from a
-    bound to a notion or several, or a list of these; notions in a list are asked of every model. `seeds`: how many, or which;
+    bound to a notion or several, or a list of these; notions in a list are asked of every model. `gaps`: the bounds; None is a
+    model without one. `seeds`: how many, or which;
     None trains one model a point with secure noise. Seeded noise is for studies: statements are stamped, and models of one
     seed share it. Without privacy (epsilon inf) seeds change nothing, and only the first is used.
 
@@ -160,12 +161,13 @@ def _with(estimator: RateConstrainedClassifier, **parameters: Any) -> RateConstr
     return RateConstrainedClassifier(**{**estimator.get_params(deep=False), **parameters})
 
 
-def _numbers(name: str, values: Any) -> tuple[float, ...]:
+def _numbers(name: str, values: Any) -> tuple[Any, ...]:
     listed = tuple(values) if isinstance(values, Iterable) else (values,)
+    out: tuple[float | None, ...]
     if name == "epsilons":
         out = tuple(_checks.positive(allow_inf=True, epsilons=value) for value in listed)
     else:
-        out = tuple(_checks.non_negative(gaps=value) for value in listed)
+        out = tuple(None if value is None else _checks.non_negative(gaps=value) for value in listed)
     if not out or len(set(out)) != len(out):
         remedy = f"Pass {name}=(0.5, 1.0), say."
         raise InputError(complaint(expected="distinct numbers, at least one", of=name, got=list(listed), remedy=remedy))
@@ -186,9 +188,9 @@ def _seeds(seeds: Any) -> tuple[int | None, ...]:
 
 def _intents(
     template: RateConstrainedClassifier, epsilons: Sequence[float], family: Family, reader: _Reader
-) -> dict[tuple[float, float], tuple[RateConstrainedClassifier, Intent]]:
+) -> dict[tuple[float, float | None], tuple[RateConstrainedClassifier, Intent]]:
     """An estimator and its plan for every point of the grid; seeds share it."""
-    out: dict[tuple[float, float], tuple[RateConstrainedClassifier, Intent]] = {}
+    out: dict[tuple[float, float | None], tuple[RateConstrainedClassifier, Intent]] = {}
     for epsilon in epsilons:
         for gap in family.bounds:
             one = _with(template, epsilon=epsilon, constraints=family.asked_of(gap), random_state=None)
