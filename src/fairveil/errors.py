@@ -80,7 +80,9 @@ class ChecksumError(FairveilError, ValueError):
 
 
 class FairveilWarning(UserWarning):
-    """The root of the library's warnings."""
+    """The root of the library's warnings. `in_shell`: the same in the words of the command line, where those are others."""
+
+    in_shell: str | None = None
 
 
 class ConstraintNotMet(FairveilWarning):
@@ -95,8 +97,25 @@ class WeakDelta(FairveilWarning):
     """Delta is so large that a mechanism which publishes some rows outright would keep the promise."""
 
 
+class WeakEpsilon(FairveilWarning):
+    """Epsilon is so large that the guarantee says little about any one person."""
+
+
 class UnstatedBounds(FairveilWarning):
-    """No public bounds were stated of protected numbers: they were taken to be in [-1, 1], and cut to it."""
+    """No public bounds were stated of protected numbers. A target was taken to be in [-1, 1], and clipped to it; of features
+    nothing tells the fit how large they are, and it clips what each row adds."""
+
+
+class RawUnits(FairveilWarning):
+    """Public numbers came in units far from 1, and this fit does not scale them."""
+
+
+class UnprotectedStep(FairveilWarning):
+    """A step of a pipeline was fitted to the rows before the model, without privacy: the guarantee does not cover it."""
+
+
+class TooFewRows(FairveilWarning):
+    """So few rows of a group were held out that they cannot tell whether a bound is met."""
 
 
 class ExposedKey(FairveilWarning):

@@ -96,6 +96,21 @@ def test_without_a_schema_what_was_read_from_the_data_is_said(fairveil: Command,
     assert fv.load(tmp_path / "model").coef_names_ == ("score", "city=a", "city=b")
 
 
+def test_numbers_without_a_schema_and_a_weak_promise_are_noted_in_words_of_the_shell(
+    fairveil: Command, table: Path, schema: Path
+) -> None:
+    done = fairveil("fit", table, "--target", "hired", "--sensitive", "sex", *PARITY, "--delta", "0.01", "--out", "model")
+    assert done.code == 0, done.err
+    assert "note: TABLE: expected numbers whose bounds are public" in done.err
+    assert "Pass --schema with a low and a high" in done.err
+    assert "note: --delta: expected a number well below one over the rows, got 0.01." in done.err
+    assert "schema=" not in done.err
+    done = fairveil("fit", table, "--schema", schema, *PARITY, "--delta", "0.01", "--epsilon", "20", "--out", "other")
+    assert "note: --epsilon: expected at most 10" in done.err
+    assert "note: --delta: expected a number well below 1/4000" in done.err
+    assert "TABLE" not in done.err
+
+
 def test_words_of_the_promise_arrive(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
     done = fairveil(
         *("fit", table, "--schema", schema, "--out", "model", "--epsilon", "2", "--delta", "1e-7", *PARITY),

@@ -126,6 +126,9 @@ def warnings_as_notes() -> Iterator[list[str]]:
     for warning in caught:
         if not issubclass(warning.category, FairveilWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        elif str(warning.message) not in said:
-            said.append(str(warning.message))
-            typer.echo(f"fairveil: note: {warning.message}", err=True)
+            continue
+        assert isinstance(warning.message, FairveilWarning)
+        text = warning.message.in_shell or str(warning.message)
+        if text not in said:
+            said.append(text)
+            typer.echo(f"fairveil: note: {text}", err=True)

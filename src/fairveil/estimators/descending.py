@@ -108,7 +108,7 @@ class DescentClassifier(LinearClassifier):
             self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
         )
         training = read(ways if self.model is None else dataclasses.replace(ways, thin=False))
-        opening = Opening.of(self, promise, ledger, training)
+        opening = Opening.of(self, promise, ledger, training, numbers="scaled" if self.model is None else "as given")
         self._require_groups(notions, training)
         known = opening.known_rows
         skeleton = modules.skeleton_of(self.model, training, shape, self.device)

@@ -30,6 +30,7 @@ from ..models import DerandomisedModel, MixtureModel, Model
 from ..privacy.promise import Promise
 from . import inputs, promises, unused
 from .carried import groups_of
+from .cautions import Numbers
 from .coded import Floats
 from .constraint_report import ConstraintReport
 from .inputs import Training
@@ -172,7 +173,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
         training = inputs.read(X, y, sensitive_features, sample_weight, ways)
-        opening = Opening.of(self, promise, ledger, training)
+        opening = Opening.of(self, promise, ledger, training, numbers=self._numbers(promise))
         rows = training.rows
         cells = _cells(objective, constraint, training)
         problem = Problem.of(
@@ -189,7 +190,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         curator = opening.curator(search.plan)
         with curator, progress("Choosing") as tick:
             outcome, certain = _found(search, curator, tick)
-        statement = statement_of(curator, training, told_of(listed))
+        statement = statement_of(curator, opening.training, told_of(listed))
         mixture = None if listed else MixtureModel([model_of(rule, training) for rule in outcome.rules], outcome.weights)
         self._publish_shape(training, cells)
         self._set_found(outcome, mixture, listed, certain)
@@ -257,6 +258,13 @@ class GroupObjectiveClassifier(MixingClassifier):
         named = self.decisions in ("thresholds", "directions") if isinstance(self.decisions, str) else self.decisions is None
         meets = named and (self.method == "exponential" or self.decisions is not None or not self._regresses(promise))
         return meets and promise.protects == "sensitive_features" and self.schema is None and not isinstance(X, RowSource)
+
+    def _numbers(self, promise: Promise) -> Numbers:
+        """How the search takes numbers; weights that were handed in are in the caller's units."""
+        if self.decisions is not None and not (isinstance(self.decisions, str) and self.decisions != "labellings"):
+            return "unread"
+        cut = self.method == "exponential" or self.decisions is not None
+        return "as given" if cut or self.loss != "zero_one" or not self._regresses(promise) else "scaled"
 
     def _class(self, training: Training, listed: Sequence[Any], X: Any) -> Class | None:
         """The finite list of decisions, if there is one."""

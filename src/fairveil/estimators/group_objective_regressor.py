@@ -19,6 +19,7 @@ from ..models import RegressionModel
 from ..privacy.promise import Promise
 from . import inputs, promises, unused
 from .carried import groups_of
+from .cautions import Numbers
 from .coded_regressor import CodedRegressor, in_coded_units
 from .coding import SchemaCoding
 from .constraint_report import ConstraintReport
@@ -154,13 +155,13 @@ class GroupObjectiveRegressor(CodedRegressor):
         }
         unused.refuse(self, idle)
         training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise, X))
-        opening = Opening.of(self, promise, ledger, training)
+        opening = Opening.of(self, promise, ledger, training, numbers=self._numbers())
         cells, whole = _cells_of(objective, constraint, training), groups_of(training, either=False)
         planned = self._plan(opening, objective, constraint, cells)
         curator = opening.curator(planned.plan)
         with curator, progress("Fitting") as tick:
             outcome = planned.run(curator, tick) if isinstance(planned, GroupRegression) else planned.run(curator)
-        statement = statement_of(curator, training)
+        statement = statement_of(curator, opening.training)
         assert training.target is not None
         c = outcome.coefficients
         self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)
@@ -170,6 +171,12 @@ class GroupObjectiveRegressor(CodedRegressor):
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self
+
+    def _numbers(self) -> Numbers:
+        """How the search takes numbers: a grid is of coefficients of numbers of a size about 1."""
+        if self.decisions is not None:
+            return "unread"
+        return "as given" if self.method == EXPONENTIAL else "scaled"
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
 

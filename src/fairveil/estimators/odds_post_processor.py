@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,7 +32,7 @@ from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement, Receipt
-from . import base_spends, base_statement, bases, decided, promises, unused
+from . import base_spends, base_statement, bases, cautions, decided, promises, unused
 from .bases import Base, Wishes
 from .carried import groups_of
 from .coded import Floats, as_array
@@ -302,8 +303,11 @@ class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: igno
         promises.require_cap(asked.training, promise)
         rows = promises.public_rows_of(self.public_rows, asked.training, promise)
         ours = self.estimator is None or bases.carries_a_promise(self.estimator)
-        if fitted or not ours:  # ours say so themselves when they are fitted
-            promises.warn_of_delta(promise, asked.training.rows.exact_count if promise.rows_are_public else rows)
+        cautions.of_promise(promise, asked.training.rows.exact_count if promise.rows_are_public else rows)
+        steps = cautions.of_pipeline(asked.training, promise)
+        if steps:
+            outside = (*asked.training.not_covered, *(step.sentence for step in steps))
+            asked = replace(asked, training=replace(asked.training, not_covered=outside))
         if isinstance(X, RowSource) and not ours:
             remedy = "Pass arrays or a table, or a classifier of Fairveil, which takes coded rows."
             raise InputError(
@@ -326,7 +330,8 @@ class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: igno
         X, y, sensitive_features, sample_weight = given
         if self.estimator is not None and not bases.carries_a_promise(self.estimator):
             X, y, sensitive_features = asked.features, asked.labels, None
-        return bases.prepare(self.estimator, wishes, X, y, sensitive_features, sample_weight, spare)
+        with cautions.said_around():
+            return bases.prepare(self.estimator, wishes, X, y, sensitive_features, sample_weight, spare)
 
     def _shown(self, asked: Asked, base: Base, X: Any) -> Any:
         names = asked.training.rows.layout.sensitive_names

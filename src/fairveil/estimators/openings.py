@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..curator import Curator, Journal
@@ -11,7 +11,8 @@ from ..privacy.events import Event
 from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
-from . import promises
+from . import cautions, promises
+from .cautions import Numbers
 from .inputs import Training
 from .publish import read_from_data
 
@@ -30,16 +31,23 @@ class Opening:
     purpose: str
 
     @staticmethod
-    def of(estimator: Any, promise: Promise, ledger: Ledger | None, training: Training) -> Opening:
-        """Refuse or warn of what rows and promise show together. The estimator has the arguments that all share."""
+    def of(
+        estimator: Any, promise: Promise, ledger: Ledger | None, training: Training, *, numbers: Numbers = "scaled"
+    ) -> Opening:
+        """Refuse or warn of what rows and promise show together. The estimator has the arguments that all share; `numbers`:
+        how its search takes them."""
         promises.require_cap(training, promise)
+        steps = cautions.of_pipeline(training, promise)
+        if steps:
+            training = replace(training, not_covered=(*training.not_covered, *(step.sentence for step in steps)))
         public_rows = promises.public_rows_of(estimator.public_rows, training, promise)
         purpose = f"{type(estimator).__name__}.fit"
         given = estimator.public_rows is not None
         opening = Opening(promise, training, public_rows, given, estimator.random_state, ledger, purpose)
-        promises.warn_of_delta(promise, opening.known_rows)
+        cautions.of_promise(promise, opening.known_rows)
+        cautions.of_units(training, promise, numbers)
         if ledger is not None:
-            ledger.require(promise, schema=training.schema)
+            ledger.require(promise, schema=training.schema, read_from_data=[f"by pipeline step {step}" for step in steps])
         return opening
 
     @property

@@ -27,6 +27,7 @@ from ..models import DerandomisedModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
 from . import inputs, promises, unused
+from .cautions import Numbers
 from .coded import Floats
 from .columns import names_in
 from .constraint_report import ConstraintReport
@@ -148,7 +149,7 @@ class OracleGameClassifier(MixingClassifier):
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
         training = inputs.read(X, y, sensitive_features, sample_weight, ways)
-        opening = Opening.of(self, promise, ledger, training)
+        opening = Opening.of(self, promise, ledger, training, numbers=self._numbers())
         promises.require_groups(notions, training)
         cells = cells_of(notions, training)
         aware = bool(self.group_aware)
@@ -173,7 +174,7 @@ class OracleGameClassifier(MixingClassifier):
         curator = opening.curator(game.plan)
         with curator, progress("Playing") as tick:
             outcome = play(curator, game, tick)
-        statement = statement_of(curator, training, [*([READS_GROUPS] if aware else []), *told_of(listed)])
+        statement = statement_of(curator, opening.training, [*([READS_GROUPS] if aware else []), *told_of(listed)])
         self._publish(training, outcome, listed, cells)
         self.named_ = names_in(sensitive_features) is not None
         self.privacy_ = statement
@@ -236,6 +237,12 @@ class OracleGameClassifier(MixingClassifier):
         """Whether cuts and steps of fixed size meet public numbers in any units: these are then scaled by themselves."""
         meets = self.oracle == "descent" or (self.oracle == "exponential" and isinstance(self.candidates, str))
         return meets and promise.protects == "sensitive_features" and self.schema is None and not isinstance(X, RowSource)
+
+    def _numbers(self) -> Numbers:
+        """How the oracle takes numbers; labellings are cuts of scores, and other people's classifiers scale for themselves."""
+        if self.oracle == "labellings" or (self.oracle == "exponential" and not isinstance(self.candidates, str)):
+            return "unread"
+        return "scaled" if self.oracle == "regression" else "as given"
 
     def _listed(self) -> tuple[Any, ...]:
         """The classifiers given as candidates; none for a class by name."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from .. import _checks
-from ..errors import InputError, LedgerError, PrivacyError, WeakDelta, complaint
+from ..errors import InputError, LedgerError, PrivacyError, complaint
 from ..facts import Schema
 from ..fairness import Notion
 from ..fairness.notions import parse, tells_groups_apart
@@ -157,15 +156,3 @@ def numbers_are_scalable(training: Training, promise: Promise) -> bool:
                 complaint(expected="numbers in [-1, 1], as by their encoding", of="coded rows", got="others", remedy=remedy)
             )
     return True
-
-
-def warn_of_delta(promise: Promise, rows: int | None) -> None:
-    """Only against a public number of rows: a private one must not decide whether a warning is seen."""
-    if rows is not None and promise.is_private and promise.delta * rows >= 1.0:
-        text = complaint(
-            expected=f"a number well below 1/{rows}, one over the rows",
-            of="delta",
-            got=promise.delta,
-            remedy=f"A mechanism that publishes one row in full would keep this promise: pass delta={0.1 / rows:.0e}, say.",
-        )
-        warnings.warn(text, WeakDelta, stacklevel=4)

@@ -155,13 +155,13 @@ class TailoredClassifier(LinearClassifier):
         )
         thin = ways.thin and self.model is None
         training = inputs.read(X, y, sensitive_features, sample_weight, replace(ways, thin=thin))
-        opening = Opening.of(self, promise, ledger, training)
+        opening = Opening.of(self, promise, ledger, training, numbers="scaled" if self.model is None else "as given")
         cells = groups_of(training, self.groups)
         search = self._plan(opening, cells, shape)
         curator = opening.curator(search.plan)
         with curator, progress("Fitting") as tick:
             outcome, shares = search.run(curator, tick)
-        statement = statement_of(curator, training, groups=tailored.named_groups(self, cells, shares, promise))
+        statement = statement_of(curator, opening.training, groups=tailored.named_groups(self, cells, shares, promise))
         self._set_found(search, outcome.coefficients, training)
         self._publish_shape(training, cells)
         self.privacy_ = statement

@@ -163,7 +163,7 @@ class TailoredRegressor(CodedRegressor):
         curator = opening.curator(planned.plan)
         with curator, progress("Fitting") as tick:
             outcome, shares = planned.run(curator, tick)
-        statement = statement_of(curator, training, groups=tailored.named_groups(self, cells, shares, promise))
+        statement = statement_of(curator, opening.training, groups=tailored.named_groups(self, cells, shares, promise))
         assert training.target is not None
         c = outcome.coefficients
         self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)

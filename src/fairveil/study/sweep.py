@@ -17,14 +17,24 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from .. import _checks
-from ..errors import ConstraintNotMet, InputError, WeakDelta, complaint
+from ..errors import (
+    ConstraintNotMet,
+    FairveilWarning,
+    InputError,
+    RawUnits,
+    UnprotectedStep,
+    UnstatedBounds,
+    WeakDelta,
+    WeakEpsilon,
+    complaint,
+)
 from ..estimators import RateConstrainedClassifier, inputs, side_by_side
 from ..estimators.carried import groups_of
 from ..estimators.inputs import Training, Ways
@@ -195,10 +205,20 @@ def _intents(
         for gap in family.bounds:
             one = _with(template, epsilon=epsilon, constraints=family.asked_of(gap), random_state=None)
             with warnings.catch_warnings():
-                if any(intent.promise.is_private for _, intent in out.values()):
-                    warnings.simplefilter("ignore", WeakDelta)  # it was said once
+                for category in _said([intent.promise for _, intent in out.values()], epsilon):
+                    warnings.simplefilter("ignore", category)
                 out[epsilon, gap] = one, side_by_side.intend(one, reader)
     return out
+
+
+def _said(before: Sequence[Promise], epsilon: float) -> Iterator[type[FairveilWarning]]:
+    """Warnings that an earlier point of the grid gave: once is enough."""
+    if before:
+        yield RawUnits
+    if any(promise.is_private for promise in before):
+        yield from (WeakDelta, UnstatedBounds, UnprotectedStep)
+    if any(promise.epsilon == epsilon for promise in before):
+        yield WeakEpsilon
 
 
 def _promise_of_all(jobs: Sequence[Job]) -> Promise:
