@@ -361,7 +361,9 @@ def test_a_precursor_that_is_lost_in_noise_is_said_to_tell_nothing() -> None:
 def test_by_default_nothing_is_warned_of_but_unstated_bounds() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        regressor(rounds=2).fit(X, Y, sensitive_features=SEX)
         regressor(rounds=2, epsilon=INF).fit(X, Y, sensitive_features=SEX)
-    with pytest.warns(UnstatedBounds):
+    with pytest.warns(UnstatedBounds, match="X: expected") as caught:
+        regressor(rounds=2).fit(X, Y, sensitive_features=SEX)
+    assert len(caught) == 1
+    with pytest.warns(UnstatedBounds, match="target_bounds: expected"):
         regressor(rounds=2, target_bounds=None).fit(X, Y, sensitive_features=SEX)
