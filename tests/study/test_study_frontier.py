@@ -395,12 +395,12 @@ def test_one_warning_for_all_models_that_fail_and_one_for_delta() -> None:
 
     with pytest.warns(ConstraintNotMet, match="4 of 4 models do not meet") as caught:
         found = fv.frontier(X, y, A, constraint=never, gaps=(0.01, 0.02), epsilons=(50.0,), seeds=2)
-    assert len(caught) == 1
+    assert [one.category for one in caught].count(ConstraintNotMet) == 1
     assert [line["not_met"] for line in found.table()] == [2, 2]
     template = quick(delta=0.01, public_rows=700)
     with pytest.warns(WeakDelta) as caught:
         fv.frontier(*people(), gaps=(0.9, 0.8), epsilons=(INF, 2.0, 3.0), seeds=1, estimator=template)
-    assert len(caught) == 1
+    assert [one.category for one in caught].count(WeakDelta) == 1
 
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
