@@ -90,5 +90,6 @@ def one_of(choices: Iterable[str], **named: object) -> str:
     words = tuple(choices)
     if not isinstance(value, str) or value not in words:
         listed = " or ".join(repr(word) for word in words)
-        raise InputError(complaint(expected=listed, of=name, got=value, remedy=f"Pass {name}={words[0]!r}, say."))
+        remedy = f"Pass {name}={words[0]!r}, say."
+        raise InputError(complaint(expected=listed, of=name, got=value, remedy=remedy, among=words))
     return value

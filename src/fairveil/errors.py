@@ -7,6 +7,7 @@ release the data holder sees what is wrong with the table.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Sequence
 
 
 class FairveilError(Exception):
@@ -134,12 +135,90 @@ LONGEST = 1000
 """Letters of what came that a message repeats: what came may be a whole file."""
 
 
-def complaint(*, expected: str, of: str, got: object, remedy: str, quote: bool = True) -> str:
+class Complaint(str):
+    """The text of an error that remembers its parts: a command line says the same in the shell's words.
+
+    `expected`, `of`, `got` and `remedy` are what `complaint` was given; `quote`: whether `got` is shown as Python writes it;
+    `nearest`: names that are like the one that came.
+    """
+
+    expected: str
+    of: str
+    got: object
+    remedy: str
+    quote: bool
+    nearest: tuple[str, ...]
+
+    def __new__(cls, text: str) -> Complaint:
+        return super().__new__(cls, text)
+
+
+class Complaints(str):
+    """The text of an error about several things at once, and the complaint of each."""
+
+    parts: tuple[str, ...]
+
+    def __new__(cls, text: str) -> Complaints:
+        return super().__new__(cls, text)
+
+
+def complaint(
+    *, expected: str, of: str, got: object, remedy: str, quote: bool = True, among: Iterable[object] | None = None
+) -> Complaint:
     """One sentence pattern for every error: expected what, of what, what came (`quote=False`: as it is), the way out.
+    `among`: the names that there are; one that is like what came is suggested.
 
     >>> complaint(expected="a positive number", of="epsilon", got=-1, remedy="Pass epsilon=1.0, or inf for no privacy.")
     'epsilon: expected a positive number, got -1. Pass epsilon=1.0, or inf for no privacy.'
+    >>> complaint(expected="a column", of="target", got="hird", remedy="Name a column.", among=["hired", "age"])
+    "target: expected a column, got 'hird'. Did you mean 'hired'? Name a column."
     """
     came = repr(got) if quote else str(got)
     came = came if len(came) <= LONGEST else f"{came[: LONGEST - 3]}..."
-    return f"{of}: expected {expected}, got {came}. {remedy}"
+    near = () if among is None else nearest(got, among)
+    ask = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
+    text = Complaint(f"{of}: expected {expected}, got {came}. {ask}{remedy}")
+    text.expected, text.of, text.got, text.remedy, text.quote, text.nearest = expected, of, got, remedy, quote, near
+    return text
+
+
+def within(place: str, error: Exception) -> str:
+    """The text of an error, with the place around it named first.
+
+    >>> within("column 'age'", InputError(complaint(expected="low < high", of="bounds", got=(2, 1), remedy="Swap them.")))
+    "column 'age', bounds: expected low < high, got (2, 1). Swap them."
+    """
+    inner = error.args[0] if error.args else ""
+    if not isinstance(inner, Complaint):
+        return f"{place}, {error}"
+    text = Complaint(f"{place}, {inner}")
+    vars(text).update(vars(inner), of=f"{place}, {inner.of}")
+    return text
+
+
+def together(errors: Sequence[Exception]) -> Exception:
+    """One error for several: itself where there is one; else of the kind of the first, with the words of all."""
+    if len(errors) == 1:
+        return errors[0]
+    said = [error.args[0] if error.args else str(error) for error in errors]
+    text = Complaints(f"{len(said)} things are wrong. " + " ".join(f"({at}) {one}" for at, one in enumerate(said, 1)))
+    text.parts = tuple(said)
+    return SchemaError(text) if any(isinstance(error, SchemaError) for error in errors) else type(errors[0])(text)
+
+
+def nearest(got: object, among: Iterable[object]) -> tuple[str, ...]:
+    """Names that are like what came, one for each name of it at most; none where nothing is.
+
+    >>> nearest(["sexx", "zzz"], ["sex", "age"])
+    ('sex',)
+    """
+    from difflib import get_close_matches
+
+    known = [str(name) for name in among]
+    folded = {name.casefold().replace("-", "_"): name for name in reversed(known)}
+    found = []
+    for word in got if isinstance(got, list | tuple) else [got]:
+        if isinstance(word, str) and len(word) <= 200 and word not in known:
+            name = word.partition(":")[0].casefold().replace("-", "_")
+            found += get_close_matches(name, list(folded), n=1, cutoff=0.6)
+    return tuple(dict.fromkeys(folded[name] for name in found))

@@ -287,9 +287,8 @@ def parse(text: str) -> Notion:
     known = [kind for kind in NOTIONS if kind != RateConstraint.kind]
     if name not in known:
         expected = f"a name out of {', '.join(known)}, then ':' and a bound"
-        raise InputError(
-            complaint(expected=expected, of="constraint", got=text, remedy="Write demographic_parity:0.05, for example.")
-        )
+        remedy = "Write demographic_parity:0.05, for example."
+        raise InputError(complaint(expected=expected, of="constraint", got=text, remedy=remedy, among=known))
     given: dict[str, Any] = {}
     limit = bound_name(NOTIONS[name])
     if bound:
