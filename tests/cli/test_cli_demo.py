@@ -105,7 +105,7 @@ def test_a_folder_of_somebody_else_is_left_alone(fairveil: Command, tmp_path: Pa
     (tmp_path / "mine/thesis.tex").write_text("all of it", "utf-8")
     done = fairveil("demo", "--output", "mine")
     assert done.code == 2
-    assert done.err.count("\n") == 1
+    assert done.err.count("\n") == 2
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
     assert fairveil("demo", "--output", tmp_path / "mine/thesis.tex").code == 2
     assert fairveil("demo", "--path", tmp_path / "nowhere", "--output", "out").code == 2

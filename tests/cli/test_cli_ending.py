@@ -37,8 +37,8 @@ def test_guarantee_1_an_unexpected_error_is_told_without_its_words(
     monkeypatch.delenv(ending.DEBUG, raising=False)
     assert run_with(monkeypatch, error(SECRET)) == 70
     told = capsys.readouterr().err
-    assert told.startswith(f"fairveil: internal error: {error.__name__} at ")
-    assert told.count("\n") == 1
+    assert told.startswith(f"error: internal error: {error.__name__} (fairveil/")
+    assert told.count("\n") == 2
     assert "Alice" not in told
 
 
@@ -67,11 +67,11 @@ def test_the_traceback_is_shown_where_it_is_asked_for(
 @pytest.mark.parametrize(
     ("error", "status", "words"),
     [
-        (MemoryError(), 70, "fairveil: not enough memory, at "),
+        (MemoryError(), 70, "error: not enough memory (fairveil/"),
         (KeyboardInterrupt(), 130, ""),
         (BrokenPipeError(32, "Broken pipe"), 141, ""),
-        (InputError("epsilon: wrong"), 2, "fairveil: epsilon: wrong\n"),
-        (OSError(28, "No space left on device"), 2, "fairveil: [Errno 28] No space left on device\n"),
+        (InputError("epsilon: wrong"), 2, "error: epsilon: wrong\nhint: "),
+        (OSError(28, "No space left on device"), 2, "error: No space left on device\nhint: "),
         (SystemExit(1), 1, ""),
         (SystemExit(None), 0, ""),
         (typer.Exit(1), 1, ""),
@@ -105,10 +105,10 @@ def test_guarantee_2_standard_output_that_is_gone() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_guarantee_2_a_full_disk_is_one_line() -> None:
+def test_guarantee_2_a_full_disk_is_two_lines() -> None:
     done = shell("fairveil data list >/dev/full; echo $?")
     assert done.stdout == b"2\n"
-    assert done.stderr.count(b"\n") == 1
+    assert done.stderr.count(b"\n") == 2
     assert b"No space left" in done.stderr
 
 

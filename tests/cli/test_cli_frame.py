@@ -34,7 +34,7 @@ def test_an_unknown_command_is_a_wrong_question(monkeypatch: pytest.MonkeyPatch,
     assert "abracadabra" in capsys.readouterr().err
 
 
-def test_a_refusal_of_the_library_is_one_line_and_no_traceback(
+def test_a_refusal_of_the_library_is_two_lines_and_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse() -> None:
@@ -43,5 +43,5 @@ def test_a_refusal_of_the_library_is_one_line_and_no_traceback(
     monkeypatch.setattr(cli, "app", refuse)
     assert call(monkeypatch) == 2
     shown = capsys.readouterr()
-    assert shown.err == "fairveil: rows: expected some, got none. Bring some.\n"
+    assert shown.err == "error: rows: expected some, got none. Bring some.\nhint: fairveil --help\n"
     assert not shown.out

@@ -146,8 +146,8 @@ def test_everyone_may_be_one_group(fairveil: Command, table: Path, tmp_path: Pat
 def test_a_pure_promise_is_kept_by_a_choice(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
     command = ("fit", table, "--schema", schema, *ASKED, "--delta", 0, "--out", "model")
     done = fairveil(*command)
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "--search exponential" in done.err or "method='exponential'" in done.err
+    assert (done.code, done.err.count("\n")) == (2, 2)
+    assert "--search exponential" in done.err
     assert fairveil(*command, "--search", "exponential").code == 0
     assert fv.load(tmp_path / "model").privacy_.promise.delta == 0.0
 
@@ -155,23 +155,23 @@ def test_a_pure_promise_is_kept_by_a_choice(fairveil: Command, table: Path, sche
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((*ASKED, *ROLES, "--objective", "eror"), "objective: expected an objective, or a name out of error, gmean"),
-        ((*ASKED, *ROLES, "--objective", "gini"), "Gini().at_most"),
-        ((*ASKED, *ROLES, "--objective", "equalized_odds:0.1"), "constraint="),
+        ((*ASKED, *ROLES, "--objective", "eror"), "expected an objective, or a name out of error, gmean"),
+        ((*ASKED, *ROLES, "--objective", "gini"), "--constraint gini:0.1"),
+        ((*ASKED, *ROLES, "--objective", "equalized_odds:0.1"), "a bound is a --constraint"),
         ((*ASKED, *ROLES, "--constraint", "equalized_odds"), "Write equalized_odds:0.1"),
         ((*ASKED, *ROLES, "--constraint", "gmean"), "Write gmean:0.1"),
-        ((*ASKED, *ROLES, "--constraint", "karma:0.1"), "constraint: expected a name out of"),
-        ((*ASKED, *ROLES, "--search", "annealing"), "--search: expected linear-oracle or exponential or frank-wolfe"),
-        ((*ASKED, *ROLES, "--decisions", "all"), "--decisions: expected thresholds or directions or labellings"),
+        ((*ASKED, *ROLES, "--constraint", "karma:0.1"), "expected a name out of"),
+        ((*ASKED, *ROLES, "--search", "annealing"), "expected linear-oracle or exponential or frank-wolfe"),
+        ((*ASKED, *ROLES, "--decisions", "all"), "expected thresholds or directions or labellings"),
         ((*ASKED, *ROLES, "--decisions", "labellings"), "public features"),
         ((*ASKED, *ROLES[:2], "--constraint", "equalized_odds:0.1"), "groups, which equalized_odds:0.1 compares"),
         ((*ASKED, *ROLES, "--strength", "2"), "--method fermi"),
         ((*ASKED, *ROLES, "--notion", "equalized_odds"), "--method fermi"),
-        ((*ASKED, *ROLES, "--epsilon", "0"), "epsilon: expected"),
+        ((*ASKED, *ROLES, "--epsilon", "0"), "expected"),
         ((*ROLES, "--objective", "gmean"), "--method group-objective"),
         (("--method", "game", *ROLES, "--search", "exponential"), "--method group-objective"),
         (("--method", "fermi", *ROLES, "--decisions", "thresholds"), "--method group-objective"),
-        ((*ROLES, "--constraint", "gmean:0.3"), "constraint: expected a name out of"),
+        ((*ROLES, "--constraint", "gmean:0.3"), "expected a name out of"),
     ],
 )
 def test_what_is_refused_asks_nothing_and_leaves_nothing(
@@ -186,7 +186,7 @@ def test_what_is_refused_asks_nothing_and_leaves_nothing(
     monkeypatch.setattr(Curator, "answer", lambda *_, **__: asked.append(1))
     before = set(tmp_path.iterdir())
     done = fairveil("fit", table, *arguments, "--out", "model")
-    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+    assert (done.code, done.err.count("\n")) == (2, 2), done.err
     assert says in done.err
     assert set(tmp_path.iterdir()) == before
     assert not asked
@@ -203,7 +203,7 @@ def test_candidates_that_were_not_written_are_said_with_the_way_out(fairveil: Co
     fv.save(clf.fit(X, y, sensitive_features=sex), tmp_path / "listed")
     for command in (("predict", "listed", others), ("audit", others, "--model", "listed", *ROLES)):
         done = fairveil(*command)
-        assert (done.code, done.err.count("\n")) == (2, 1), done.err
+        assert (done.code, done.err.count("\n")) == (2, 2), done.err
         assert "one around LogisticRegression: made elsewhere and not written" in done.err
 
 

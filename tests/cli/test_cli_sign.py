@@ -119,8 +119,8 @@ def test_a_malformed_key_is_a_wrong_question(run: Run, statement: Path) -> None:
     Path("wrong.pub").write_text("no key")
     for key in ("wrong.pub", "missing.pub", "holder.key"):
         code, out, err = run("verify", statement, "--key", key)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert err.startswith("fairveil: ")
+        assert (code, out, err.count("\n")) == (2, "", 2)
+        assert err.startswith("error: ")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_malformed_key_is_a_wrong_question(run: Run, statement: Path) -> None:
 def test_what_is_asked_wrongly(run: Run, statement: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     code, out, err = run("sign", *arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert (code, out, err.count("\n")) == (2, "", 2)
     assert not Path("new.key").exists()
     assert run("verify", statement, "--signature", "statement.json.sig")[0] == 2
 

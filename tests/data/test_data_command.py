@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from fairveil.cli import main
 from fairveil.cli.data import app
 from fairveil.data import places
 from fairveil.facts import Schema
@@ -41,20 +43,32 @@ def test_get_copies_into_the_cache(nowhere: Path, data_folder: Path) -> None:
     assert "30,000 rows in the cache" in again.stdout
 
 
-def test_get_what_is_not_there_is_one_line_and_status_2(nowhere: Path) -> None:
+def whole(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int | str | None, str]:
+    """Exit status and standard error of the console script."""
+    monkeypatch.setattr(sys, "argv", ["fairveil", "data", *words])
+    with pytest.raises(SystemExit) as left:
+        main()
+    return left.value.code, capsys.readouterr().err
+
+
+def test_get_what_is_not_there_is_two_lines_and_status_2(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for words in (["get", "credit"], ["get", "credits"], ["describe", "credits"]):
-        done = run(app, words)
-        assert done.exit_code == 2
-        assert done.output.startswith("fairveil: ")
-        assert done.output.count("\n") == 1
+        status, said = whole(monkeypatch, capsys, *words)
+        assert status == 2
+        assert said.startswith("error: ")
+        assert said.count("\n") == 2
     assert not places.cache_folder().exists()
 
 
-def test_a_wrong_checksum_copies_nothing(nowhere: Path) -> None:
+def test_a_wrong_checksum_copies_nothing(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (nowhere / "credit_default.csv").write_text("ID\n1\n")
-    done = run(app, ["get", "credit", "--path", str(nowhere)])
-    assert done.exit_code == 2
-    assert "SHA-256" in done.output
+    status, said = whole(monkeypatch, capsys, "get", "credit", "--path", str(nowhere))
+    assert status == 2
+    assert "SHA-256" in said
     assert not places.cache_folder().exists()
 
 

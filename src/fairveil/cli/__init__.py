@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from .._urls import without_password
 from .audit import audit
+from .complaints import of_usage
 from .data import app as data
 from .demo import demo
 from .ending import own_endings, status_of
 from .fit import fit
 from .frontier import frontier
+from .helping import add
 from .ledger import app as ledger
 from .predict import predict
 from .sign import sign
@@ -24,20 +28,29 @@ _USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # of click, which newer
 
 
 class Commands(TyperGroup):
-    """Refuses words without showing a password: an address in the wrong place would be repeated in the error."""
+    """The frame: its name is `fairveil` however it was started, and words that it cannot read are refused in its own words."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        return super().main(*args, **{**options, "prog_name": "fairveil"})
 
     def make_context(self, *args: Any, **options: Any) -> Any:
-        with own_endings():  # `--help` prints here
+        with own_endings(), _own_words():  # `--help` prints here
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        try:
-            with own_endings():
-                return super().invoke(ctx)
-        except _USAGE as error:
-            if isinstance(getattr(error, "message", None), str):
-                error.message = without_password(error.message)  # type: ignore[attr-defined]
+        with own_endings(), _own_words():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _own_words() -> Iterator[None]:
+    """Errors of the framework in our words, without a password: an address in the wrong place would be repeated there."""
+    try:
+        yield
+    except _USAGE as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
             raise
+        raise of_usage(error, sys.argv[1:]) from None
 
 
 app = typer.Typer(
@@ -45,7 +58,6 @@ app = typer.Typer(
     cls=Commands,
     help="Models that are fair to groups and private to people, with proof of both.",
     no_args_is_help=True,
-    add_completion=False,
     # Plain help texts: loading rich for them would take longer than all the rest.
     rich_markup_mode=None,
     # A traceback printed with its local variables could show rows of the data.
@@ -68,13 +80,62 @@ def _frame(
     """Models that are fair to groups and private to people, with proof of both."""
 
 
-app.command()(fit)
-app.command()(predict)
-app.command()(audit)
-app.command()(frontier)
-app.command()(verify)
-app.command()(sign)
-app.command()(demo)
+add(
+    app,
+    fit,
+    "fairveil fit t.csv --schema t.toml --constraint demographic_parity:0.05 --out m",
+    "fairveil fit t.csv --schema t.toml --epsilon 2 --holdout 0.25 --out m",
+    "fairveil fit t.csv --schema t.toml --method tailored --max-epsilon f:0.5 --out m",
+    short="fit a fair and private model of a table",
+)
+add(
+    app,
+    predict,
+    "fairveil predict model t.csv --out decisions.csv",
+    "fairveil predict model t.csv --proba --keep id --out decisions.csv",
+    "fairveil predict by-group t.csv --sensitive gender --seed 7",
+    short="decide the rows of a table by a saved model",
+)
+add(
+    app,
+    audit,
+    "fairveil audit t.csv --target hired --prediction decided --sensitive sex",
+    "fairveil audit t.csv --model model --constraint demographic_parity:0.1",
+    "fairveil audit t.csv --model model --html audit.html",
+    short="show error and rates of every group, exactly",
+)
+add(
+    app,
+    frontier,
+    "fairveil frontier t.csv --schema t.toml --out sweep",
+    "fairveil frontier t.csv --schema t.toml --gaps 0.2,0.05 --epsilons 1,3 --out s",
+    "fairveil frontier t.csv --schema t.toml --constraint equalized_odds --out sweep",
+    short="fit a model for every epsilon and gap, and plot them",
+)
+add(
+    app,
+    verify,
+    "fairveil verify model/statement.json",
+    "fairveil verify model --key holder.pub",
+    "fairveil verify model --json",
+    short="compute the epsilon of a statement again",
+)
+add(
+    app,
+    sign,
+    "fairveil sign --new-key holder.key",
+    'fairveil sign model --key holder.key --note "spring model"',
+    "fairveil sign model/statement.json --key holder.key",
+    short="sign a statement, or a folder with a model",
+)
+add(
+    app,
+    demo,
+    "fairveil demo",
+    "fairveil demo --output census --seed 0",
+    "fairveil demo --path data/adult",
+    short="show all of it on a census",
+)
 app.add_typer(ledger)
 app.add_typer(data)
 

@@ -70,7 +70,10 @@ def audit(
 def _usual(groups: str) -> list[tuple[str, Notion]]:
     from ..fairness import DemographicParity, EqualizedOdds
 
-    return [("demographic parity", DemographicParity(None, groups=groups)), ("equalized odds", EqualizedOdds(None, groups=groups))]
+    return [
+        ("demographic parity", DemographicParity(None, groups=groups)),
+        ("equalized odds", EqualizedOdds(None, groups=groups)),
+    ]
 
 
 def _decisions(

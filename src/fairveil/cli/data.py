@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
@@ -71,7 +70,7 @@ def get(name: Name, path: Folder = None, json: Json = False) -> None:
     """Copy a set's files into the cache, checked by checksum, each whole or not at all. Nothing is downloaded."""
     from ..data.registry import fetch
 
-    edition, found = _or_exit(lambda: fetch(name, path))
+    edition, found = fetch(name, path)
     files = [str(file) for file in found.paths]
     if json:
         print_json({"name": name, "rows": edition.rows, "files": files, "notes": list(edition.notes)})
@@ -87,7 +86,7 @@ def describe(name: Name, toml: Toml = False, json: Json = False) -> None:
     from .. import _checks
     from ..data.registry import ENTRIES
 
-    entry = ENTRIES[_or_exit(lambda: _checks.one_of(ENTRIES, name=name))]
+    entry = ENTRIES[_checks.one_of(ENTRIES, name=name)]
     carriers = [edition.carrier.install for edition in entry.editions if edition.carrier is not None]
     notes = [*entry.notes, *(note for edition in entry.editions for note in edition.notes)]
     if toml:
@@ -104,17 +103,3 @@ def describe(name: Name, toml: Toml = False, json: Json = False) -> None:
     for head, texts in (("note", notes), ("carrier", carriers)):
         for text in texts:
             typer.echo(f"  {head}: {text}")
-
-
-Result = TypeVar("Result")
-
-
-def _or_exit(work: Callable[[], Result]) -> Result:
-    """What is asked wrongly becomes one line on standard error and exit status 2."""
-    from ..errors import FairveilError
-
-    try:
-        return work()
-    except FairveilError as error:
-        typer.echo(f"fairveil: {error}", err=True)
-        raise typer.Exit(2) from None

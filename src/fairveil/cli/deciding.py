@@ -57,8 +57,7 @@ def loaded(folder: Path) -> Fitted:
         names = _made_elsewhere(folder)
         if not names:
             raise
-        given = "model=module" if names == [MODULE] else "estimator=..."
-        remedy = f"Decide in Python, fairveil.load(folder, {given}).predict(...), and audit those decisions with --prediction."
+        remedy = "Decide in Python, where the model is loaded with what it needs, and audit the decisions: --prediction COLUMN."
         expected = "a model that was saved with all it needs"
         got = f"one around {', '.join(names)}: made elsewhere and not written"
         raise InputError(complaint(expected=expected, of=str(folder), got=got, remedy=remedy)) from None

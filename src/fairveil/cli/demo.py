@@ -41,14 +41,20 @@ def demo(
     seed: Annotated[
         int | None, typer.Option(help="Repeatable noise, five models a point, stamped insecure. Without it: secure noise.")
     ] = None,
+    verbose: options.Verbose = False,
 ) -> None:
     """Fit models of Adult that are fair to women and men and private to everybody; write a report to look at."""
     from ..estimators import RateConstrainedClassifier
+    from ..fairness import DemographicParity
     from ..report.words import verdict
     from ..study import frontier
     from .folders import require_free, staged
+    from .methods import METHODS, Asked
+    from .printing import print_facts
     from .published import adult_parity
     from .samples import CodedSample
+    from .summary import Fact, facts
+    from .written import written
 
     require_free(output, force=True, mark=MARK, of="--output")
     started = time.monotonic()
@@ -70,12 +76,24 @@ def demo(
     clf = found.models[(*CHOSEN, seed)]
     assert isinstance(held, CodedSample)
     report = _report(found, clf, held, source, notes)
+    method, required = METHODS["rate-constrained"], Asked((DemographicParity(CHOSEN[1]),), {})
+    known = tuple(facts(clf, method, required, held, clf.privacy_))
     with staged(output, force=True, mark=MARK, of="--output") as made:
         _write(made, found, clf, report)
-    typer.echo(verdict(report))
-    typer.echo(str(found))
-    typer.echo(f"Done in {time.monotonic() - started:.0f} s. Open {output / 'report.html'}")
-    typer.echo(f"Check what it says it cost: fairveil verify {output / 'statement.json'}")
+    if verbose:
+        typer.echo(f"{verdict(report)}\n{found}\n")
+    print_facts(
+        (
+            Fact(
+                "shown",
+                f"the model for epsilon {CHOSEN[0]:g} and a gap of {100 * CHOSEN[1]:g} points, chosen before any row was seen",
+            ),
+            *known,
+            Fact("all models", str(found)),
+            *written(output, "report.html, a model, its statement, all_models.json", clf.privacy_, None),
+            Fact("done", f"in {time.monotonic() - started:.0f} s: open {output / 'report.html'}"),
+        )
+    )
 
 
 def _rows(path: Path | None) -> tuple[CodedSample, str, int]:

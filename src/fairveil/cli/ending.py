@@ -10,6 +10,8 @@
 | 130 | interrupted by Ctrl-C |
 | 141 | whoever read standard output went away |
 
+An error is two lines: what is wrong and where, and an option or a command that would do: see `complaints`.
+
 Guarantees (tests/cli/test_cli_ending.py):
 1. What is unexpected is told by its type and its place in the library's code: its message could hold values of rows, and is
    shown only with FAIRVEIL_DEBUG set.
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ..errors import FairveilError
+from .complaints import Refused, lines
 
 REFUSED, FAILED, INTERRUPTED, NOBODY_READS = 2, 70, 130, 141
 DEBUG = "FAIRVEIL_DEBUG"
@@ -63,12 +66,13 @@ def status_of(run: Callable[[], Any]) -> int:
     except Ended as ended:
         status = ended.status
     except (FairveilError, OSError) as error:
-        status = _say(str(error), REFUSED)
+        status = _say(error, REFUSED)
     except MemoryError as error:
-        status = _say(f"not enough memory, at {place_of(error)}", FAILED, error)
+        hint = "take fewer rows or columns, or a machine with more memory"
+        status = _say(Refused("not enough memory", place_of(error), hint), FAILED, error)
     except Exception as error:
-        hint = f"please report it; with {DEBUG}=1 the traceback is shown, which may hold values of rows"
-        status = _say(f"internal error: {type(error).__name__} at {place_of(error)} ({hint})", FAILED, error)
+        hint = f"please report it; {DEBUG}=1 shows the traceback, which may hold values of rows"
+        status = _say(Refused(f"internal error: {type(error).__name__}", place_of(error), hint), FAILED, error)
     if status != 0:
         _let_go(sys.stdout)
     return status
@@ -80,7 +84,7 @@ def _run(run: Callable[[], Any]) -> int:
     except SystemExit as left:
         if left.code is None or isinstance(left.code, int):
             return int(left.code or 0)
-        return _say(str(left.code), REFUSED)
+        return _say(FairveilError(str(left.code)), REFUSED)
     return 0
 
 
@@ -90,7 +94,8 @@ def _flush() -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        return _say(f"standard output: {error.strerror}", REFUSED)
+        hint = "make room on that disk, or write to another place"
+        return _say(Refused(str(error.strerror), "standard output", hint), REFUSED)
     return 0
 
 
@@ -114,10 +119,10 @@ def prepare_streams() -> None:
             stream.reconfigure(errors=stream.errors if as_bytes else "backslashreplace")
 
 
-def _say(text: str, status: int, error: BaseException | None = None) -> int:
-    """One line on standard error; nothing more can be done where that is gone, too."""
+def _say(wrong: BaseException, status: int, error: BaseException | None = None) -> int:
+    """What is wrong and what would do, on standard error; nothing more can be done where that is gone, too."""
     with suppress(OSError, ValueError):
-        print(f"fairveil: {text}", file=sys.stderr)
+        print(*lines(wrong), sep="\n", file=sys.stderr)
         if error is not None and os.environ.get(DEBUG):
             traceback.print_exception(error, file=sys.stderr)
         sys.stderr.flush()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from . import fit_options as asking
 from . import options
 
 if TYPE_CHECKING:
@@ -27,76 +28,20 @@ def fit(
     schema: options.SchemaFile = None,
     target: options.Target = None,
     sensitive: options.Sensitive = None,
-    constraint: Annotated[
-        list[str] | None, typer.Option("--constraint", help="Such as demographic_parity:0.05 or demographic_parity:5%; again for more.")
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="rate-constrained, post-processing (decides by group and by chance), game (decides by chance), "
-            "group-objective (G-mean and the like; by chance), fermi (a penalty), or tailored (a budget shared among groups). "
-            "All are linear: networks are fitted in Python, model=. See docs."
-        ),
-    ] = "rate-constrained",
-    notion: Annotated[
-        str | None,
-        typer.Option(
-            help="Of fermi: demographic_parity, equalized_odds or equal_opportunity.", show_default="demographic_parity"
-        ),
-    ] = None,
-    strength: Annotated[
-        float | None, typer.Option(help="Of fermi: what the penalty is multiplied by.", show_default="1")
-    ] = None,
-    objective: Annotated[
-        str | None,
-        typer.Option(
-            help="Of group-objective, what is made small: error, gmean, hmean, largest_group_loss, false_negative_rate, or a "
-            "gap such as equalized_odds. All of them, and gini, may be bounded by --constraint gmean:0.3. Of tailored: groups "
-            "(each counts as much) or people.",
-            show_default="error; tailored: groups",
-        ),
-    ] = None,
-    search: Annotated[
-        str | None,
-        typer.Option(
-            help="Of group-objective: linear-oracle or frank-wolfe (mixtures), or exponential (one decision of a list).",
-            show_default="linear-oracle",
-        ),
-    ] = None,
-    decisions: Annotated[
-        str | None,
-        typer.Option(
-            help="Of group-objective: thresholds, directions or labellings.",
-            show_default="any linear rules; exponential: thresholds",
-        ),
-    ] = None,
-    allocation: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Of tailored, how the budget is shared: least-noise, standard-error, equal or size; or GROUP:SHARE, again for "
-            "each group.",
-            show_default="least-noise",
-        ),
-    ] = None,
-    spend: Annotated[
-        str | None,
-        typer.Option(help="Of tailored, epsilon is what is paid by the worst off person, or in total.", show_default="person"),
-    ] = None,
-    group_loss_bound: Annotated[
-        list[str] | None,
-        typer.Option(help="Of tailored: a bound on every group's mean log loss; or GROUP:BOUND, again for more."),
-    ] = None,
-    min_epsilon: Annotated[
-        list[str] | None, typer.Option(help="Of tailored: what a group's people may pay at least, a number or GROUP:NUMBER.")
-    ] = None,
-    max_epsilon: Annotated[
-        list[str] | None, typer.Option(help="Of tailored: what a group's people pay at most, a number or GROUP:NUMBER.")
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(help="Of tailored, with several sensitive columns: product or marginal.", show_default="product"),
-    ] = None,
-    epsilon: Annotated[float, typer.Option(help="The promise; inf is not private.")] = 1.0,
+    constraint: asking.Constraint = None,
+    method: asking.Method = "rate-constrained",
+    notion: asking.Notion = None,
+    strength: asking.Strength = None,
+    objective: asking.Objective = None,
+    search: asking.Search = None,
+    decisions: asking.Decisions = None,
+    allocation: asking.Allocation = None,
+    spend: asking.Spend = None,
+    group_loss_bound: asking.GroupLossBound = None,
+    min_epsilon: asking.MinEpsilon = None,
+    max_epsilon: asking.MaxEpsilon = None,
+    groups: asking.Groups = None,
+    epsilon: asking.Epsilon = 1.0,
     delta: options.Delta = 1e-6,
     protects: options.Protects = "records",
     neighbours: options.Neighbours = None,
@@ -106,29 +51,35 @@ def fit(
     test_query: options.TestQuery = None,
     holdout: options.HoldOut = 0.0,
     ignore: options.Ignore = None,
-    tuning: Annotated[str | None, typer.Option(help="A sentence for the statement: what was tried before.")] = None,
-    earlier_releases: Annotated[str | None, typer.Option(help="A sentence for the statement: what is already out.")] = None,
+    tuning: asking.Tuning = None,
+    earlier_releases: asking.EarlierReleases = None,
     seed: options.Seed = None,
     unsafe: options.Unsafe = False,
     ledger: options.LedgerUrl = None,
     dataset: options.LedgerDataset = None,
     purpose: options.Purpose = None,
+    verbose: options.Verbose = False,
     force: options.Force = False,
 ) -> None:
     """Fit a fair and private classifier; write the model, its statement and report.html to a folder, whole or not at all.
 
-    With --ledger the fit is recorded, and refused where that budget has no room for it. Exit status: 0 written; 2 refused: then
-    nothing was written, and nothing spent; 3 spent, but written to another folder, which is named on standard error.
+    It prints a line a fact: what is met, what privacy it cost, the error beside simpler models, gaps that were not required.
+
+    Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written to another folder, which is named on
+    standard error.
     """
     from .. import _checks
     from ..estimators import save
     from ..report.words import verdict
     from .by_group import resolved
     from .folders import require_free, staged
-    from .ledger_option import opened, tell
+    from .ledger_option import opened
     from .methods import METHODS, Wishes
+    from .printing import print_facts
     from .rescue import paid_for
     from .samples import Roles
+    from .summary import facts
+    from .written import written
 
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
     require_free(out, force=force, mark=MARK)
@@ -178,10 +129,16 @@ def fit(
         with options.warnings_as_notes() as notes:
             clf.fit(X, y, sensitive_features=sensitive_features)
         report = report_of(described(clf), chosen, asked, roles, held, place.shown, notes)
+        known = tuple(facts(clf, chosen, asked, held, clf.privacy_))
         _write(clf, report, made)
-    typer.echo(verdict(report))
-    typer.echo(f"Written: {out} (model, statement.json, report.html). Check it: fairveil verify {out / 'statement.json'}")
-    tell(book, clf.privacy_)
+    if verbose:
+        typer.echo(f"{verdict(report)}\n\n{clf.privacy_.summary()}\n")
+    print_facts(
+        (
+            *known,
+            *written(out, "model, statement.json, report.html", clf.privacy_, book),
+        )
+    )
 
 
 def report_of(

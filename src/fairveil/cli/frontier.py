@@ -12,6 +12,7 @@ from . import options
 if TYPE_CHECKING:
     from ..figures import FrontierFigure
     from ..models.folders import Staged
+    from ..privacy.ledger import Ledger
     from ..study import Frontier
 
 MARK = "frontier.json"
@@ -68,7 +69,7 @@ def frontier(
     from ..estimators import RateConstrainedClassifier
     from ..study import frontier as study
     from .folders import require_free, staged
-    from .ledger_option import opened, tell
+    from .ledger_option import opened
     from .rescue import paid_for
     from .samples import Roles
 
@@ -109,8 +110,7 @@ def frontier(
             )
             done.append(found if other is not None else _with_coins(found, share, seeded=seeds is not None))
         figure = _write(done[0], place.shown, notes, made)
-    _tell(done[0], figure, out)
-    tell(book, done[0].privacy)
+    _tell(done[0], figure, out, book)
 
 
 def _with_coins(found: Frontier, share: float, *, seeded: bool) -> Frontier:
@@ -189,13 +189,19 @@ def _write(found: Frontier, source: str, notes: list[str], made: Staged) -> Fron
     return figure
 
 
-def _tell(found: Frontier, figure: FrontierFigure | None, out: Path) -> None:
+def _tell(found: Frontier, figure: FrontierFigure | None, out: Path, book: Ledger | None) -> None:
+    from .printing import print_facts
+    from .summary import privacy
+    from .written import written
+
     typer.echo(str(found))
     typer.echo(_table(found))
     if figure is None:
         typer.echo(f"fairveil: note: {NO_FIGURE}", err=True)
     files = "frontier.json, report.html" if figure is None else "frontier.json, frontier.svg, report.html"
-    typer.echo(f"Written: {out} ({files}, statement.json of all models together)")
+    print_facts(
+        (*privacy(found.privacy), *written(out, f"{files}, statement.json of all models together", found.privacy, book))
+    )
 
 
 def _figure(found: Frontier) -> FrontierFigure | None:

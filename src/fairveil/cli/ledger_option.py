@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import typer
-
 from ..errors import InputError, complaint
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.lines import MOST_WORDS
-from ..privacy.ledger.terms_words import left_share
-from ..privacy.statement import PrivacyStatement
 from . import options
 
 ROOM = 100
@@ -29,10 +25,3 @@ def opened(url: str | None, dataset: str | None, purpose: str | None) -> Ledger 
         expected, got = f"at most {MOST_WORDS - ROOM} letters", f"{len(purpose)}"
         raise InputError(complaint(expected=expected, of="--purpose", got=got, remedy="Say it shorter."))
     return Ledger.open(place, dataset, purpose=purpose or "")
-
-
-def tell(ledger: Ledger | None, statement: PrivacyStatement) -> None:
-    """Where the release is recorded, and what is left."""
-    if ledger is not None and statement.ledger is not None:
-        where = f"line {statement.ledger.entry} of {ledger.dataset} in {ledger.shown}"
-        typer.echo(f"Recorded: {where}; {left_share(ledger.balance().left_share)} of that budget is left.")

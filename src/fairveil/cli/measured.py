@@ -113,12 +113,14 @@ def objectives_said(clf: Fitted, asked: Asked, truth: Truth | None, prediction: 
     if asked.objective is None or not isinstance(clf, GroupObjectiveClassifier):
         return
     noise = clf.outcome_.objective_noise
-    yield _said(f"Made small: {asked.objective}", clf.objective_, noise, _held_out(asked.objective, clf, truth, prediction))
+    yield _said(
+        f"Made small: {asked.objective}", clf.objective_, noise, objective_values(asked.objective, clf, truth, prediction)
+    )
     lines = {line.target: line for line in clf.constraint_report_.lines}
     for bound in asked.bounds:
         line = lines.get(str(bound))
         value, noise = (math.nan, 0.0) if line is None else (line.value, line.noise)
-        yield _said(f"Asked for: {bound}", value, noise, _held_out(bound.objective, clf, truth, prediction))
+        yield _said(f"Asked for: {bound}", value, noise, objective_values(bound.objective, clf, truth, prediction))
 
 
 def losses_said(clf: Fitted, held: Sample | None) -> Iterator[str]:
@@ -159,7 +161,7 @@ def _said(head: str, value: float, noise: float, held: float | None) -> str:
     return "; ".join(parts) + "."
 
 
-def _held_out(objective: Objective, clf: Fitted, truth: Truth | None, prediction: Any) -> float | None:
+def objective_values(objective: Objective, clf: Fitted, truth: Truth | None, prediction: Any) -> float | None:
     """Its exact value for the law of decisions; None where nothing was held out, or its groups are not there."""
     if truth is None or (objective.needs_groups and clf.cells_ is None):
         return None

@@ -9,45 +9,127 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .completing import NEIGHBOURS, PROTECTS, out_of
+from .helping import DATA, LEDGER, MEASURED, OUTPUT, PRIVACY
+
 if TYPE_CHECKING:
     from ..facts import Schema
     from .tables import Place
 
 TableArgument = Annotated[
     str,
-    typer.Argument(help="A CSV file (gzip or not), a Parquet file, or a database with --query.", show_default=False),
+    typer.Argument(
+        metavar="TABLE",
+        help="a CSV file (gzip or not), a Parquet file, or a database with --query",
+        show_default=False,
+        rich_help_panel=DATA,
+    ),
 ]
-Query = Annotated[str | None, typer.Option("--query", help="With a database: a table, or a SELECT.")]
+Query = Annotated[
+    str | None,
+    typer.Option("--query", metavar="SQL", help="read this table of a database, or this SELECT", rich_help_panel=DATA),
+]
 SchemaFile = Annotated[
     Path | None,
-    typer.Option("--schema", help="Public facts (TOML or JSON). Without: kinds are read from the data, which is stamped."),
+    typer.Option(
+        "--schema",
+        metavar="FILE",
+        help="read the columns by these public facts, in TOML or JSON (`fairveil schema init` writes one)",
+        show_default="kinds are read from the data, and the statement says so",
+        rich_help_panel=DATA,
+    ),
 ]
-Target = Annotated[str | None, typer.Option("--target", help="The column to predict (else the schema's).")]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", metavar="COLUMN", help="predict this column", show_default="the schema's", rich_help_panel=DATA),
+]
 Sensitive = Annotated[
-    list[str] | None, typer.Option("--sensitive", help="A column that makes groups; again for more (else the schema's).")
+    list[str] | None,
+    typer.Option(
+        "--sensitive",
+        metavar="COLUMN",
+        help="make groups of this column; repeat for more",
+        show_default="the schema's",
+        rich_help_panel=DATA,
+    ),
 ]
-Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="A column that is no feature; again for more.")]
-Delta = Annotated[float, typer.Option(help="Far below one over the number of rows.")]
-Protects = Annotated[str, typer.Option(help="records, or sensitive-features.")]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", metavar="COLUMN", help="leave out this column; repeat for more", rich_help_panel=DATA),
+]
+Delta = Annotated[
+    float,
+    typer.Option(
+        metavar="NUMBER", help="set the probability with which epsilon may fail: well below 1/rows", rich_help_panel=PRIVACY
+    ),
+]
+Protects = Annotated[
+    str,
+    typer.Option(
+        metavar="WHAT",
+        help="protect whole records, or sensitive-features alone",
+        rich_help_panel=PRIVACY,
+        autocompletion=out_of(*PROTECTS),
+    ),
+]
 Neighbours = Annotated[
-    str | None, typer.Option(help="add-remove or replace-one.", show_default="add-remove for records, else replace-one")
+    str | None,
+    typer.Option(
+        metavar="RELATION",
+        help="hide that a row was added or removed (add-remove), or replaced (replace-one)",
+        show_default="add-remove for records, else replace-one",
+        rich_help_panel=PRIVACY,
+        autocompletion=out_of(*NEIGHBOURS),
+    ),
 ]
 PublicRows = Annotated[
-    int | None, typer.Option(help="About how many rows TABLE has, where that is public; else a noisy count is bought.")
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="state about how many rows TABLE has, where that is public",
+        show_default="the schema's, or a noisy count is bought",
+        rich_help_panel=PRIVACY,
+    ),
 ]
-TestTable = Annotated[str | None, typer.Option("--test", help="Other rows to measure on, exactly: not covered.")]
+TestTable = Annotated[
+    str | None,
+    typer.Option(
+        "--test", metavar="TABLE", help="measure on these other rows, exactly: not covered by privacy", rich_help_panel=MEASURED
+    ),
+]
 TestQuery = Annotated[
-    str | None, typer.Option(help="A table or SELECT of the test rows (in --test, else in TABLE's database).")
+    str | None,
+    typer.Option(
+        metavar="SQL", help="read the test rows with this query (of --test, else of TABLE's database)", rich_help_panel=MEASURED
+    ),
 ]
 HoldOut = Annotated[
-    float, typer.Option(help="Set so large a part of TABLE aside, by coins that read no data, and measure on it: not covered.")
+    float,
+    typer.Option(
+        metavar="SHARE",
+        help="set this part of TABLE aside, by coins that read no data, and measure on it: not covered by privacy",
+        rich_help_panel=MEASURED,
+    ),
 ]
-Seed = Annotated[int | None, typer.Option(help="Repeatable noise, stamped insecure. Without it: secure noise.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="repeat the noise, flagged INSECURE", show_default="secure noise", rich_help_panel=PRIVACY),
+]
 Unsafe = Annotated[
-    bool, typer.Option("--unsafe-data-dependent-bounds", help="Scale numbers by the rows' own means and deviations; stamped.")
+    bool,
+    typer.Option(
+        "--unsafe-data-dependent-bounds",
+        help="scale numbers by the rows' own means and deviations, flagged",
+        rich_help_panel=PRIVACY,
+    ),
 ]
-Out = Annotated[Path, typer.Option("--out", help="The folder to write.", show_default=False)]
-Force = Annotated[bool, typer.Option("--force", help="Replace what an earlier run of this command wrote there.")]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="write here", show_default=False, rich_help_panel=OUTPUT)]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="print the report's first paragraph and the statement, too", rich_help_panel=OUTPUT)
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="replace what an earlier run of this command wrote there", rich_help_panel=OUTPUT)
+]
 
 
 LEDGER_VARIABLE = "FAIRVEIL_LEDGER"
@@ -55,12 +137,20 @@ LedgerUrl = Annotated[
     str | None,
     typer.Option(
         "--ledger",
-        help=f"Record it in this ledger: a file, or postgresql://... (else {LEDGER_VARIABLE}; an empty one records nothing).",
-        show_default=False,
+        metavar="URL",
+        help="record the release in this ledger: a file, or postgresql://...; an empty one records nothing",
+        show_default=LEDGER_VARIABLE,
+        rich_help_panel=LEDGER,
     ),
 ]
-LedgerDataset = Annotated[str | None, typer.Option("--dataset", help="With --ledger: which budget, where there are several.")]
-Purpose = Annotated[str | None, typer.Option("--purpose", help="With --ledger: what it is for, in a line of words.")]
+LedgerDataset = Annotated[
+    str | None,
+    typer.Option("--dataset", metavar="NAME", help="take this budget, where the ledger has several", rich_help_panel=LEDGER),
+]
+Purpose = Annotated[
+    str | None,
+    typer.Option("--purpose", metavar="WORDS", help="write down what it is for, in a line of words", rich_help_panel=LEDGER),
+]
 
 
 def ledger_address(url: str | None) -> str | None:

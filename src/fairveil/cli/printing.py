@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import typer
+
+from . import colour
+
+if TYPE_CHECKING:
+    from .summary import Fact
+
+LABEL = 12
+"""Letters before the words of a fact."""
 
 
 def print_json(values: object) -> None:
@@ -33,6 +43,16 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
     for row in lines:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def print_facts(found: Iterable[Fact]) -> None:
+    """A line a fact, its label aligned; words of verdicts in colour where a terminal has it."""
+    for fact in found:
+        words = fact.words
+        for verdict in fact.verdicts:
+            words = re.sub(rf"(?<![\w\x1b]){verdict}(?!\w)", lambda one: colour.verdict(one.group(0), sys.stdout), words)
+        label = colour.painted(f"{fact.label:{LABEL}}", "strong", sys.stdout) if fact.label else " " * LABEL
+        typer.echo(f"{label}{words}", color=colour.allowed(sys.stdout))
 
 
 def bar(share: float, width: int = 40) -> str:

@@ -1,0 +1,153 @@
+"""Options of `fairveil fit` alone: what is required, by which method, and sentences for the statement."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .completing import (
+    ALLOCATIONS,
+    DECISIONS,
+    GAPS,
+    METHODS,
+    MODES,
+    NOTIONS,
+    OBJECTIVES,
+    PENALISED,
+    SEARCHES,
+    SHARED,
+    SPENDS,
+    bounded,
+    out_of,
+)
+from .helping import FAIRNESS, MODEL, OF_FERMI, OF_OBJECTIVE, OF_TAILORED, OUTPUT, PRIVACY
+
+Constraint = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constraint",
+        metavar="NAME:BOUND",
+        help=f"require a bound: {', '.join(NOTIONS)}, as in demographic_parity:5%; repeat for more",
+        rich_help_panel=FAIRNESS,
+        autocompletion=bounded(*NOTIONS, "gmean", "hmean", "gini"),
+    ),
+]
+Method = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="fit by rate-constrained, post-processing (by group and by chance), game (by chance), group-objective (G-mean "
+        "and the like; by chance), fermi (a penalty) or tailored (a budget shared among groups); all are linear, and "
+        "networks are fitted in Python",
+        rich_help_panel=MODEL,
+        autocompletion=out_of(*METHODS),
+    ),
+]
+Notion = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="make this gap smaller: demographic_parity, equalized_odds or equal_opportunity",
+        show_default="demographic_parity",
+        rich_help_panel=OF_FERMI,
+        autocompletion=out_of(*PENALISED),
+    ),
+]
+Strength = Annotated[
+    float | None,
+    typer.Option(metavar="NUMBER", help="multiply the penalty by this", show_default="1", rich_help_panel=OF_FERMI),
+]
+Objective = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="minimize error, gmean, hmean, largest_group_loss, false_negative_rate or a gap such as equalized_odds "
+        "(--constraint gmean:0.3 bounds one); of tailored: count groups or people alike",
+        show_default="error; tailored: groups",
+        rich_help_panel=OF_OBJECTIVE,
+        autocompletion=out_of(*OBJECTIVES, *GAPS, *SHARED),
+    ),
+]
+Search = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="search by linear-oracle or frank-wolfe (mixtures), or exponential (one decision of a list)",
+        show_default="linear-oracle",
+        rich_help_panel=OF_OBJECTIVE,
+        autocompletion=out_of(*SEARCHES),
+    ),
+]
+Decisions = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="choose among thresholds, directions or labellings",
+        show_default="any linear rules; exponential: thresholds",
+        rich_help_panel=OF_OBJECTIVE,
+        autocompletion=out_of(*DECISIONS),
+    ),
+]
+Allocation = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RULE",
+        help="share the budget by least-noise, standard-error, equal or size; or GROUP:SHARE, repeated for each group",
+        show_default="least-noise",
+        rich_help_panel=OF_TAILORED,
+        autocompletion=out_of(*ALLOCATIONS),
+    ),
+]
+Spend = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHOSE",
+        help="count as epsilon the spending of the worst-off person, or the total",
+        show_default="person",
+        rich_help_panel=OF_TAILORED,
+        autocompletion=out_of(*SPENDS),
+    ),
+]
+GroupLossBound = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="BOUND",
+        help="bound every group's mean log loss, or one group's with GROUP:BOUND; repeat for more",
+        rich_help_panel=OF_TAILORED,
+    ),
+]
+MinEpsilon = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NUMBER", help="spend at least this for a group's people: NUMBER or GROUP:NUMBER", rich_help_panel=OF_TAILORED
+    ),
+]
+MaxEpsilon = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NUMBER", help="spend at most this for a group's people: NUMBER or GROUP:NUMBER", rich_help_panel=OF_TAILORED
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODE",
+        help="combine several sensitive columns (product) or take them one by one (marginal)",
+        show_default="product",
+        rich_help_panel=OF_TAILORED,
+        autocompletion=out_of(*MODES),
+    ),
+]
+Epsilon = Annotated[
+    float,
+    typer.Option(metavar="NUMBER", help="set the privacy budget: smaller is more private", rich_help_panel=PRIVACY),
+]
+Tuning = Annotated[
+    str | None,
+    typer.Option(metavar="WORDS", help="say in the statement what was tried before", rich_help_panel=OUTPUT),
+]
+EarlierReleases = Annotated[
+    str | None,
+    typer.Option(metavar="WORDS", help="say in the statement what is already published", rich_help_panel=OUTPUT),
+]

@@ -1,0 +1,64 @@
+"""`--help` in panels: options by theme and by method, then examples. Plain text, so that no library for layouts is loaded.
+
+An option names its panel by `rich_help_panel=`, as typer calls it; a command has three examples.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from . import colour
+
+DATA, FAIRNESS, PRIVACY, OUTPUT, LEDGER = "Data", "Fairness", "Privacy", "Output", "Ledger"
+MEASURED = "Rows to measure on"
+MODEL = "Method"
+OF_OBJECTIVE, OF_FERMI, OF_TAILORED = "Method group-objective", "Method fermi", "Method tailored"
+ORDER = ("Arguments", DATA, FAIRNESS, MODEL, OF_OBJECTIVE, OF_FERMI, OF_TAILORED, PRIVACY, MEASURED, LEDGER, OUTPUT)
+FIRST = 27
+"""Letters of the column that names options."""
+
+
+class Panelled(TyperCommand):
+    """A command whose help has a panel a theme, and examples."""
+
+    examples: tuple[str, ...] = ()
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                usual = "Arguments" if param.param_type_name == "argument" else "Options"
+                head = str(getattr(param, "rich_help_panel", None) or usual)
+                words = re.sub(r"\[default: \((.*)\)\]$", r"[default: \1]", record[1])
+                panels.setdefault(head, []).append(
+                    (record[0].removesuffix(" <str>").removesuffix(" <path>").ljust(FIRST), words)
+                )
+        for head in sorted(panels, key=lambda head: ORDER.index(head) if head in ORDER else len(ORDER)):
+            with formatter.section(colour.painted(head, "strong", sys.stdout)):
+                formatter.write_dl(panels[head], col_max=FIRST)
+
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        pieces = [piece.replace("{", "").replace("}", "") for piece in self.collect_usage_pieces(ctx)]
+        formatter.write_usage(ctx.command_path, " ".join(pieces))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        if self.examples:
+            with formatter.section(colour.painted("Examples", "strong", sys.stdout)):
+                for line in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+def add(
+    app: typer.Typer, function: Callable[..., Any], *examples: str, short: str, name: str | None = None
+) -> Callable[..., Any]:
+    """Make a function a command of `app`; `short`: its line in the list of commands."""
+    kind = type("Panelled", (Panelled,), {"examples": examples})
+    app.command(name, cls=kind, short_help=short)(function)
+    return function

@@ -1,0 +1,21 @@
+"""The last lines of a command that wrote a folder: where it is, how to check it, where it is recorded."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..privacy.ledger import Ledger
+from ..privacy.ledger.terms_words import left_share
+from ..privacy.statement import PrivacyStatement
+from .summary import Fact
+
+
+def written(out: Path, files: str, statement: PrivacyStatement, ledger: Ledger | None) -> Iterator[Fact]:
+    """What is there, the command that checks it, and the line of a ledger."""
+    yield Fact("written", f"{out} ({files})")
+    yield Fact("check", f"fairveil verify {shlex.quote(str(out / 'statement.json'))}")
+    if ledger is not None and statement.ledger is not None:
+        where = f"line {statement.ledger.entry} of {ledger.dataset} in {ledger.shown}"
+        yield Fact("recorded", f"{where}; {left_share(ledger.balance().left_share)} of that budget is left")
