@@ -92,7 +92,7 @@ def says_what_all_models_cost(folder: Path) -> None:
         PrivacyStatement.from_json((folder / f"{name}.json").read_text("utf-8")) for name in ("statement", "all_models")
     )
     assert whole.epsilon > one.epsilon
-    cost = f"looking at all models of this page costs epsilon = {up(whole.epsilon)} at delta = 5e-10"
+    cost = f"Looking at all models of this page costs epsilon = {up(whole.epsilon)} at delta = 5e-10"
     assert f"{cost}; the one shown in full alone: epsilon = {up(one.epsilon)};" in twin["verdict"]
     facts = {fact["name"]: fact["value"] for fact in twin["key_facts"]}
     assert (facts["Privacy spent"], facts["One model alone"]) == (f"ε = {up(whole.epsilon)}", f"ε = {up(one.epsilon)}")

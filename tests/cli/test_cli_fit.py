@@ -134,8 +134,12 @@ def test_a_constraint_that_is_no_gap_is_reported_too(fairveil: Command, table: P
         *("--seed", 2, "--out", "model"),
     )
     assert done.code == 0, done.err
-    (note,) = json.loads((tmp_path / "model/report.json").read_text("utf-8"))["notes"]
-    assert "on held-out rows 0." in note
+    twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
+    (rate,) = twin["gaps"]
+    assert (rate["axis"]["name"], rate["axis"]["unit"], rate["target"]) == ("false negative rate", "percent", 0.3)
+    assert rate["held_out_low"] < rate["held_out"] < rate["held_out_high"]
+    (fairness,) = (line for line in twin["first_lines"] if line["label"] == "Fairness")
+    assert fairness["words"].startswith("Required: at most 30.0% of all positives are missed. Training rows: ")
 
 
 def test_an_infeasible_wish_is_a_note_and_no_traceback(fairveil: Command, table: Path, schema: Path) -> None:
@@ -385,8 +389,9 @@ def test_a_rate_that_is_undefined_on_held_out_rows_is_called_so(
     wish = ("--constraint", "false_negative_rate:0.9")
     done = fairveil("fit", table, "--schema", schema, *wish, "--test", nobody, "--seed", 0, "--out", "model")
     assert done.code == 0, done.err
-    notes = json.loads((tmp_path / "model/report.json").read_text("utf-8"))["notes"]
-    assert any("on held-out rows undefined" in note for note in notes)
+    (rate,) = json.loads((tmp_path / "model/report.json").read_text("utf-8"))["gaps"]
+    assert (rate["held_out"], rate["held_out_verdict"]) == (None, None)
+    assert rate["notes"] == ["Undefined on the held-out rows: a group has no row of a kind that should be compared."]
 
 
 def test_a_password_is_never_shown(fairveil: Command) -> None:

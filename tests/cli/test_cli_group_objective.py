@@ -89,21 +89,27 @@ def test_fit_writes_model_statement_and_report(
     chance = search != "exponential"
     assert by_chance(saved) == chance
     assert any("decides by chance" in note for note in twin["notes"]) == chance
-    (gap,) = twin["gaps"]
+    gap, bound = twin["gaps"]
     assert (gap["notion"], gap["target"]) == ("equalized odds", 0.2)
     worst = max(line.value for line in clf.constraint_report_.lines if "<= 0.2" in line.target)
     assert gap["training_noisy"] == max(worst, 0.0)
 
-    # What is made small and what else is bounded stand in notes: the released value, and the exact one of the law.
+    # What is minimized stands in a note, what else is bounded in a figure: the released value, and the exact one of the law.
     losses = expected(clf, rows)
     recalls = [losses[:, k, k].sum() / losses[:, k].sum() for k in (0, 1)]
     shortfall = 1.0 - (np.sqrt((recalls[0] + 0.01) * (recalls[1] + 0.01)) - 0.01)
-    small = next(note for note in twin["notes"] if note.startswith("Made small: 1 - gmean"))
+    small = next(note for note in twin["notes"] if note.startswith("Minimized: 1 - gmean"))
     assert f"noisy training value {clf.objective_:.4f}" in small
     assert float(small.rpartition(" ")[2].rstrip(".")) == pytest.approx(shortfall, abs=0.006)  # but for the smoothing's form
     false_alarms = losses[:, 0, 1].sum() / losses[:, 0].sum()
-    bounded = next(note for note in twin["notes"] if note.startswith("Asked for: false_positive_rate <= 0.3"))
-    assert float(bounded.rpartition(" ")[2].rstrip(".")) == pytest.approx(false_alarms, abs=6e-5)
+    assert (bound["target"], bound["held_out"]) == (0.3, pytest.approx(false_alarms))
+    line = next(line for line in clf.constraint_report_.lines if line.target == "false_positive_rate <= 0.3")
+    assert (bound["training_noisy"], bound["training_noise"], bound["training_verdict"]) == (
+        line.value,
+        line.noise,
+        line.verdict,
+    )
+    assert "Required: at most 30.0% of all negatives are taken for positives." in twin["verdict"]
     assert (twin["guarantee"] is not None) == (search == "exponential")
     if search == "exponential":
         assert twin["guarantee"]["numbers"]["objective"] == clf.certain_.f
@@ -129,8 +135,9 @@ def test_a_table_as_it_comes_with_two_sensitive_columns(fairveil: Command, table
     assert (saved.objective, saved.method) == ("error", "linear-oracle")
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     assert twin["gaps"][0]["held_out"] is not None
-    gini = next(note for note in twin["notes"] if note.startswith("Asked for: gini <= 0.4"))
-    assert 0.0 <= float(gini.rpartition(" ")[2].rstrip(".")) < 0.5
+    gini = twin["gaps"][1]
+    assert gini["target"] == 0.4
+    assert 0.0 <= gini["held_out"] < 0.5
     assert fairveil("predict", "model", table).code == 0
 
 
@@ -139,7 +146,7 @@ def test_everyone_may_be_one_group(fairveil: Command, table: Path, tmp_path: Pat
     assert done.code == 0, done.err
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     assert twin["gaps"] == []
-    assert any(note.startswith("Made small: 1 - hmean; noisy training value") for note in twin["notes"])
+    assert any(note.startswith("Minimized: 1 - hmean; noisy training value") for note in twin["notes"])
     assert any("on held-out rows" in note for note in twin["notes"])
 
 

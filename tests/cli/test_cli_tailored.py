@@ -87,8 +87,8 @@ def test_fit_writes_model_statement_and_report(
         (note,) = (note for note in twin["notes"] if note.startswith(f"Mean log loss of group {group}"))
         assert f"noisy training value {clf.outcome_.losses[at]:.4f}" in note
         assert float(note.rpartition(" ")[2].rstrip(".")) == pytest.approx(losses[sex == group].mean(), abs=6e-5)
-        assert ("asked for at most 0.4" in note) == ("group_loss_bound" in arguments and group == "female")
-    (small,) = (note for note in twin["notes"] if note.startswith("Made small"))
+        assert ("required at most 0.4" in note) == ("group_loss_bound" in arguments and group == "female")
+    (small,) = (note for note in twin["notes"] if note.startswith("Minimized"))
     assert ("the mean log loss;" in small) == (arguments.get("objective") == "people")
 
     # And the commands that follow.
@@ -121,7 +121,7 @@ def test_a_table_as_it_comes_with_two_sensitive_columns(fairveil: Command, table
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     assert len(twin["payments"]["lines"]) == 4
     assert name in [line["group"] for line in twin["payments"]["lines"]]
-    assert any("asked for at most 2;" in note and "held-out rows" in note for note in twin["notes"])
+    assert any("required at most 2;" in note and "held-out rows" in note for note in twin["notes"])
 
 
 def test_everyone_may_be_one_group(fairveil: Command, table: Path, tmp_path: Path) -> None:

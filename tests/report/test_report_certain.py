@@ -48,7 +48,7 @@ def lines(found: Certainty) -> dict[str, tuple[float | None, float | None]]:
 
 def test_the_bounds_of_a_post_processor_are_told() -> None:
     found = certain(MIXING)
-    assert found.sentence.endswith("every constraint's training value is at most 0.0704.")  # rounded up
+    assert found.sentence.endswith("every constraint's training value is at most 7.1 points.")  # rounded up
     assert lines(found) == {
         "Largest value of a constraint": (0.070301, 0.04),
         "Furthest above its bound": (pytest.approx(0.020301), None),
@@ -63,7 +63,7 @@ def test_the_bounds_of_a_post_processor_are_told() -> None:
 def test_the_bounds_of_a_game_are_told() -> None:
     found = certain(GAME)
     assert found.sentence.startswith("With probability 90% over the noise")
-    assert found.sentence.endswith("no constraint's training value is above its bound by more than 0.0112.")
+    assert found.sentence.endswith("no constraint's training value is above its bound by more than 1.2 points.")
     assert lines(found) == {
         "Largest value of a constraint": (0.0612, None),
         "Furthest above its bound": (0.0112, None),
@@ -76,7 +76,7 @@ def test_the_bounds_of_a_choice_are_told() -> None:
     found = certain(CHOICE)
     assert found.sentence == (
         "With probability 90% over the noise of the fit, the objective of the chosen decision is above that of the best one in "
-        "the list by at most 0.0339."  # rounded up
+        "the list by at most 3.4 points."  # rounded up
     )
     assert lines(found) == {
         "Objective above that of the best decision that keeps the bounds": (0.03387, None),
@@ -114,7 +114,7 @@ def test_page_and_twin_hold_sentence_bounds_and_conditions() -> None:
     assert twin["method"] == "a <b>method</b>"
     assert "<b>method" not in render(report)
     assert "Method: a <b>method</b>" in page
-    assert '<data value="0.070301">0.0703</data>' in page
+    assert '<data value="0.070301">7.1</data>' in page, "in points, rounded up"
     assert twin["guarantee"]["numbers"]["excess_bound"] == 0.03
     for sentence in (twin["guarantee"]["sentence"], *twin["guarantee"]["conditions"]):
         assert sentence in page

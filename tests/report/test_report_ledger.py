@@ -104,7 +104,7 @@ def test_the_budget_is_drawn_part_after_part() -> None:
             assert following == pytest.approx(x + wide, abs=0.02)
         whole = sum(wide for _, wide in spans)
         assert [wide / whole for _, wide in spans] == pytest.approx([0.25, 0.125, 0.625], abs=1e-3)
-    assert figure.description == "records, add-remove: 25.0%; sensitive features: 12.5%; left: 62.5%."
+    assert figure.description == "records, add-remove: 25.00%; sensitive features: 12.50%; left: 62.50%."
 
 
 @pytest.mark.parametrize(

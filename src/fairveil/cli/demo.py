@@ -120,8 +120,9 @@ def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, 
     from ..fairness import DemographicParity
     from ..report import GroupSection, Report
     from ..report.words import delta_words, up
-    from .measured import gap_figure, measure, table_of
+    from .measured import measure, table_of
     from .published import NOTE
+    from .required import notion_figure
 
     epsilon, gap = CHOSEN
     truth, prediction = held.truth(), clf.predict(held.features)
@@ -153,7 +154,7 @@ def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, 
         statement=clf.privacy_,
         all_models=found.privacy,
         statement_file="statement.json",
-        gaps=tuple(gap_figure(clf, notion, value)),
+        gaps=tuple(notion_figure(clf, notion, value)),
         tables=(GroupSection(table_of(truth, prediction, groups=clf.cells_, classes=classes)),),
         frontiers=(figure,),
         not_covered=(all_models,),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from . import options
 if TYPE_CHECKING:
     from ..models.folders import Staged
     from ..privacy.statement import PrivacyStatement
-    from ..report import Certainty, Payments, Report
+    from ..report import Baselines, Certainty, Payments, Report
     from .deciding import Fitted
     from .methods import Asked, Method
     from .samples import Roles, Sample
@@ -145,43 +144,17 @@ def report_of(
     clf: Fitted, method: Method, asked: Asked, roles: Roles, held: Sample | None, source: str, notes: list[str]
 ) -> Report:
     """The page of a fit: what was promised, asked for, seen in training and measured on rows that were not trained on."""
-    from ..fairness.notions import GapNotion
     from ..report import GroupSection, Report
     from .deciding import Shown, by_chance
-    from .measured import (
-        gap_figure,
-        losses_said,
-        measure,
-        objectives_said,
-        table_of,
-        training_value,
-        training_verdict,
-        words_of,
-    )
+    from .measured import losses_said, objectives_said, table_of
     from .methods import remarks
+    from .required import figures_of
 
     truth = None if held is None else held.truth()
     # The held-out rows bring their groups with them, as columns or codes: those are what a model of groups reads.
     prediction = None if held is None else Shown(clf, held.features, None).judged()
     classes: Any = clf.classes_.tolist()
-    gaps, said = [], [*notes, *remarks(clf, measured=truth is not None)]
-    for notion in asked.notions:
-        found = None
-        if not method.bounds and clf.cells_ is None:  # nothing was told apart; the notes say so
-            continue
-        if truth is not None:
-            found = measure(notion, truth, prediction, groups=clf.cells_ or "product", classes=classes)
-        if isinstance(notion, GapNotion):
-            gaps += gap_figure(clf, notion, found, bounded=method.bounds)
-            continue
-        training, noise = training_value(clf, notion)
-        parts = [f"required: {notion}"]
-        told = training_verdict(clf, notion)
-        parts += [] if training is None else [f"largest noisy training value {training:.4f} (deviation {noise:.4f}): {told}"]
-        if found is not None:
-            seen = f"{found.value:.4f} ({found.low:.4f} to {found.high:.4f})"
-            parts.append(f"on held-out rows {'undefined' if math.isnan(found.value) else seen}")
-        said.append(f"{words_of(notion)}: {'; '.join(parts)}.".capitalize())
+    said = [*notes, *remarks(clf, measured=truth is not None)]
     said += [*objectives_said(clf, asked, truth, prediction), *losses_said(clf, held)]
     tables = []
     if truth is not None:
@@ -193,10 +166,11 @@ def report_of(
         method=method.name,
         statement=clf.privacy_,
         statement_file="statement.json",
-        gaps=tuple(gaps),
+        gaps=tuple(figures_of(clf, method, asked, truth, prediction, held)),
         tables=tuple(tables),
         guarantee=_certain(clf),
         payments=_payments(clf),
+        baselines=_baselines(clf),
         coefficients=_coefficients(clf),
         notes=tuple(said),
     )
@@ -242,6 +216,13 @@ def _payments(clf: Fitted) -> Payments | None:
     from ..report import payments
 
     return payments(clf.tailoring_) if isinstance(clf, TailoredClassifier) else None
+
+
+def _baselines(clf: Fitted) -> Baselines | None:
+    from ..report import baselines
+
+    found = getattr(clf, "baselines_", None)
+    return None if found is None else baselines(found)
 
 
 def _coefficients(clf: Fitted) -> tuple[Any, ...]:

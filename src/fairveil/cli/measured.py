@@ -20,9 +20,8 @@ from ..fairness.notions import GapNotion
 from ..fairness.objectives import Frame, Objective
 from ..fairness.resolution import resolve
 from ..fairness.tables import wilson
-from ..figures import GapFigure
 from ..learning.tailored_descent import MOST
-from .deciding import Fitted, Shown, by_chance
+from .deciding import Fitted, Shown
 from .methods import Asked
 from .samples import Sample, Truth
 
@@ -64,24 +63,6 @@ def measure(
     return Measured(*(max(max(one[at] for one in found), 0.0) for at in range(3)))
 
 
-def gap_figure(clf: Fitted, notion: GapNotion, held: Measured | None, *, bounded: bool = True) -> list[GapFigure]:
-    """Required (nothing, where no gap is bounded), measured in training with noise, and on held-out rows. May be none."""
-    training, noise = training_value(clf, notion)
-    notes = []
-    if held is not None and by_chance(clf):
-        notes.append("The held-out value is the expected one: this model decides by chance, and one draw varies around it.")
-    if held is not None and math.isnan(held.value):
-        notes.append("Undefined on the held-out rows: a group has no row of a kind that should be compared.")
-        held = None
-    value, low, high = (None, None, None) if held is None else (held.value, held.low, held.high)
-    target = notion.max_gap if bounded else None
-    if target is None and training is None and value is None:
-        return []
-    told = None if target is None or training is None else training_verdict(clf, notion)
-    numbers = (target, training, value, low, high, CONFIDENCE, tuple(notes))
-    return [GapFigure(words_of(notion), *numbers, training_noise=noise, training_verdict=told)]
-
-
 def training_value(clf: Fitted, notion: Notion) -> tuple[float | None, float | None]:
     """The largest released training value of a notion's constraints and its noise; None where it was not measured."""
     if clf.cells_ is None:
@@ -108,40 +89,34 @@ def _lines_of(clf: Any, notion: Notion) -> list[ConstraintLine]:
 
 
 def objectives_said(clf: Fitted, asked: Asked, truth: Truth | None, prediction: Any) -> Iterator[str]:
-    """A sentence for what is made small, and for each bound that is no notion: its noisy training value, and the exact one on
-    held-out rows."""
+    """A sentence for what is minimized: its noisy training value, and the exact one on held-out rows."""
     if asked.objective is None or not isinstance(clf, GroupObjectiveClassifier):
         return
     noise = clf.outcome_.objective_noise
     yield _said(
-        f"Made small: {asked.objective}", clf.objective_, noise, objective_values(asked.objective, clf, truth, prediction)
+        f"Minimized: {asked.objective}", clf.objective_, noise, objective_values(asked.objective, clf, truth, prediction)
     )
-    lines = {line.target: line for line in clf.constraint_report_.lines}
-    for bound in asked.bounds:
-        line = lines.get(str(bound))
-        value, noise = (math.nan, 0.0) if line is None else (line.value, line.noise)
-        yield _said(f"Asked for: {bound}", value, noise, objective_values(bound.objective, clf, truth, prediction))
 
 
 def losses_said(clf: Fitted, held: Sample | None) -> Iterator[str]:
-    """Of a `TailoredClassifier`: a sentence for what is made small, and one for each group: its mean log loss as it was
+    """Of a `TailoredClassifier`: a sentence for what is minimized, and one for each group: its mean log loss as it was
     released, exactly on held-out rows, and the bound, if any."""
     if not isinstance(clf, TailoredClassifier):
         return
-    exact = None if held is None else _held_out_losses(clf, held)
+    exact = None if held is None else held_out_losses(clf, held)
     names: Sequence[Hashable] = ("everyone",) if clf.cells_ is None else clf.cells_.keys
     bounds, outcome = clf.group_loss_bound, clf.outcome_
     small = "mean log loss" if clf.cells_ is None or clf.objective == "people" else "mean of the groups' mean log losses"
-    yield _said(f"Made small: the {small}", outcome.value, outcome.value_noise, None)
+    yield _said(f"Minimized: the {small}", outcome.value, outcome.value_noise, None)
     for at, key in enumerate(names):
         bound = bounds.get(key) if isinstance(bounds, dict) else bounds
-        asked = "" if bound is None else f", asked for at most {bound:g}"
+        asked = "" if bound is None else f", required at most {bound:g}"
         head = f"Mean log loss of {shown(key) if clf.cells_ is None else f'group {shown(key)}'}{asked}"
         lost = None if exact is None or math.isnan(exact[at]) else float(exact[at])
         yield _said(head, float(outcome.losses[at]), float(outcome.losses_noise[at]), lost)
 
 
-def _held_out_losses(clf: TailoredClassifier, held: Sample) -> Any:
+def held_out_losses(clf: TailoredClassifier, held: Sample) -> Any:
     """By group, cut where losses with noise are; NaN where a group has no row."""
     truth, law = held.truth(), Shown(clf, held.features, None).law()
     columns: Any = truth.groups if clf.cells_ is not None else {"everyone": np.full(len(law), "everyone", dtype=object)}

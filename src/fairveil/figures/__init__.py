@@ -5,6 +5,7 @@ from .contents import ERROR, GAP, Floor, FrontierFigure, GapFigure, Measure, Poi
 from .curves import Curve, CurvesFigure, svg_curves
 from .frontier import svg_frontier
 from .gaps import svg_gaps, svg_rates
+from .rate_panels import RatePanels, svg_rate_panels
 
 __all__ = [
     "ERROR",
@@ -21,6 +22,7 @@ __all__ = [
     "Part",
     "Point",
     "Rate",
+    "RatePanels",
     "RatesFigure",
     "Series",
     "svg_budget",
@@ -28,5 +30,6 @@ __all__ = [
     "svg_curves",
     "svg_frontier",
     "svg_gaps",
+    "svg_rate_panels",
     "svg_rates",
 ]

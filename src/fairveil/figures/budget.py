@@ -1,4 +1,4 @@
-"""A budget that many releases share: what each kind took of it and what is left, and how it came to that over time."""
+"""A budget that many releases share: what each release took of it and what is left, and how it came to that over time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from .scales import Scale, axis_title, round_ticks, tick_texts, with_unit
 from .styles import AXIS, GRID, INK, OWN_COLOURS, QUIET
 from .svg import Drawing, shortened, text_width
 
-SIZE, SMALL, ROW = 13.0, 12.0, 34.0
-LEFT, RIGHT, OVER, BELOW = 52.0, 24.0, 34.0, 52.0
+SIZE, SMALL = 13.0, 12.0
+LEFT, RIGHT, OVER, UNDER = 52.0, 24.0, 34.0, 52.0
+TOP, BAR, BELOW, LINE = 8.0, 40.0, 58.0, 18.0  # of the bar
+BESIDE = 560  # from this width on the list has two columns
+SHADES = (OWN_COLOURS[0], "#3a6ea5")
+BOLDER = 1.08  # how much wider bold letters are
+MOST_SEGMENTS, MOST_LISTED = 100, 12
 SHARE = Measure("share of the budget")
 DAY = 86_400
 SECONDS = (1, 5, 15, 30, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
@@ -25,7 +30,7 @@ MOST_TICKS = 5
 
 @dataclass(frozen=True)
 class Part:
-    """What one kind of release took: a share of the budget."""
+    """What one release took: a share of the budget."""
 
     label: str
     share: float
@@ -37,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True)
 class BudgetFigure:
-    """Parts in a row, one after another, and what is left."""
+    """Releases in a row, the oldest first, and what is left. Of many, the oldest are drawn as one."""
 
     dataset: str
     parts: tuple[Part, ...]
@@ -51,13 +56,21 @@ class BudgetFigure:
     @property
     def title(self) -> str:
         """What the figure is."""
-        return f"The budget of {self.dataset}, by kind of promise"
+        return f"The budget of {self.dataset}, release by release"
 
     @property
     def description(self) -> str:
         """The figure in words."""
-        rows = [*((part.label, part.share) for part in self.parts), ("left", self.left)]
-        return "; ".join(f"{label}: {with_unit(share, 'percent')}" for label, share in rows) + "."
+        rows = [*((part.label, spent_text(part.share)) for part in self.segments), ("left", left_text(self.left))]
+        return "; ".join(f"{label}: {share}%" for label, share in rows) + "."
+
+    @property
+    def segments(self) -> tuple[Part, ...]:
+        """The releases that have a segment each, and the older ones together."""
+        older, own = self.parts[:-MOST_SEGMENTS], self.parts[-MOST_SEGMENTS:]
+        if not older:
+            return own
+        return (Part(f"{len(older):,} older releases", sum(part.share for part in older)), *own)
 
 
 @dataclass(frozen=True)
@@ -129,38 +142,55 @@ class CourseFigure:
 
 
 def svg_budget(figure: BudgetFigure, *, width: int = 720, name: str = "budget") -> str:
-    """One row a part, each bar where the one above it ended; the last, hollow one is what is left."""
+    """One bar for the whole budget, a segment a release, numbered; under it a line for each of the largest."""
     width = _checks.whole(at_least=320, width=width)
-    rows = [*((part.label, part.share, True) for part in figure.parts), ("left", figure.left, False)]
-    names = max(text_width(label, SIZE) for label, _, _ in rows)
-    over = names > 0.34 * width
-    left, deep = (12.0 if over else 1.1 * names + 22), ROW + (18 if over else 0)
-    scale = share_scale().moved(left, width - text_width("100.0%", SIZE) - 22)
-    bottom = 12 + deep * len(rows)
-    drawing = Drawing(width, bottom + 48, name)
+    scale = share_scale().moved(8.0, width - 8.0 - text_width("100", SMALL) / 2)
+    segments = list(enumerate(figure.segments, 1))
+    listed = sorted(sorted(segments, key=lambda one: -one[1].share)[:MOST_LISTED])
+    columns = 2 if width >= BESIDE and len(listed) > 1 else 1
+    rows = -(-len(listed) // columns)
+    drawing = Drawing(width, TOP + BAR + BELOW + LINE * rows + 4, name)
     drawing.add("rect", width=width, height=drawing.height, fill="#fff")
     for value, text in zip(scale.ticks, tick_texts(scale.ticks, "percent"), strict=True):
-        drawing.line(scale(value), 6, scale(value), bottom, GRID)
-        drawing.text(scale(value), bottom + 17, text, SMALL, "middle", fill=QUIET, data_tick=repr(value))
-    drawing.line(left, bottom, scale.end, bottom, AXIS, 1.2)
-    drawing.text(scale.end, bottom + 36, axis_title(SHARE), SMALL, "end")
+        drawing.line(scale(value), TOP + BAR, scale(value), TOP + BAR + 5, AXIS)
+        drawing.text(scale(value), TOP + BAR + 18, text, SMALL, "middle", fill=QUIET, data_tick=repr(value))
+    drawing.text(scale.end, TOP + BAR + 36, axis_title(SHARE), SMALL, "end")
     begins = 0.0
-    for place, (label, share, filled) in enumerate(rows):
-        middle = 12 + deep * place + (26 if over else ROW / 2 - 2)
-        if over:
-            drawing.text(left, middle - 14, shortened(label, SIZE, width - 16), SIZE)
-        else:
-            drawing.text(left - 14, middle + 4.5, label, SIZE, "end")
-        ends = min(1.0, begins + share)
-        colour = OWN_COLOURS[0]
-        drawing.open("g", f"{label}: {with_unit(share, 'percent')}", data_share=repr(share))
-        wide = max(1.0, scale(ends) - scale(begins))
-        paint = {"fill": colour if filled else "#fff", "stroke": colour, "stroke_width": 1.4}
-        drawing.add("rect", x=scale(begins), y=middle - 8, width=wide, height=16, **paint)
-        drawing.close("g")
-        drawing.text(scale.end + 12, middle + 4.5, with_unit(share, "percent"), SIZE, font_weight="bold")
+    for number, part in segments:
+        ends = min(1.0, begins + part.share)
+        _segment(drawing, number, part, scale(begins), scale(ends))
         begins = ends
+    _left(drawing, figure, scale(begins), scale.end)
+    room = (width - 16) / columns
+    for place, (number, part) in enumerate(listed):
+        column, row = divmod(place, rows)
+        x, y = 8 + column * room, TOP + BAR + BELOW + LINE * row + 6
+        share = f"{spent_text(part.share)}%"
+        space = room - text_width(f"{number}  ", SMALL) - text_width(share, SMALL) * BOLDER - 26
+        drawing.text(x, y, f"{number}", SMALL, fill=QUIET)
+        drawing.text(x + 24, y, shortened(part.label, SMALL, space), SMALL)
+        drawing.text(x + room - 12, y, share, SMALL, "end", font_weight="bold")
     return drawing.whole(figure.title, figure.description)
+
+
+def _segment(drawing: Drawing, number: int, part: Part, left: float, right: float) -> None:
+    """Neighbours differ in shade, and a line parts them."""
+    drawing.open("g", f"{number}. {part.label}: {spent_text(part.share)}%", data_share=repr(part.share))
+    wide = max(right - left, 0.75)
+    drawing.add("rect", x=left, y=TOP, width=wide, height=BAR, fill=SHADES[number % 2], stroke="#fff", stroke_width=0.8)
+    if wide > text_width(str(number), SMALL) + 4:
+        drawing.text(left + wide / 2, TOP + BAR / 2 + 4, str(number), SMALL, "middle", fill="#fff")
+    drawing.close("g")
+
+
+def _left(drawing: Drawing, figure: BudgetFigure, left: float, right: float) -> None:
+    words = f"{left_text(figure.left)}% left"
+    drawing.open("g", words, data_share=repr(figure.left))
+    wide = max(right - left, 0.0)
+    drawing.add("rect", x=left, y=TOP, width=wide, height=BAR, fill="#fff", stroke=AXIS, stroke_width=1.2)
+    if wide > text_width(words, SIZE) * BOLDER + 8:
+        drawing.text(left + wide / 2, TOP + BAR / 2 + 5, words, SIZE, "middle", font_weight="bold")
+    drawing.close("g")
 
 
 def svg_course(figure: CourseFigure, *, width: int = 720, name: str = "course") -> str:
@@ -168,7 +198,7 @@ def svg_course(figure: CourseFigure, *, width: int = 720, name: str = "course") 
     width = _checks.whole(at_least=320, width=width)
     plot = width - LEFT - RIGHT
     bottom = OVER + min(max(0.45 * plot, 170.0), 300.0)
-    drawing = Drawing(width, bottom + BELOW, name)
+    drawing = Drawing(width, bottom + UNDER, name)
     drawing.add("rect", width=width, height=drawing.height, fill="#fff")
     low, high = figure.moments[0].days, figure.moments[-1].days
     across = Scale(low, high if high > low else low + 1.0, LEFT, LEFT + plot, ())
@@ -199,3 +229,21 @@ def svg_course(figure: CourseFigure, *, width: int = 720, name: str = "course") 
 def share_scale() -> Scale:
     """From nothing to the whole budget."""
     return Scale(0.0, 1.0, 0.0, 1.0, round_ticks(0.0, 1.0))
+
+
+def spent_text(share: float) -> str:
+    """A share that is gone, in per cent with two decimals, rounded up.
+
+    >>> spent_text(0.070001), spent_text(0.07)
+    ('7.01', '7.00')
+    """
+    return f"{math.ceil(share * 10_000 - 1e-6) / 100:.2f}"
+
+
+def left_text(share: float) -> str:
+    """A share that is left, in per cent with two decimals, rounded down.
+
+    >>> left_text(0.92999)
+    '92.99'
+    """
+    return f"{math.floor(share * 10_000 + 1e-6) / 100:.2f}"

@@ -154,7 +154,8 @@ class GapFigure:
     people with its interval. None: not there.
 
     `training_noise`: the standard deviation of the noise of `training_noisy`. `training_verdict`: of all constraints of which
-    `training_noisy` is the largest; None: that of the largest alone.
+    `training_noisy` is the largest; None: that of the largest alone. `measure`: what is bounded, for what is no gap
+    `Measure("rate", "percent")` of the notion "false negative", say. `sentence`: the constraint in words, without a full stop.
     """
 
     notion: str
@@ -168,9 +169,11 @@ class GapFigure:
     measure: Measure = GAP
     training_noise: float | None = None
     training_verdict: Verdict | None = None
+    sentence: str = ""
 
     def __post_init__(self) -> None:
         line(notion=self.notion)
+        line(empty=True, sentence=self.sentence)
         for name in ("target", "training_noisy", "held_out", "training_noise"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, finite(name, getattr(self, name)))
@@ -188,6 +191,11 @@ class GapFigure:
             object.__setattr__(self, "training_verdict", told)
 
     @property
+    def name(self) -> str:
+        """What is bounded, such as "demographic parity gap" or "false negative rate"."""
+        return f"{self.notion} {self.measure.name}"
+
+    @property
     def held_out_verdict(self) -> Verdict | None:
         """Whether the target is met by the people that the held-out ones were drawn from; None: no target, or not measured."""
         if self.target is None or self.held_out is None:
@@ -200,7 +208,10 @@ class GapFigure:
         if self.training_noisy is None or self.training_noise is None:
             return None
         reach = deviations(0.5 + self.confidence / 2) * self.training_noise
-        return max(0.0, self.training_noisy - reach), self.training_noisy + reach
+        high = self.training_noisy + reach
+        if self.measure.unit != "plain":  # no rate, and no gap of rates, is above 1
+            high = min(high, max(1.0, self.training_noisy))
+        return max(0.0, self.training_noisy - reach), high
 
 
 @dataclass(frozen=True)

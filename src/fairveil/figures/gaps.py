@@ -10,10 +10,10 @@ from .. import _checks
 from .contents import GapFigure, Measure, RatesFigure
 from .scales import Scale, axis_title, number, tick_texts
 from .styles import AXIS, GRID, INK, OWN_COLOURS, QUIET, Style
-from .svg import Drawing, shortened, text_width
+from .svg import HALO, Drawing, shortened, text_width
 from .words import gap_description, gap_title, percent, rates_description
 
-SIZE, SMALL, ROW = 13.0, 12.0, 34.0
+SIZE, SMALL, ROW = 13.0, 12.0, 30.0
 BESIDE = 340  # up to this width the names stand over their rows
 
 
@@ -46,7 +46,7 @@ def svg_gaps(figure: GapFigure, *, width: int = 720, name: str = "gaps") -> str:
             "not measured",
         ),
     ]
-    measure = Measure(f"{figure.notion} gap", figure.measure.unit)
+    measure = Measure(figure.name, figure.measure.unit)
     drawing = _rows(rows, measure, width, name, figure.target)
     return drawing.whole(gap_title(figure), gap_description(figure))
 
@@ -73,7 +73,7 @@ def _rows(rows: list[Row], measure: Measure, width: int, name: str, target: floa
     over = names > 0.34 * width
     ends = max(text_width(_end(row, measure), SIZE) for row in rows)
     left = 12.0 if over else names + 22
-    deep = ROW + (18 if over else 0)
+    deep = ROW + (20 if over else 0)
     scale = row_scale([value for row in rows for value in (row.value, row.low, row.high)]).moved(left, width - ends - 20)
     bottom = 12 + deep * len(rows)
     drawing = Drawing(width, bottom + 48, name)
@@ -88,7 +88,7 @@ def _rows(rows: list[Row], measure: Measure, width: int, name: str, target: floa
     for place, row in enumerate(rows):
         middle = 12 + deep * place + (26 if over else ROW / 2 - 2)
         if over:
-            drawing.text(left, middle - 16, shortened(row.name, SIZE, width - 16), SIZE)
+            drawing.text(left, middle - 14, shortened(row.name, SIZE, width - 16), SIZE, "start", **HALO)
         else:
             drawing.text(left - 14, middle + 4.5, row.name, SIZE, "end")
         _row(drawing, row, scale, middle)

@@ -15,6 +15,10 @@ WIDE = {584: "+<=>~", 611: "FTZ", 667: "&ABEKPSVXY", 722: "CDHNRUw", 778: "GOQ",
 WIDTHS = {letter: width / 1000 for table in (NARROW, WIDE) for width, letters in table.items() for letter in letters}
 
 
+# For letters that lie over lines: whatever is behind them is taken off.
+HALO: dict[str, object] = {"stroke": "#fff", "stroke_width": 3, "stroke_linejoin": "round", "paint_order": "stroke"}
+
+
 @dataclass
 class Drawing:
     """Elements of one picture. `name` starts every id, so that several pictures fit on one page."""

@@ -66,7 +66,7 @@ def frontier_description(figure: FrontierFigure) -> str:
 
 def gap_title(figure: GapFigure) -> str:
     """What the figure is."""
-    return f"{figure.notion[:1].upper()}{figure.notion[1:]} gap: required, measured in training, held out"
+    return f"{figure.name[:1].upper()}{figure.name[1:]}: required, measured in training, held out"
 
 
 def gap_description(figure: GapFigure) -> str:

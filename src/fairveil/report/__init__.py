@@ -1,8 +1,21 @@
 """Ring 5: reports. A page that is read without network and without JavaScript, and a JSON twin of every number on it."""
 
 from ..figures import Floor, FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
+from .baselines import baselines
 from .certain import certain
-from .contents import CertainLine, Certainty, Coefficient, GroupPayment, GroupSection, LedgerSection, Payments, Report
+from .contents import (
+    Baseline,
+    Baselines,
+    CertainLine,
+    Certainty,
+    Coefficient,
+    GroupPayment,
+    GroupSection,
+    LedgerSection,
+    Payments,
+    Report,
+)
+from .first_lines import FirstLine, Part, first_lines
 from .ledger import ledger
 from .numbers import to_dict
 from .page import render
@@ -10,9 +23,12 @@ from .payments import payments
 from .writing import Written, write
 
 __all__ = [
+    "Baseline",
+    "Baselines",
     "CertainLine",
     "Certainty",
     "Coefficient",
+    "FirstLine",
     "Floor",
     "FrontierFigure",
     "GapFigure",
@@ -20,6 +36,7 @@ __all__ = [
     "GroupSection",
     "LedgerSection",
     "Measure",
+    "Part",
     "Payments",
     "Point",
     "Rate",
@@ -27,7 +44,9 @@ __all__ = [
     "Report",
     "Series",
     "Written",
+    "baselines",
     "certain",
+    "first_lines",
     "ledger",
     "payments",
     "render",

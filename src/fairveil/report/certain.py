@@ -10,6 +10,8 @@ import math
 from typing import TYPE_CHECKING
 
 from ..errors import InputError, complaint
+from ..figures.contents import Unit
+from ..figures.scales import FACTOR, minus
 from ..figures.words import percent
 from .contents import CertainLine, Certainty
 
@@ -34,6 +36,7 @@ OVER_RELEASED = (
     "Rates are taken over the released numbers of rows, without those of so few rows that noise hides them: a rate over exact "
     "numbers differs by their noise."
 )
+POINTS: Unit = "points"
 UNKNOWN_REGRET = "not known: this oracle's own regret is not"
 NO_BOUND = "no bound could be given"
 
@@ -45,7 +48,7 @@ def certain(guarantee: object) -> Certainty:
     >>> from fairveil.learning.mixing_bounds import MixingGuarantee
     >>> bounds = MixingGuarantee(0.95, ("a - b",), (0.05,), (0.05,), (0.01,), (0.07,), 0.2, 0.21, 0.02)
     >>> print(certain(bounds).sentence)
-    With probability 95% over the noise of the fit, every constraint's training value is at most 0.07.
+    With probability 95% over the noise of the fit, every constraint's training value is at most 7.0 points.
     """
     from ..learning.exponential import Certain
     from ..learning.game_bounds import Guarantee
@@ -70,10 +73,15 @@ def _of_mixing(found: MixingGuarantee) -> Certainty:
         sentence=f"{_with(found.confidence)}, every constraint's training value is at most {_shown(found.gap_bound)}.",
         confidence=found.confidence,
         lines=(
-            CertainLine("Largest value of a constraint", _known(found.gap_bound), _known(found.gap)),
-            CertainLine("Furthest above its bound", _known(max(0.0, max(over, default=0.0)))),
-            CertainLine("Error", _known(found.error_bound), _known(found.error)),
-            CertainLine("Error above that of the best table without noise", _known(found.excess_bound), missing=NO_TABLE),
+            CertainLine("Largest value of a constraint", _known(found.gap_bound), _known(found.gap), unit=POINTS),
+            CertainLine("Furthest above its bound", _known(max(0.0, max(over, default=0.0))), unit=POINTS),
+            CertainLine("Error", _known(found.error_bound), _known(found.error), unit="percent"),
+            CertainLine(
+                "Error above that of the best table without noise",
+                _known(found.excess_bound),
+                missing=NO_TABLE,
+                unit=POINTS,
+            ),
         ),
         conditions=(TRAINING_ROWS, BY_LAW, BASE_AS_IT_IS),
         numbers=found.to_dict(),
@@ -89,9 +97,11 @@ def _of_game(found: Guarantee) -> Certainty:
         sentence=f"{_with(found.confidence)}, {what}.",
         confidence=found.confidence,
         lines=(
-            CertainLine("Largest value of a constraint", _known(found.worst), missing=NO_BOUND),
-            CertainLine("Furthest above its bound", _known(found.gap_excess), missing=NO_BOUND),
-            CertainLine("Error above that of the best mixture", _known(found.error_excess), missing=UNKNOWN_REGRET),
+            CertainLine("Largest value of a constraint", _known(found.worst), missing=NO_BOUND, unit=POINTS),
+            CertainLine("Furthest above its bound", _known(found.gap_excess), missing=NO_BOUND, unit=POINTS),
+            CertainLine(
+                "Error above that of the best mixture", _known(found.error_excess), missing=UNKNOWN_REGRET, unit=POINTS
+            ),
         ),
         conditions=(TRAINING_ROWS, BY_LAW, OF_ITS_CLASS),
         numbers=found.to_dict(),
@@ -106,8 +116,13 @@ def _of_choice(found: Certain) -> Certainty:
         sentence=f"{_with(found.confidence)}, {what}.",
         confidence=found.confidence,
         lines=(
-            CertainLine("Objective above that of the best decision that keeps the bounds", _known(found.f), missing=NO_BOUND),
-            CertainLine("Furthest above a bound", _known(found.g), missing=NO_BOUND),
+            CertainLine(
+                "Objective above that of the best decision that keeps the bounds",
+                _known(found.f),
+                missing=NO_BOUND,
+                unit=POINTS,
+            ),
+            CertainLine("Furthest above a bound", _known(found.g), missing=NO_BOUND, unit=POINTS),
         ),
         conditions=(TRAINING_ROWS, OF_THE_LIST, OVER_RELEASED),
         numbers={"objective": _known(found.f), "bound": _known(found.g), "confidence": found.confidence},
@@ -119,8 +134,20 @@ def _with(confidence: float) -> str:
 
 
 def _shown(value: float) -> str:
-    """Rounded up: words must not promise more than the number does."""
-    return f"{math.ceil(value * 10_000 - 1e-9) / 10_000:.4f}".rstrip("0").rstrip(".")
+    """In percentage points, rounded up: words must not promise more than the number does."""
+    return f"{bound_text(value, 'points')} points"
+
+
+def bound_text(value: float, unit: Unit) -> str:
+    """A bound without its unit: rounded up where `number` rounds to the nearest.
+
+    >>> bound_text(0.07031, "points"), bound_text(0.07, "points"), bound_text(0.01234, "plain")
+    ('7.1', '7.0', '0.0124')
+    """
+    if unit == "plain":
+        place = 10.0 ** (2 - math.floor(math.log10(abs(value)))) if value else 1.0
+        return minus(f"{math.ceil(value * place - 1e-9) / place:.3g}")
+    return minus(f"{math.ceil(value * FACTOR[unit] * 10 - 1e-9) / 10:.1f}")
 
 
 def _known(value: float) -> float | None:

@@ -9,6 +9,7 @@ from .. import _checks
 from ..fairness import GroupTable
 from ..figures import FrontierFigure, GapFigure
 from ..figures.checked import finite, line, sentences, several
+from ..figures.contents import UNITS, Unit
 from ..privacy.ledger.balance import Account, Balance
 from ..privacy.ledger.terms import Terms
 from ..privacy.statement import PrivacyStatement
@@ -47,16 +48,19 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class CertainLine:
-    """One bound: what it is `at_most` (None: not known, for the reason `missing`), and the `released` value, if any."""
+    """One bound: what it is `at_most` (None: not known, for the reason `missing`), and the `released` value, if any. `unit`:
+    how a page shows them, "points", "percent" or "plain"."""
 
     name: str
     at_most: float | None
     released: float | None = None
     missing: str = "not known"
+    unit: Unit = "plain"
 
     def __post_init__(self) -> None:
         line(name=self.name)
         line(missing=self.missing)
+        _checks.one_of(UNITS, unit=self.unit)
         for name in ("at_most", "released"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, finite(name, getattr(self, name)))
@@ -116,6 +120,44 @@ class Payments:
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """What the model is held against in training: its `error`, and the model's error minus that (`difference`), with the
+    standard deviation of its `noise`. `verdict`: "better", "worse" or "cannot be told"; `worse`: whether the fit warns."""
+
+    name: str
+    remark: str
+    error: float
+    difference: float
+    noise: float
+    verdict: str
+    worse: bool = False
+
+    def __post_init__(self) -> None:
+        line(name=self.name, verdict=self.verdict)
+        line(empty=True, remark=self.remark)
+        for name in ("error", "difference", "noise"):
+            object.__setattr__(self, name, finite(name, getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """The model's own training `error`, through noise, and what it is held against. `unit`: "error" (a share) or the name of
+    another measure. `handed_out`: "model", "mixing" or "constant". `report.baselines` makes it from `baselines_`."""
+
+    error: float
+    noise: float
+    unit: str
+    lines: tuple[Baseline, ...]
+    handed_out: str = "model"
+
+    def __post_init__(self) -> None:
+        line(unit=self.unit, handed_out=self.handed_out)
+        for name in ("error", "noise"):
+            object.__setattr__(self, name, finite(name, getattr(self, name)))
+        object.__setattr__(self, "lines", several(Baseline, "lines", self.lines) if self.lines else ())
+
+
+@dataclass(frozen=True)
 class LedgerSection:
     """One ledger: where it is (`place`, without a password), its terms in numbers and words, what is spent, how it came to
     that, and what a check of it found. `report.ledger` makes it from a handle."""
@@ -146,7 +188,8 @@ class Report:
     (`report.certain`). `payments`: how its budget was shared among groups (`report.payments`). `ledger`: a budget that many
     releases share (`report.ledger`). `verify`: more commands.
     `not_covered`: sentences beside the statement's own; exact tables and held-out figures are added by themselves.
-    `created`: a date in words; without one none is printed, and the same report gives the same bytes.
+    `baselines`: what the model is held against in training (`report.baselines`). `warnings`: sentences that stand above all
+    else. `created`: a date in words; without one none is printed, and the same report gives the same bytes.
     """
 
     title: str
@@ -168,6 +211,8 @@ class Report:
     guarantee: Certainty | None = None
     payments: Payments | None = None
     ledger: LedgerSection | None = None
+    baselines: Baselines | None = None
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         line(title=self.title)
@@ -185,9 +230,11 @@ class Report:
             several(Payments, "payments", (self.payments,))
         if self.ledger is not None:
             several(LedgerSection, "ledger", (self.ledger,))
+        if self.baselines is not None:
+            several(Baselines, "baselines", (self.baselines,))
         kinds = {"gaps": GapFigure, "tables": GroupSection, "frontiers": FrontierFigure, "coefficients": Coefficient}
         for name, kind in kinds.items():
             values = getattr(self, name)
             object.__setattr__(self, name, several(kind, name, values) if values != () and values != [] else ())
-        for name in ("not_covered", "verify", "notes"):
+        for name in ("not_covered", "verify", "notes", "warnings"):
             object.__setattr__(self, name, sentences(name, getattr(self, name)))

@@ -66,9 +66,15 @@ def ledger(ledger: Ledger, findings: Sequence[Finding] | None = None) -> LedgerS
 
 
 def budget_figure(section: LedgerSection) -> BudgetFigure:
-    """What each kind of promise took, and what is left."""
+    """What each release took, and what is left; what was given back takes nothing."""
     balance = section.balance
-    return BudgetFigure(balance.dataset, tuple(Part(one.under, one.share) for one in balance.by_promise), balance.left_share)
+    parts = tuple(Part(_name(one), one.share) for one in section.account.spends if one.share > 0)
+    return BudgetFigure(balance.dataset, parts, balance.left_share)
+
+
+def _name(spend: Told) -> str:
+    waiting = " (not settled)" if is_open(spend) else ""
+    return _printable(spend.purpose).strip() + waiting if spend.purpose.strip() else f"line {spend.entry}{waiting}"
 
 
 def course_figure(section: LedgerSection) -> CourseFigure | None:
@@ -92,6 +98,15 @@ def ledger_verdict(section: LedgerSection) -> str:
     whole = f"epsilon = {promise.epsilon:g} at delta = {delta_words(promise.delta)}"
     spent = f"Of the budget of {balance.dataset}, {whole}, {spent_share(balance.spent_share)} is spent by {spends}.{waiting}"
     return f"{CONTRADICTS}. {spent}" if contradicts else f"{spent} {AGREES}"
+
+
+def ledger_left(section: LedgerSection) -> str:
+    """What is left, in one sentence."""
+    balance = section.balance
+    release = (
+        f"one more release may cost at most epsilon = {left_epsilon(balance.left)} at delta = {delta_words(balance.delta)}"
+    )
+    return f"Left: {left_share(balance.left_share)}; {release}."
 
 
 def ledger_facts(section: LedgerSection) -> list[tuple[str, str, str]]:

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable
 from typing import Any
 
-from ..fairness import GroupRow, GroupTable
-from ..fairness.keys import shown
-from ..figures import FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
+from ..figures import FrontierFigure, GapFigure, Measure, Point, Series
 from ..figures.gaps import row_scale
 from ..figures.panels import frontier_scales
+from ..figures.rate_panels import panel_scale
 from ..figures.scales import Scale
-from ..figures.words import PROTECTED, frontier_description, frontier_title, gap_description, gap_title, rates_description
+from ..figures.words import PROTECTED, frontier_description, frontier_title, gap_description, gap_title
 from ..privacy.statement_checks import versions_now
 from ..privacy.statement_words import items
-from .contents import Certainty, GroupSection, Payments, Report
-from .ledger import ledger_numbers
+from .baselines import against_constant
+from .contents import Baselines, Certainty, GroupSection, Payments, Report
+from .first_lines import first_lines, warnings
+from .ledger import course_figure, ledger_numbers
+from .other_gaps import OtherGap, gaps_of
+from .rates import columns, name_of, panels_note, panels_of, panels_title, printable, rate_words
 from .words import how_to_verify, key_facts, not_covered, stamps, verdict
 
 FORMAT, VERSION = "fairveil-report", 1
-MOST_CLASSES = 6
-"""Up to so many classes have a column of their own; the twin has all."""
+UNITS_SHOWN = (
+    "Errors, rates and gaps are fractions here; the page shows per cent and percentage points, rounded to one decimal."
+)
+NO_GROUPS = (
+    "Rates by group are not known: no rows were held out, and the fit released no group's rates. Hold out rows, or pass a test "
+    "table, to see them; what is measured on such rows is exact, and not private."
+)
 
 
 def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
@@ -39,15 +46,22 @@ def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
         "subject": report.subject,
         "created": report.created,
         "method": report.method,
+        "units": UNITS_SHOWN,
+        "warnings": list(warnings(report)),
+        "first_lines": [one.to_dict() for one in first_lines(report)],
         "stamps": stamps(statement, report.all_models, of=report.ledger),
         "verdict": verdict(report),
+        "own_verdict": report.verdict is not None,
         "key_facts": [{"name": name, "value": value, "remark": remark} for name, value, remark in key_facts(report)],
         "frontiers": [_frontier(figure) for figure in report.frontiers],
         "gaps": [_gap(figure) for figure in report.gaps],
-        "tables": [_table(section) for section in report.tables],
+        "tables": [_table(section, report.gaps) for section in report.tables],
+        "no_groups": NO_GROUPS if report.method is not None and not report.tables else "",
+        "baselines": None if report.baselines is None else _baselines(report.baselines),
         "guarantee": None if report.guarantee is None else _certainty(report.guarantee),
         "payments": None if report.payments is None else _payments(report.payments),
         "ledger": None if report.ledger is None else ledger_numbers(report.ledger),
+        "table_numbers": _numbered(report),
         "coefficients": [{"name": one.name, "weight": one.weight, "unit": one.unit} for one in report.coefficients],
         "statement": None if statement is None else statement.to_dict(),
         "statement_words": []
@@ -66,43 +80,17 @@ def to_json(twin: dict[str, Any]) -> str:
     return json.dumps(twin, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def rates_figure(table: GroupTable, rate: str) -> RatesFigure:
-    """One rate of a group table, group by group and for everyone."""
-
-    def one(row: GroupRow) -> Rate:
-        estimate, label = row.rates[rate], name_of(row)
-        if math.isnan(estimate.value):
-            return Rate(label, None, None, None, estimate.size, row.small)
-        return Rate(label, estimate.value, estimate.low, estimate.high, estimate.size, row.small)
-
-    return RatesFigure(rate_words(rate), tuple(one(row) for row in (*table.rows, table.overall)), table.confidence)
-
-
-def columns(table: GroupTable) -> tuple[str, ...]:
-    """The rates that the page shows: of the positive class where there is one, else selection rates; then the error."""
-    if table.positive is not None:
-        of = shown(table.positive)
-        return (f"selection_rate[{of}]", f"true_positive_rate[{of}]", f"false_positive_rate[{of}]", "error")
-    return (*(f"selection_rate[{shown(k)}]" for k in table.classes[:MOST_CLASSES]), "error")
-
-
-def rate_words(rate: str) -> str:
-    """
-    >>> rate_words("selection_rate[>50K]"), rate_words("error")
-    ('Selection rate of >50K', 'Error')
-    """
-    name, bracket, rest = rate.partition("[")
-    words = name.replace("_", " ")
-    return words[:1].upper() + words[1:] + (f" of {_printable(rest[:-1])}" if bracket else "")
-
-
-def name_of(row: GroupRow) -> str:
-    """The group as a reader wants it, without characters that cannot be printed."""
-    return "Everyone" if row.group is None else _printable(row.group)
-
-
-def _printable(key: Hashable) -> str:
-    return "".join(letter if letter.isprintable() else "�" for letter in shown(key)) or "(empty)"
+def _numbered(report: Report) -> list[dict[str, Any]]:
+    """The tables at the end of the page, in order."""
+    keys = [f"frontier-{k}" for k in range(1, len(report.frontiers) + 1)]
+    keys += [f"gap-{k}" for k in range(1, len(report.gaps) + 1)]
+    keys += [f"{kind}-{k}" for k in range(1, len(report.tables) + 1) for kind in ("groups", "others")]
+    if report.ledger is not None:
+        account, course = report.ledger.account, course_figure(report.ledger)
+        there = {"by-promise": True, "by-purpose": account.by_purpose, "course": course, "releases": account.spends}
+        keys += [key for key, content in there.items() if content]
+    keys += ["coefficients"] if report.coefficients else []
+    return [{"key": key, "number": number, "title": f"Table {number}"} for number, key in enumerate(keys, 1)]
 
 
 def _frontier(figure: FrontierFigure) -> dict[str, Any]:
@@ -152,16 +140,29 @@ def _gap(figure: GapFigure) -> dict[str, Any]:
     return {
         "title": gap_title(figure),
         "description": gap_description(figure),
-        "axis": _axis(Measure(f"{figure.notion} gap", figure.measure.unit), row_scale([*numbers, high])),
+        "axis": _axis(Measure(figure.name, figure.measure.unit), row_scale([*numbers, high])),
         "training_low": low,
         "training_high": high,
         "notes": list(figure.notes),
     } | {name: getattr(figure, name) for name in names}
 
 
+def _baselines(found: Baselines) -> dict[str, Any]:
+    names = ("name", "remark", "error", "difference", "noise", "verdict", "worse")
+    lines = [{name: getattr(one, name) for name in names} for one in found.lines]
+    return {
+        "error": found.error,
+        "noise": found.noise,
+        "unit": found.unit,
+        "handed_out": found.handed_out,
+        "lines": lines,
+    }
+
+
 def _certainty(found: Certainty) -> dict[str, Any]:
-    lines = [
-        {"name": one.name, "at_most": one.at_most, "released": one.released, "missing": one.missing} for one in found.lines
+    lines: list[dict[str, Any]] = [
+        {"name": one.name, "at_most": one.at_most, "released": one.released, "missing": one.missing, "unit": one.unit}
+        for one in found.lines
     ]
     return {
         "sentence": found.sentence,
@@ -186,20 +187,39 @@ def _payments(found: Payments) -> dict[str, Any]:
     return {"rule": found.rule, "lines": lines, "conditions": list(found.conditions)}
 
 
-def _table(section: GroupSection) -> dict[str, Any]:
+def _table(section: GroupSection, required: tuple[GapFigure, ...]) -> dict[str, Any]:
     table = section.table
-    first = rates_figure(table, columns(table)[0])
-    scale = row_scale([value for rate in first.rates for value in (rate.value, rate.low, rate.high)])
+    panels = panels_of(table, panels_title(section))
     values = table.to_dict()
     for row, values_of_row in zip((*table.rows, table.overall), (*values["groups"], values["overall"]), strict=True):
         values_of_row["name"] = name_of(row)
+    constant = against_constant(table)
     return values | {
         "of": section.of,
         "exact": section.exact,
         "expected": section.expected,
-        "positive": None if table.positive is None else _printable(table.positive),
-        "class_names": [_printable(k) for k in table.classes],
+        "positive": None if table.positive is None else printable(table.positive),
+        "class_names": [printable(k) for k in table.classes],
         "columns": [{"rate": rate, "name": rate_words(rate)} for rate in columns(table)],
-        "description": rates_description(first),
-        "axis": _axis(Measure(first.name, "percent"), scale),
+        "panels": {
+            "title": panels.title,
+            "description": panels.description,
+            "note": panels_note(section),
+            "axes": [_axis(Measure(one.name, "percent"), panel_scale(one)) for one in panels.panels],
+        },
+        "gaps": [_other_gap(one) for one in gaps_of(table, required)],
+        "constant": None if constant is None else vars(constant),
+    }
+
+
+def _other_gap(one: OtherGap) -> dict[str, Any]:
+    return {
+        "rate": one.rate,
+        "name": rate_words(one.rate),
+        "gap": one.gap,
+        "low": one.low,
+        "high": one.high,
+        "most": name_of(one.most),
+        "least": name_of(one.least),
+        "required": one.required,
     }

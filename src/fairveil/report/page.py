@@ -10,15 +10,19 @@ from typing import Any
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from ..figures import svg_budget, svg_course, svg_frontier, svg_gaps, svg_rates
-from ..figures.scales import ON_AXIS, minus, number
+from ..figures import svg_budget, svg_course, svg_frontier, svg_gaps, svg_rate_panels
+from ..figures.budget import left_text, spent_text
+from ..figures.dark import dark_rules
+from ..figures.scales import ON_AXIS, number
 from ..figures.words import percent
+from .certain import bound_text
 from .contents import Report
 from .ledger import budget_figure, course_figure
-from .numbers import columns, rates_figure, to_dict
-from .words import up
+from .numbers import to_dict
+from .phrases import up
+from .rates import panels_of, panels_title
 
-FILES = ("report.html", "ledger.html", "report.css")
+FILES = ("report.html", "ledger.html", "tables.html", "ledger_tables.html", "report.css")
 WIDE, NARROW = 640, 350
 """Every figure is drawn twice; the style sheet shows the one that fits, so that its letters stay readable."""
 
@@ -43,7 +47,7 @@ def page(report: Report, numbers: dict[str, Any]) -> str:
         "frontiers": [_twice(svg_frontier, figure, f"frontier-{k}") for k, figure in enumerate(report.frontiers, 1)],
         "gaps": [_twice(svg_gaps, figure, f"gap-{k}") for k, figure in enumerate(report.gaps, 1)],
         "tables": [
-            _twice(svg_rates, rates_figure(section.table, columns(section.table)[0]), f"rates-{k}")
+            _twice(svg_rate_panels, panels_of(section.table, panels_title(section)), f"rates-{k}")
             for k, section in enumerate(report.tables, 1)
         ],
     }
@@ -51,7 +55,8 @@ def page(report: Report, numbers: dict[str, Any]) -> str:
         figures["budget"] = _twice(svg_budget, budget_figure(report.ledger), "budget")
         course = course_figure(report.ledger)
         figures["course"] = None if course is None else _twice(svg_course, course, "course")
-    text: str = _environment().get_template("report.html").render(page=numbers, figures=figures)
+    tables = {one["key"]: one["number"] for one in numbers["table_numbers"]}
+    text: str = _environment().get_template("report.html").render(page=numbers, figures=figures, tables=tables)
     return text
 
 
@@ -62,8 +67,9 @@ def _environment() -> Environment:
     found = Environment(
         loader=DictLoader(sources), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    found.filters |= {"shown": shown, "counted": counted, "epsilon": epsilon, "paid": paid, "percent": percent, "part": part}
-    found.globals["units"] = ON_AXIS
+    found.filters |= {"shown": shown, "counted": counted, "epsilon": epsilon, "paid": paid, "percent": percent}
+    found.filters |= {"part": part, "rest": rest, "bound": bound}
+    found.globals |= {"units": ON_AXIS, "dark_rules": Markup(dark_rules("svg "))}
     return found
 
 
@@ -98,13 +104,27 @@ def paid(value: float | str) -> Markup | str:
     return "∞" if isinstance(value, str) else _data(value, up(value))
 
 
+def bound(value: float | None, unit: str, missing: str = UNDEFINED) -> Markup | str:
+    """A bound, rounded up.
+
+    >>> str(bound(0.07031, "points"))
+    '<data value="0.07031">7.1</data>'
+    """
+    return missing if value is None else _data(value, bound_text(value, unit))  # type: ignore[arg-type]
+
+
 def part(value: float) -> Markup:
-    """A share of a budget in per cent, with two decimals or, where that is nothing, more.
+    """A share of a budget that is gone, in per cent with two decimals, rounded up.
 
     >>> str(part(0.13984)), str(part(0.0000052))
-    ('<data value="0.13984">13.98</data>', '<data value="5.2e-06">0.000520</data>')
+    ('<data value="0.13984">13.99</data>', '<data value="5.2e-06">0.01</data>')
     """
-    return _data(value, minus(f"{100 * value:.{2 if value == 0 or abs(value) >= 1e-4 else 6}f}"))
+    return _data(value, spent_text(value))
+
+
+def rest(value: float) -> Markup:
+    """A share of a budget that is left, rounded down."""
+    return _data(value, left_text(value))
 
 
 def _data(value: float, text: str) -> Markup:

@@ -1,0 +1,286 @@
+"""The first lines of a page: warnings, fairness, privacy, error, other gaps, and what a ledger or a frontier says, in words.
+
+Above all else, a line each, so that nobody has to look for what went wrong. `report.verdict`, the JSON twin and the command
+line say the same words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._verdicts import deviations
+from ..figures import GapFigure
+from ..figures.contents import Unit
+from ..figures.scales import number, with_unit
+from ..figures.words import percent
+from ..privacy.statement import PrivacyStatement
+from .baselines import SAME, AgainstConstant, against_constant
+from .contents import Baselines, GroupSection, Report
+from .ledger import ledger_left, ledger_verdict
+from .other_gaps import gaps_of
+from .phrases import GUARDED, alone, capital, count, delta_words, names_in_full, own_curves, stamps, up
+from .rates import printable, rate_words
+from .strength import strength
+
+NOTHING_REQUIRED = "No fairness constraint was required."
+NOT_HELD_OUT = "No held-out people were measured."
+NOT_RATED = "How strong that is cannot be said: whoever knows the seed can take the noise away."
+ERROR_NOT_KNOWN = "Not known: no rows were held out, and the fit released none."
+MOST_GAPS = 4
+MOST_WORDS = 60
+"""Letters of a group's name in a line."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some words, and the verdict that they come to, if any."""
+
+    words: str
+    verdict: str | None = None
+
+    def __str__(self) -> str:
+        return self.words if self.verdict is None else f"{self.words}: {self.verdict}."
+
+
+@dataclass(frozen=True)
+class FirstLine:
+    """A label, and what is said under it: a paragraph each constraint, or one."""
+
+    label: str
+    paragraphs: tuple[tuple[Part, ...], ...]
+
+    def __str__(self) -> str:
+        return " ".join(str(part) for paragraph in self.paragraphs for part in paragraph)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        told = [[{"words": part.words, "verdict": part.verdict} for part in one] for one in self.paragraphs]
+        return {"label": self.label, "words": str(self), "paragraphs": told}
+
+
+@dataclass
+class _Lines:
+    found: list[FirstLine] = field(default_factory=list)
+
+    def add(self, label: str, paragraphs: list[list[Part]]) -> None:
+        kept = tuple(tuple(parts) for parts in paragraphs if parts)
+        if kept:
+            self.found.append(FirstLine(label, kept))
+
+
+def first_lines(report: Report) -> tuple[FirstLine, ...]:
+    """What a reader is told first, in this order; lines about which nothing is known are left out, but for a model's error."""
+    lines = _Lines()
+    lines.add("Warning", [[Part(sentence)] for sentence in warnings(report)])
+    fairness = [list(_fairness(figure)) for figure in report.gaps]
+    if not fairness and report.method is not None:
+        fairness = [[Part(NOTHING_REQUIRED)]]
+    lines.add("Fairness", fairness)
+    lines.add("Privacy", [list(_privacy(report))])
+    lines.add("Error", list(_errors(report)))
+    lines.add("Other gaps", [list(_other_gaps(report, section)) for section in report.tables])
+    if report.ledger is not None:
+        lines.add("Budget", [[Part(ledger_verdict(report.ledger)), Part(ledger_left(report.ledger))]])
+    lines.add("Frontier", [list(_frontiers(report))])
+    return tuple(lines.found)
+
+
+def verdict(report: Report) -> str:
+    """The page in one paragraph: its own verdict, else the first lines one after another."""
+    return report.verdict or " ".join(map(str, first_lines(report))) or "This page holds no results."
+
+
+def warnings(report: Report) -> tuple[str, ...]:
+    """What must not be overlooked, in whole sentences: a model that is worse than a constant first, then the stamps."""
+    found = list(report.warnings)
+    if report.baselines is not None:
+        found += _worse_in_training(report.baselines)
+    for section in report.tables:
+        found += _worse_held_out(section)
+    return tuple(
+        dict.fromkeys([*found, *(f"{words}." for words in stamps(report.statement, report.all_models, of=report.ledger))])
+    )
+
+
+# Fairness
+
+
+def _fairness(figure: GapFigure) -> Iterator[Part]:
+    """What is required, and whether it is met: in training, through the noise, and by the people who were held out."""
+    unit = figure.measure.unit
+    if figure.sentence:
+        yield Part(f"Required: {figure.sentence}.")
+    else:
+        required = "" if figure.target is None else f", required: at most {with_unit(figure.target, unit)}"
+        yield Part(f"{capital(figure.name)}{required}.")
+    if figure.training_noisy is not None:
+        ends = figure.training_ends
+        over = "noise unknown" if ends is None else f"{percent(figure.confidence)} interval over the noise {_ends(*ends, unit)}"
+        yield _part(f"Training rows: {with_unit(figure.training_noisy, unit)} ({over})", figure.training_verdict)
+    if figure.held_out is None:
+        yield Part(NOT_HELD_OUT)
+        return
+    shown, low, high = with_unit(figure.held_out, unit), figure.held_out_low, figure.held_out_high
+    if low is not None and high is not None:
+        shown += f" ({percent(figure.confidence)} interval {_ends(low, high, unit)})"
+    yield _part(f"Held-out people: {shown}", figure.held_out_verdict)
+
+
+def _part(words: str, verdict: str | None) -> Part:
+    return Part(f"{words}.") if verdict is None else Part(words, verdict)
+
+
+def _ends(low: float, high: float, unit: Unit) -> str:
+    return f"{number(low, unit)} to {with_unit(high, unit)}"
+
+
+# Privacy
+
+
+def _privacy(report: Report) -> Iterator[Part]:
+    if report.all_models is not None:
+        yield Part(_of_all(report, report.all_models))
+        yield from _strength(report.all_models)
+    elif report.statement is not None:
+        yield Part(_of_one(report.statement))
+        yield from _strength(report.statement)
+    whole = report.all_models or report.statement
+    if whole is not None and whole.ledger is not None:
+        yield Part(f"Recorded as line {whole.ledger.entry} of the ledger of {whole.ledger.dataset}.")
+
+
+def _strength(statement: PrivacyStatement) -> Iterator[Part]:
+    """Nothing is rated where the noise can be taken away."""
+    if statement.is_private:
+        rated = statement.noise == "secure"
+        yield Part(strength(statement.epsilon, statement.delta, statement.promise) if rated else NOT_RATED)
+
+
+def _of_all(report: Report, whole: PrivacyStatement) -> str:
+    """What looking at the page has cost comes first, what one of its models costs alone stands beside it."""
+    if whole.is_private:
+        guarded, at = GUARDED[whole.promise.protects], delta_words(whole.delta)
+        cost = f"Looking at all models of this page costs epsilon = {up(whole.epsilon)} at delta = {at}"
+    else:
+        guarded, cost = "nothing", "Some models of this page are not private: nothing is promised to anybody"
+    which = "the one shown in full" if names_in_full(report) else "one of them"
+    return f"{cost}; {which} alone: {alone(report).replace('ε', 'epsilon')}; protected: {guarded}."
+
+
+def _of_one(statement: PrivacyStatement) -> str:
+    if not statement.is_private:
+        return "Epsilon is infinite: nothing is promised to anybody."
+    promised = "" if not statement.promise.is_private else f" of {statement.promise.epsilon:g} promised"
+    spent = f"Epsilon = {up(statement.epsilon)}{promised} was spent at delta = {delta_words(statement.delta)}"
+    return f"{spent}; protected: {GUARDED[statement.promise.protects]}."
+
+
+# Error
+
+
+def _errors(report: Report) -> Iterator[list[Part]]:
+    for section in report.tables:
+        error = section.table.overall.rates["error"]
+        if math.isnan(error.value):
+            continue
+        ends = f"{percent(section.table.confidence)} interval {_ends(error.low, error.high, 'percent')}"
+        rows = f"Of {section.table.overall.rows:,} {section.of}, {with_unit(error.value, 'percent')} are decided wrongly"
+        yield [Part(f"{rows} ({ends})."), *_against(against_constant(section.table)), *_small(section)]
+    if report.baselines is not None:
+        yield list(_in_training(report.baselines))
+    elif not report.tables and report.method is not None:
+        yield [Part(ERROR_NOT_KNOWN)]
+
+
+def _against(found: AgainstConstant | None) -> Iterator[Part]:
+    if found is None:
+        return
+    constant = f"the best constant on these rows, always {_cut(found.answer)}, {with_unit(found.error, 'percent')}"
+    if found.verdict == SAME:
+        yield Part(f"They are the decisions of {constant}.")
+        return
+    ends = f"difference {number(found.difference, 'points')} points, {_ends(found.low, found.high, 'points')}"
+    yield Part(f"Against {constant} ({ends})", found.verdict)
+
+
+def _small(section: GroupSection) -> Iterator[Part]:
+    small = sum(row.small for row in section.table.rows)
+    if small:
+        which = "1 group has" if small == 1 else f"{small} groups have"
+        yield Part(f"{which} fewer than {section.table.small_below} rows: rates of so few mean little.")
+
+
+def _in_training(found: Baselines) -> Iterator[Part]:
+    unit: Unit = "percent" if found.unit == "error" else "plain"
+    between = _between(found.error, found.noise, unit)
+    what = "are decided wrongly" if found.unit == "error" else f"is the {found.unit}"
+    rows = "Of the training rows" if found.unit == "error" else "On the training rows"
+    yield Part(f"{rows}, {with_unit(found.error, unit)} {what} ({between}).")
+    if found.handed_out != "model":
+        yield Part(f"Handed out is the {found.handed_out}, not the fitted model.")
+    for one in found.lines:
+        remark = f", {one.remark}" if one.remark else ""
+        yield Part(f"Against {one.name}{remark}, {with_unit(one.error, unit)}", one.verdict)
+
+
+def _between(value: float, noise: float, unit: Unit) -> str:
+    reach = deviations(0.975) * noise
+    return f"95% interval over the noise {_ends(max(0.0, value - reach), value + reach, unit)}"
+
+
+def _worse_in_training(found: Baselines) -> Iterator[str]:
+    unit: Unit = "percent" if found.unit == "error" else "plain"
+    for one in found.lines:
+        if one.worse:
+            remark = f" ({one.remark})" if one.remark else ""
+            told = f"{with_unit(found.error, unit)} against {with_unit(one.error, unit)}"
+            yield f"WORSE THAN {one.name.upper()}{remark}: {found.unit} {told} on the training rows, through noise."
+
+
+def _worse_held_out(section: GroupSection) -> Iterator[str]:
+    found = against_constant(section.table)
+    if found is None:
+        return
+    if found.verdict == SAME:
+        yield f"A CONSTANT: the model decides all {section.table.overall.rows:,} {section.of} alike, {_cut(found.answer)}."
+    elif found.verdict == "worse":
+        error = with_unit(section.table.overall.rates["error"].value, "percent")
+        told = f"{error} of {section.of} are decided wrongly, {with_unit(found.error, 'percent')} by answering"
+        yield f"WORSE THAN THE BEST CONSTANT: {told} always {_cut(found.answer)}."
+
+
+# Other gaps
+
+
+def _other_gaps(report: Report, section: GroupSection) -> Iterator[Part]:
+    found = [one for one in gaps_of(section.table, report.gaps) if not one.required]
+    if not found:
+        return
+    told = []
+    for one in found[:MOST_GAPS]:
+        name = rate_words(one.rate) if section.table.positive is None else rate_words(one.rate.partition("[")[0])
+        most, least = (_cut(printable(row.group)) for row in (one.most, one.least))
+        rates = [with_unit(row.rates[one.rate].value, "percent") for row in (one.most, one.least)]
+        ends = f"{number(one.low, 'points')} to {number(one.high, 'points')}"
+        told.append(
+            f"{name[:1].lower()}{name[1:]} {with_unit(one.gap, 'points')} ({ends}; {most} {rates[0]}, {least} {rates[1]})"
+        )
+    beside = "other gaps" if any(one.required for one in gaps_of(section.table, report.gaps)) else "gaps"
+    yield Part(f"Largest {beside} on {section.of}, with {percent(section.table.confidence)} intervals: {', '.join(told)}.")
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= MOST_WORDS else f"{name[: MOST_WORDS - 1]}…"
+
+
+# Frontiers
+
+
+def _frontiers(report: Report) -> Iterator[Part]:
+    if report.frontiers:
+        published = sum(one.published for figure in report.frontiers for one in figure.series)
+        beside = f", beside {count(published, 'published one')}" if published else ""
+        yield Part(f"The frontiers show {count(len(own_curves(report)), 'curve')} of this work{beside}.")
