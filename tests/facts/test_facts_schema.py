@@ -34,8 +34,12 @@ def columns(draw: st.DrawFn) -> Any:
     if kind == "category":
         values = draw(st.lists(VALUES, min_size=2, max_size=5, unique=True))
         options = st.sampled_from([None, *values])
-        return Category(tuple(values), missing=draw(options), unknown=draw(options))
-    return Boolean(draw(st.sampled_from([None, True, False]))) if kind == "boolean" else Ignored()
+        parts = draw(st.none() | st.lists(st.integers(1, 9), min_size=len(values), max_size=len(values)))
+        shares = None if parts is None else tuple(part / sum(parts) for part in parts)
+        return Category(tuple(values), missing=draw(options), unknown=draw(options), shares=shares)
+    if kind == "ignored":
+        return Ignored()
+    return Boolean(draw(st.sampled_from([None, True, False])), shares=draw(st.sampled_from([None, (0.25, 0.75)])))
 
 
 @st.composite
@@ -106,6 +110,22 @@ def test_roles_decide_features_classes_and_cells() -> None:
         schema.without("z")
 
 
+def test_public_shares_are_normalised_and_come_back_from_files() -> None:
+    column = Category(("f", "m", "x"), shares=(0.33, 0.66, 0.02))
+    assert column.shares is not None
+    assert math.fsum(column.shares) == pytest.approx(1.0, abs=1e-12)
+    assert Category(("f", "m"), shares=np.array([0.3, 0.7])).shares == (0.3, 0.7)
+    schema = Schema({"sex": column, "hired": Boolean(shares=(0.8, 0.2))}, target="hired", sensitive="sex")
+    assert Schema.from_json(schema.to_json()) == schema == Schema.from_toml(schema.to_toml())
+    assert "about 32.7%, 65.3%, 2.0% of the rows" in schema.describe()
+
+
+def test_a_schema_without_shares_is_the_file_that_it_was() -> None:
+    schema = Schema({"sex": Category(("f", "m")), "hired": Boolean()}, target="hired", sensitive="sex")
+    assert "shares" not in schema.to_json()
+    assert schema.fingerprint == "995d8b01875cb49b08a7597dad8e8f27988a0b9f88704bbe2863d8208076ddb9"
+
+
 GOOD = {"fairveil_schema": 1, "columns": [{"name": "a", "kind": "number", "low": 0, "high": 1}]}
 
 
@@ -122,6 +142,13 @@ GOOD = {"fairveil_schema": 1, "columns": [{"name": "a", "kind": "number", "low":
         (lambda: Category((1, None)), "missing="),
         (lambda: Category((1, math.nan)), "finite"),
         (lambda: Category((1, 2), missing=3), "Add 3 to values"),
+        (lambda: Category((1, 2), shares=(0.5,)), "2 numbers above 0"),
+        (lambda: Category((1, 2), shares=(1.0, 0.0)), "2 numbers above 0"),
+        (lambda: Category((1, 2), shares="12"), "2 numbers above 0"),
+        (lambda: Category((1, 2), shares=(True, 0.5)), "2 numbers above 0"),
+        (lambda: Category((1, 2), shares=(math.nan, 0.5)), "2 numbers above 0"),
+        (lambda: Category((1, 2), shares=(30, 70)), "a sum of 100"),
+        (lambda: Boolean(shares=(0.5, 0.6)), "a sum of 1.1"),
         (lambda: Category((1, 2**70)), "2^63"),
         (lambda: Boolean("no"), "true, false"),
         (lambda: Schema({}), "at least one column"),

@@ -14,6 +14,9 @@ Value = str | int | float | bool
 """What a category, a class or a group may be: everything that both TOML and JSON can write."""
 
 LARGEST_WHOLE = 2**63 - 1
+ABOUT_ONE = 0.02
+"""How far a sum of shares may be from 1: they are rounded numbers from elsewhere."""
+EXACT = 1e-9  # a sum that is 1 but for floating point is left alone, so that shares come back from a file as they were
 
 
 def _plain(given: object) -> Any:
@@ -59,6 +62,27 @@ def _bound(given: object, of: str) -> float:
             complaint(expected="a finite number", of=of, got=given, remedy="Bounds are public numbers, such as 0 and 120.")
         )
     return float(plain)
+
+
+def _shares(given: object, count: int, values: str) -> tuple[float, ...] | None:
+    """One share for each value, above 0, of sum 1; None stays None. What is written by hand adds up to about 1."""
+    if given is None:
+        return None
+    listed = [_plain(one) for one in given] if isinstance(given, list | tuple | np.ndarray) else []
+    numbers = [float(one) for one in listed if isinstance(one, int | float) and not isinstance(one, bool)]
+    if len(numbers) != count or len(listed) != count or not all(math.isfinite(one) and one > 0.0 for one in numbers):
+        remedy = (
+            f"State about how large a share each of {values} has, from public knowledge; leave it out if that is not known."
+        )
+        raise SchemaError(complaint(expected=f"{count} numbers above 0", of="shares", got=given, remedy=remedy))
+    total = math.fsum(numbers)
+    if abs(total - 1.0) > ABOUT_ONE:
+        raise SchemaError(
+            complaint(
+                expected="numbers of sum 1", of="shares", got=f"a sum of {total:g}", remedy="Shares of all rows: 0.3 and 0.7."
+            )
+        )
+    return tuple(numbers) if abs(total - 1.0) < EXACT else tuple(one / total for one in numbers)
 
 
 @dataclass(frozen=True)
@@ -108,13 +132,19 @@ class Category:
     `missing`: the listed value that a missing one counts as. `unknown`: the listed value that an unlisted one counts as. List a
     value of its own ("other") to keep them apart. Not declared: a missing or unlisted value is an error.
 
+    `shares`: about which share of the rows has each value, where that is *public*: from a census, say, never counted in the
+    rows. They foretell noise (`plan`); nothing that is fitted depends on them.
+
     >>> Category(("private", "state", "?"), missing="?").values
     ('private', 'state', '?')
+    >>> Category(("f", "m"), shares=(0.33, 0.67)).shares
+    (0.33, 0.67)
     """
 
     values: tuple[Value, ...]
     missing: Value | None = None
     unknown: Value | None = None
+    shares: tuple[float, ...] | None = None
 
     kind: ClassVar[str] = "category"
 
@@ -153,18 +183,24 @@ class Category:
                     )
                 )
             object.__setattr__(self, name, values[values.index(option)])
+        object.__setattr__(self, "shares", _shares(self.shares, len(values), str(list(values))))
 
     def facts(self) -> dict[str, Any]:
         """The options, as plain values."""
-        options = {"missing": self.missing, "unknown": self.unknown}
+        shares = None if self.shares is None else list(self.shares)
+        options = {"missing": self.missing, "unknown": self.unknown, "shares": shares}
         return {"values": list(self.values), **{name: value for name, value in options.items() if value is not None}}
 
 
 @dataclass(frozen=True)
 class Boolean:
-    """True or false (1 and 0 too; in text, any case of "true" and "false"). Its codes are 0 for false and 1 for true."""
+    """True or false (1 and 0 too; in text, any case of "true" and "false"). Its codes are 0 for false and 1 for true.
+
+    `shares`: about which share of the rows is false, and which is true, where that is public: see `Category`.
+    """
 
     missing: bool | None = None
+    shares: tuple[float, ...] | None = None
 
     kind: ClassVar[str] = "boolean"
 
@@ -180,6 +216,7 @@ class Boolean:
                 )
             )
         object.__setattr__(self, "missing", given)
+        object.__setattr__(self, "shares", _shares(self.shares, 2, "false and true"))
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -188,7 +225,8 @@ class Boolean:
 
     def facts(self) -> dict[str, Any]:
         """The options, as plain values."""
-        return {} if self.missing is None else {"missing": self.missing}
+        options = {"missing": self.missing, "shares": None if self.shares is None else list(self.shares)}
+        return {name: value for name, value in options.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -206,7 +244,7 @@ Column = Number | Category | Boolean | Ignored
 KINDS: dict[str, type[Column]] = {"number": Number, "category": Category, "boolean": Boolean, "ignored": Ignored}
 OPTIONS: dict[str, tuple[str, ...]] = {
     "number": ("low", "high", "missing"),
-    "category": ("values", "missing", "unknown"),
-    "boolean": ("missing",),
+    "category": ("values", "missing", "unknown", "shares"),
+    "boolean": ("missing", "shares"),
     "ignored": (),
 }

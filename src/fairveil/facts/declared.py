@@ -12,14 +12,15 @@ from .columns import KINDS, OPTIONS, Boolean, Category, Column, Ignored, Number
 def in_words(column: Column) -> str:
     """One column in plain words."""
     options = column.facts()
-    listed = options.pop("values", None)
+    listed, shares = options.pop("values", None), options.pop("shares", None)
     words = column.kind
     if isinstance(column, Number):
         words += f" from {options.pop('low'):g} to {options.pop('high'):g}"
     if listed is not None:
         shown = ", ".join(map(str, listed[:6])) + (f", ... ({len(listed)} values)" if len(listed) > 6 else "")
         words += f": {shown}"
-    return words + "".join(f"; {option} counts as {value!r}" for option, value in options.items())
+    words += "".join(f"; {option} counts as {value!r}" for option, value in options.items())
+    return words if shares is None else f"{words}; about {', '.join(f'{share:.1%}' for share in shares[:6])} of the rows"
 
 
 def texts(given: object, of: str) -> tuple[str, ...]:
