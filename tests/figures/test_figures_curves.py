@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fairveil.errors import InputError
-from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
+from fairveil.figures import Curve, CurvesFigure, Measure, Rule, svg_curves
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROWS, ERROR = Measure("rows", "plain"), Measure("excess", "plain")
@@ -115,3 +115,21 @@ def test_a_curve_of_many_points_is_a_line_without_marks() -> None:
 def test_bad_input_is_an_input_error(make: Any) -> None:
     with pytest.raises(InputError):
         make()
+
+
+def test_a_rule_is_a_dashed_line_where_its_value_is() -> None:
+    """Both axes make room for rules, and the text alternative names them."""
+    curve = Curve("noise", ((0.1, 0.5), (1.0, 0.05)))
+    rules = (Rule("required: 1 point", 0.01), Rule("epsilon 10", 10.0, across=True))
+    across, up = Measure("epsilon", "plain"), Measure("noise", "points")
+    drawn = svg_curves(CurvesFigure("Noise", across, up, (curve,), log_across=True, log_up=True, rules=rules))
+    root = ElementTree.fromstring(drawn)
+    ns = "{http://www.w3.org/2000/svg}"
+    ticks = {text.get("data-tick"): text for text in root.iter(f"{ns}text") if text.get("data-tick")}
+    dashed = [one for one in root.iter(f"{ns}line") if one.get("stroke-dasharray") and one.get("y1") == one.get("y2")]
+    at = [float(one.get("y1") or 0) for one in dashed if float(one.get("x2") or 0) > 600]
+    assert at == pytest.approx([float(ticks["0.01"].get("y") or 0) - 4], abs=0.02)
+    assert "A dashed line at 1.0 points: required: 1 point." in drawn
+    assert "epsilon 10" in drawn
+    with pytest.raises(InputError):
+        CurvesFigure("Noise", across, up, (curve,), log_up=True, rules=(Rule("none", 0.0),))

@@ -2,7 +2,7 @@
 
 from .budget import BudgetFigure, CourseFigure, Moment, Part, svg_budget, svg_course
 from .contents import ERROR, GAP, Floor, FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
-from .curves import Curve, CurvesFigure, svg_curves
+from .curves import Curve, CurvesFigure, Rule, svg_curves
 from .frontier import svg_frontier
 from .gaps import svg_gaps, svg_rates
 from .rate_panels import RatePanels, svg_rate_panels
@@ -24,6 +24,7 @@ __all__ = [
     "Rate",
     "RatePanels",
     "RatesFigure",
+    "Rule",
     "Series",
     "svg_budget",
     "svg_course",

@@ -12,7 +12,7 @@ from .checked import finite, line, sentences, several
 from .contents import Measure
 from .legend import Entry, draw_legend, legend_height
 from .scales import Scale, axis_title, minus, number, tick_texts, with_unit
-from .styles import AXIS, GRID, OWN_COLOURS, OWN_DASHES, QUIET, SHAPES, Style
+from .styles import AXIS, GRID, INK, OWN_COLOURS, OWN_DASHES, QUIET, SHAPES, Style
 from .svg import Drawing, shortened, wrapped
 
 SMALL, LEFT, RIGHT, OVER, BELOW, NOTE = 12.0, 52.0, 16.0, 34.0, 58.0, 16.0
@@ -51,8 +51,22 @@ def _is_pair(given: object) -> bool:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """A straight dashed line through the whole picture, at a value of the axis `up`, or `across`; `label` stands at its end."""
+
+    label: str
+    at: float
+    across: bool = False
+
+    def __post_init__(self) -> None:
+        line(label=self.label)
+        object.__setattr__(self, "at", finite("at", self.at))
+
+
+@dataclass(frozen=True)
 class CurvesFigure:
-    """What is shown: `across` and `up` name the axes; `log_across`, `log_up`: whether they count powers of ten."""
+    """What is shown: `across` and `up` name the axes; `log_across`, `log_up`: whether they count powers of ten; `rules`: values
+    that curves are to be compared with."""
 
     title: str
     across: Measure
@@ -61,10 +75,12 @@ class CurvesFigure:
     log_across: bool = False
     log_up: bool = False
     notes: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         line(title=self.title)
         object.__setattr__(self, "curves", several(Curve, "curves", self.curves))
+        object.__setattr__(self, "rules", several(Rule, "rules", self.rules) if self.rules else ())
         object.__setattr__(self, "notes", sentences("notes", self.notes))
         for name, logarithmic, values in (("across", self.log_across, self._across()), ("up", self.log_up, self._up())):
             if logarithmic and min(values) <= 0.0:
@@ -74,10 +90,11 @@ class CurvesFigure:
                 )
 
     def _across(self) -> list[float]:
-        return [x for curve in self.curves for x, _ in curve.points]
+        return [*(x for curve in self.curves for x, _ in curve.points), *(rule.at for rule in self.rules if rule.across)]
 
     def _up(self) -> list[float]:
-        return [y for curve in self.curves for y in (*(up for _, up in curve.points), *curve.low, *curve.high)]
+        ups = [y for curve in self.curves for y in (*(up for _, up in curve.points), *curve.low, *curve.high)]
+        return [*ups, *(rule.at for rule in self.rules if not rule.across)]
 
 
 @dataclass(frozen=True)
@@ -137,6 +154,8 @@ def svg_curves(figure: CurvesFigure, *, width: int = 720, name: str = "curves") 
     _axes(drawing, across, up)
     for curve, look in zip(figure.curves, looks, strict=True):
         _curve(drawing, figure, curve, look, across, up)
+    for rule in figure.rules:
+        _rule(drawing, rule, across, up)
     draw_legend(drawing, entries, bottom + BELOW)
     for place, note in enumerate(notes):
         drawing.text(4, under + NOTE * (place + 0.8), note, SMALL, fill=QUIET)
@@ -154,6 +173,21 @@ def _axes(drawing: Drawing, across: _Axis, up: _Axis) -> None:
     drawing.line(left, bottom, right, bottom, AXIS, 1.2)
     drawing.text(4, top - 16, shortened(axis_title(up.measure), SMALL, right - 4), SMALL)
     drawing.text(right, bottom + 38, shortened(axis_title(across.measure), SMALL, right - left), SMALL, "end")
+
+
+def _rule(drawing: Drawing, rule: Rule, across: _Axis, up: _Axis) -> None:
+    """On top of the curves, its label on a white ground."""
+    left, right, bottom, top = across.scale.start, across.scale.end, up.scale.start, up.scale.end
+    halo: dict[str, object] = {"stroke": "#fff", "stroke_width": 4, "stroke_linejoin": "round", "paint_order": "stroke"}
+    if rule.across:
+        x = across(rule.at)
+        drawing.line(x, bottom, x, top, QUIET, 1.2, "2 3")
+        last = x > (left + right) / 2
+        drawing.text(x - 5 if last else x + 5, top + 10, rule.label, SMALL, "end" if last else "start", **halo)
+        return
+    y = up(rule.at)
+    drawing.line(left, y, right, y, INK, 1.4, "5 4")
+    drawing.text(right, y - 5, rule.label, SMALL, "end", **halo)
 
 
 def _curve(drawing: Drawing, figure: CurvesFigure, curve: Curve, look: Style, across: _Axis, up: _Axis) -> None:
@@ -182,6 +216,9 @@ def _description(figure: CurvesFigure) -> str:
         from_to = f"from {with_unit(y, figure.up.unit)} at {_text(x, figure.across)} to {with_unit(last_y, figure.up.unit)}"
         extremes = f"least {with_unit(min(ups), figure.up.unit)}, largest {with_unit(max(ups), figure.up.unit)}"
         parts.append(f"{curve.label}: {from_to} at {_text(last_x, figure.across)}; {extremes}.")
+    for rule in figure.rules:
+        value = _text(rule.at, figure.across) if rule.across else with_unit(rule.at, figure.up.unit)
+        parts.append(f"A dashed line at {value}: {rule.label}.")
     return " ".join((*parts, *figure.notes))
 
 
