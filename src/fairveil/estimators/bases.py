@@ -18,6 +18,7 @@ Guarantees (tests/estimators/test_estimators_odds_privacy.py):
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from ..privacy.ledger import Ledger
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
 from .rate_constrained import RateConstrainedClassifier
+from .unread import Read
 
 PROMISED = {"epsilon", "delta", "protects", "neighbours"}
 FITTED_ELSEWHERE = (
@@ -166,6 +168,18 @@ def prepare(estimator: Any, wishes: Wishes, X: Any, y: Any, sensitive_features: 
     chosen = clone(estimator)
     chosen.fit(X, y, **_weights(sample_weight))
     return Base(chosen, None, ())  # features and labels are public, or nothing is promised: `check` refuses the rest
+
+
+def planned(estimator: Any, wishes: Wishes, read: Read, *, spare: bool) -> tuple[Base, Any]:
+    """What the base will have cost, before there are rows; and its search, where it is fitted under a promise of its own."""
+    if estimator is not None and is_fitted(estimator):
+        return _as_it_is(estimator, wishes), None
+    if estimator is None or carries_a_promise(estimator):
+        chosen = copy.copy(_promised(estimator, wishes, spare))
+        search = chosen._search(read)
+        plan = search.plan if wishes.promise.is_private else None
+        return Base(chosen, None, () if plan is None else (plan,)), search
+    return Base(estimator, None, ()), None
 
 
 def derived_seed(seed: int | None, what: int) -> int | None:

@@ -80,10 +80,10 @@ def groups_of(training: Training, mode: str = "product", *, either: bool = True)
     cells = rows.cells(mode)
     of_facts = {fact.origin for fact in training.facts if fact.name.startswith("groups of ")}
     read = READ_FROM_DATA in of_facts
-    most = most_groups(rows.exact_count) if read else MOST_CELLS
+    most = most_groups(training.exact_rows) if read else MOST_CELLS
     if cells.count > most:
         each = ", ".join(f"{name!r}: {size}" for name, size in zip(cells.names, cells.sizes, strict=True))
-        carried = f"which is what {rows.exact_count:,} rows can carry" if read else "whoever states them"
+        carried = f"which is what {training.exact_rows:,} rows can carry" if read else "whoever states them"
         apart = " Or look at one column at a time: groups='marginal', in the constraint or the estimator."
         raise InputError(
             complaint(

@@ -20,12 +20,13 @@ from ..privacy.statement import PrivacyStatement
 from .coding import Coding, TableCoding
 from .grids import refuse_duplicates
 from .inputs import Training
+from .planning import Planning
 from .recorded import Recorded
 
 Floats = npt.NDArray[np.float64]
 
 
-class CodedEstimator(Recorded, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+class CodedEstimator(Planning, Recorded, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator of rows that a coding makes of X. Abstract."""
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}

@@ -26,6 +26,7 @@ from .linear import LinearClassifier
 from .openings import Opening
 from .progress import progress
 from .publish import statement_of
+from .unread import Read
 
 KNOBS = ("rounds", "clip", "temperature", "sampling_rate", "learning_rate")
 
@@ -73,6 +74,9 @@ class DescentClassifier(LinearClassifier):
         self._conclude(intent, outcome, statement_of(curator, intent.training))
         self._after_fit()
         return self
+
+    def _search(self, read: Read) -> Descent:
+        return self._intend(read).search
 
     @abstractmethod
     def _asked(self) -> list[Notion]:

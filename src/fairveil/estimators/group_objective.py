@@ -38,6 +38,7 @@ from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_o
 from .openings import Opening
 from .progress import progress
 from .publish import statement_of
+from .unread import Read
 
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")
 ORACLES = ("regression", "descent")
@@ -159,6 +160,21 @@ class GroupObjectiveClassifier(MixingClassifier):
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> GroupObjectiveClassifier:
         """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
+        training, listed, curator = opening.training, self._listed(), opening.curator(search.plan)
+        with curator, progress("Choosing") as tick:
+            outcome, certain = _found(search, curator, tick)
+        statement = statement_of(curator, training, told_of(listed))
+        mixture = None if listed else MixtureModel([model_of(rule, training) for rule in outcome.rules], outcome.weights)
+        self._publish_shape(training, cells)
+        self._set_found(outcome, mixture, listed, certain)
+        self.privacy_ = statement
+        if self.constraint_report_.missed_by_far:
+            self._warn()
+        return self
+
+    def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Sampling | Loop | LossDescent]:
+        """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
@@ -169,10 +185,9 @@ class GroupObjectiveClassifier(MixingClassifier):
         if self.oracle is not None:
             _checks.one_of(ORACLES, oracle=self.oracle)
         self._refuse_idle()
-        listed = self._listed()
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
-        training = inputs.read(X, y, sensitive_features, sample_weight, ways)
+        training = read(ways)
         opening = Opening.of(self, promise, ledger, training, numbers=self._numbers(promise))
         rows = training.rows
         cells = _cells(objective, constraint, training)
@@ -186,18 +201,10 @@ class GroupObjectiveClassifier(MixingClassifier):
             max_sample_weight=opening.max_sample_weight,
             loss=self.loss,
         )
-        search = self._planned(problem, self._class(training, listed, X), confidence)
-        curator = opening.curator(search.plan)
-        with curator, progress("Choosing") as tick:
-            outcome, certain = _found(search, curator, tick)
-        statement = statement_of(curator, opening.training, told_of(listed))
-        mixture = None if listed else MixtureModel([model_of(rule, training) for rule in outcome.rules], outcome.weights)
-        self._publish_shape(training, cells)
-        self._set_found(outcome, mixture, listed, certain)
-        self.privacy_ = statement
-        if self.constraint_report_.missed_by_far:
-            self._warn()
-        return self
+        return opening, cells, self._planned(problem, self._class(training, self._listed(), X), confidence)
+
+    def _search(self, read: Read) -> Sampling | Loop | LossDescent:
+        return self._intend(read, None)[2]
 
     @property
     def _decides_by_chance(self) -> bool:

@@ -28,6 +28,7 @@ from .openings import Opening
 from .progress import progress
 from .publish import statement_of
 from .targets import NumericTarget
+from .unread import Read
 
 EXPONENTIAL = "exponential"
 Planned = GroupRegression | CoefficientChoice
@@ -137,6 +138,24 @@ class GroupObjectiveRegressor(CodedRegressor):
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> GroupObjectiveRegressor:
         """Fit to a table X and numbers y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        opening, planned = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
+        training, whole = opening.training, groups_of(opening.training, either=False)
+        curator = opening.curator(planned.plan)
+        with curator, progress("Fitting") as tick:
+            outcome = planned.run(curator, tick) if isinstance(planned, GroupRegression) else planned.run(curator)
+        statement = statement_of(curator, training)
+        assert training.target is not None
+        c = outcome.coefficients
+        self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)
+        self._publish_columns(training, whole)
+        self.privacy_ = statement
+        self._set_outcome(outcome)
+        if self.constraint_report_.missed_by_far:
+            self._warn()
+        return self
+
+    def _intend(self, read: Read, X: Any) -> tuple[Opening, Planned]:
+        """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
@@ -154,23 +173,11 @@ class GroupObjectiveRegressor(CodedRegressor):
             "penalty": "without a constraint" if self.constraint is None else None,
         }
         unused.refuse(self, idle)
-        training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise, X))
-        opening = Opening.of(self, promise, ledger, training, numbers=self._numbers())
-        cells, whole = _cells_of(objective, constraint, training), groups_of(training, either=False)
-        planned = self._plan(opening, objective, constraint, cells)
-        curator = opening.curator(planned.plan)
-        with curator, progress("Fitting") as tick:
-            outcome = planned.run(curator, tick) if isinstance(planned, GroupRegression) else planned.run(curator)
-        statement = statement_of(curator, opening.training)
-        assert training.target is not None
-        c = outcome.coefficients
-        self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)
-        self._publish_columns(training, whole)
-        self.privacy_ = statement
-        self._set_outcome(outcome)
-        if self.constraint_report_.missed_by_far:
-            self._warn()
-        return self
+        opening = Opening.of(self, promise, ledger, read(self._ways(promise, X)), numbers=self._numbers())
+        return opening, self._plan(opening, objective, constraint, _cells_of(objective, constraint, opening.training))
+
+    def _search(self, read: Read) -> Planned:
+        return self._intend(read, None)[1]
 
     def _numbers(self) -> Numbers:
         """How the search takes numbers: a grid is of coefficients of numbers of a size about 1."""

@@ -20,6 +20,7 @@ from ..data.coding import Plain
 from ..data.tables import table_of
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowLayout, RowSource, Schema
+from ..facts.columns import Boolean, Category
 from ..fairness.inputs import read_weights, same_length
 from ..models.model import known_classes
 from ..privacy.statement import READ_FROM_DATA, Origin, PublicFact
@@ -42,7 +43,8 @@ class Training:
 
     `columns`: the names of X's columns (with a schema, of those that are features), none where X had no names. `n_features`:
     how many such columns there are. `rows_stated`: the schema's number of rows, if any. `target`: the scale of a target that is
-    a number. `schema`: as it was given, or as coded rows have it.
+    a number. `schema`: as it was given, or as coded rows have it. `supposed`: of a plan, how many rows there may be: it has
+    none.
     """
 
     rows: Rows
@@ -54,6 +56,12 @@ class Training:
     rows_stated: int | None = None
     target: TargetScale | None = None
     schema: Schema | None = None
+    supposed: int | None = None
+
+    @property
+    def exact_rows(self) -> int:
+        """How many rows there are; of a plan, which has none, how many are supposed."""
+        return self.rows.exact_count if self.supposed is None else self.supposed
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -121,7 +129,7 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     else:
         found = _as_it_comes(X, y, sensitive_features, ways.sensitive_as_feature, ways.target)
     if ways.target is None:
-        _need_classes(found.layout)
+        need_classes(found.layout)
     coding, blocks = found.coding, found.blocks
     not_covered: tuple[str, ...] = ()
     if ways.standardise:
@@ -161,7 +169,8 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     return Training(rows, coding, facts, not_covered, found.columns, found.n_features, stated, found.target, by)
 
 
-def _need_classes(layout: RowLayout) -> None:
+def need_classes(layout: RowLayout) -> None:
+    """An error where labels are numbers, or all alike."""
     if len(layout.classes or ()) < 2:
         got = f"one class: {in_words(layout.classes or ())}" if layout.classes else "numbers"
         remedy = "Pass labels of at least two classes; a schema may list classes that do not occur."
@@ -241,7 +250,7 @@ def _by_schema(
         sensitive_as_feature=sensitive_as_feature,
         block_rows=BLOCK_ROWS,
     )
-    facts, blocks = _facts_of_schema(encoding), list(coded.blocks())
+    facts, blocks = facts_of_schema(encoding), list(coded.blocks())
     names = encoding.features if _has_columns(X, encoding.features) else ()
     scale = None if number is None else scale_of(encoding)
     return _Read(SchemaCoding(encoding), coded.layout, blocks, facts, names, len(encoding.features), scale)
@@ -276,7 +285,7 @@ def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None,
             number.refuse_both()
             need_number(encoding.target is not None, "the target of X")
             blocks, scale = within(blocks), scale_of(encoding)
-        return _Read(SchemaCoding(encoding), layout, blocks, _facts_of_schema(encoding), features, len(features), scale)
+        return _Read(SchemaCoding(encoding), layout, blocks, facts_of_schema(encoding), features, len(features), scale)
     if number is not None:
         blocks, scale = with_codes(blocks, number)
     read_from_data = getattr(source, "read_from_data", ())
@@ -330,11 +339,17 @@ def _roles(layout: RowLayout, of_classes: Origin, of_groups: Origin | None = Non
     return facts
 
 
-def _facts_of_schema(encoding: Encoding) -> list[PublicFact]:
+def facts_of_schema(encoding: Encoding) -> list[PublicFact]:
+    """What a schema says of the rows that it codes."""
     schema = encoding.schema
     facts = [PublicFact("features", in_words(encoding.features), "schema"), *_roles(encoding.layout, "schema")]
     if schema.rows is not None:
         facts.append(PublicFact("number of rows", str(schema.rows), "schema"))
+    for name in (*schema.sensitive, *(() if schema.target is None else (schema.target,))):
+        column = schema.columns[name]
+        if isinstance(column, Category | Boolean) and column.shares is not None:
+            told = [f"{value} {share:.3g}" for value, share in zip(column.values, column.shares, strict=True)]
+            facts.append(PublicFact(f"shares of {in_words([name])}", in_words(told), "schema"))
     return facts
 
 

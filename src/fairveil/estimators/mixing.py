@@ -106,12 +106,19 @@ class MixingClassifier(CodedClassifier):
         return self.model_.derandomise(threshold) if isinstance(self.model_, MixtureModel) else None
 
     def _decided_by(self, listed: Sequence[Any], training: Training, X: Any) -> Listed:
-        """How the candidates decide for the rows of the fit."""
+        """How the candidates decide for the rows of the fit; of a plan, which has none, only how many there are."""
+        if training.supposed is not None:
+            return Listed([_undecided] * len(listed))
         features = self._features_of_candidates(X, training.coding, training.rows.layout.sensitive_names)
         decided = [codes_of(unheard(candidate, features), training.classes, CANDIDATES) for candidate in listed]
         for codes in decided:
             same_length({"X": training.rows.exact_count, CANDIDATES: len(codes)})
         return Listed([in_blocks(codes, training.rows) for codes in decided])
+
+
+def _undecided(block: Any) -> Any:
+    """A candidate's decisions about rows that are not there."""
+    raise AssertionError("a plan asks nothing")
 
 
 def candidates_of(given: Any, *, of: str, words: Sequence[str]) -> tuple[Any, ...]:

@@ -20,10 +20,12 @@ from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError, comp
 from ..facts import Cells, RowSource
 from ..fairness import ConstraintSystem, Notion, resolve
 from ..fairness.inputs import same_length
-from ..learning import mixing, mixing_bounds, postprocess
+from ..learning import forecast, mixing, mixing_bounds, postprocess
+from ..learning.forecast import Forecast
 from ..learning.mixing import Mixed, Program
 from ..learning.mixing_bounds import MixingGuarantee
 from ..learning.postprocess import CountPlan, Released
+from ..learning.supposed import Supposed
 from ..learning.systems import NO_GROUPS
 from ..models import Model, PostProcessedModel, RandomState
 from ..models.model import draw_codes
@@ -39,8 +41,10 @@ from .coded import Floats, as_array
 from .columns import read_labels
 from .constraint_report import ConstraintLine, ConstraintReport
 from .decided import Asked
-from .inputs import Ways, weights_of
+from .inputs import Training, Ways, weights_of
+from .planning import Planning
 from .recorded import Recorded, require_room
+from .unread import Read
 
 SLACKS = ("none", "theorem")
 SOLVED = "one linear program was solved to its optimum"
@@ -48,7 +52,7 @@ CHOSEN = "the best table without chance was chosen"
 NOTHING_ASKED = "no constraint was asked for: decisions are the base classifier's"
 
 
-class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Any classifier that never saw the groups, and after it a table of chances by group, so that rate constraints hold.
 
     P(decision = k | group c, base decision j) solves a linear program over the numbers of training rows by group, label and
@@ -260,6 +264,32 @@ class OddsPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: igno
         return out
 
     # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _search(self, read: Read) -> CountPlan:
+        return self._planned(read)[0]
+
+    def _forecast(self, read: Read, supposed: Supposed) -> Forecast:
+        plan, system, training, before = self._planned(read)
+        base = () if before is None else forecast.of(before, supposed).releases
+        if system is None:
+            return Forecast(base, (), None, why="nothing is required, and decisions are the base classifier's")
+        return forecast.of_counts(plan, system, training.rows.layout, supposed, base)
+
+    def _planned(self, read: Read) -> tuple[CountPlan, ConstraintSystem | None, Training, Any]:
+        """The plan of the counts, and the search of a base that is fitted with them, before there are rows."""
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
+        wishes = self._wishes(promise, None)
+        bases.check(self.estimator, wishes)
+        training = read(promises.ways_of(self.schema, False, False, self.max_sample_weight, promise))
+        promises.require_groups(notions, training)
+        cells, system = _system(notions, Asked(training, None, None, False))
+        known = promises.public_rows_of(self.public_rows, training, promise)
+        cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)
+        with cautions.said_around():
+            base, search = bases.planned(self.estimator, wishes, read, spare=system is not None)
+        plan = postprocess.plan(promise, cells, len(training.classes), base.spent, looked_at=base.looked_at)
+        return plan, system, training, search
 
     @property
     def _purpose(self) -> str:

@@ -53,7 +53,7 @@ class Opening:
     @property
     def known_rows(self) -> int | None:
         """The number of rows, where it is public."""
-        return self.training.rows.exact_count if self.promise.rows_are_public else self.public_rows
+        return self.training.exact_rows if self.promise.rows_are_public else self.public_rows
 
     @property
     def max_sample_weight(self) -> float | None:

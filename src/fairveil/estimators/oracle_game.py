@@ -17,7 +17,7 @@ from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowBlock, RowSource
 from ..fairness import FalsePositiveRateParity, Notion
 from ..learning.choosing import Choice, Labellings, thresholds
-from ..learning.game import Equilibrium, play
+from ..learning.game import Equilibrium, Game, play
 from ..learning.game_bounds import Guarantee
 from ..learning.game_plan import plan
 from ..learning.ground import Ground
@@ -38,6 +38,7 @@ from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_o
 from .openings import Opening
 from .progress import progress
 from .publish import READS_GROUPS, statement_of
+from .unread import Read
 
 ORACLES = ("regression", "exponential", "labellings", "descent")
 
@@ -138,6 +139,21 @@ class OracleGameClassifier(MixingClassifier):
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OracleGameClassifier:
         """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        opening, cells, game = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
+        curator = opening.curator(game.plan)
+        with curator, progress("Playing") as tick:
+            outcome = play(curator, game, tick)
+        training, listed = opening.training, self._listed()
+        statement = statement_of(curator, training, [*([READS_GROUPS] if self.group_aware else []), *told_of(listed)])
+        self._publish(training, outcome, listed, cells)
+        self.named_ = names_in(sensitive_features) is not None
+        self.privacy_ = statement
+        if self.constraint_report_.missed_by_far:
+            self._warn()
+        return self
+
+    def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Game]:
+        """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
         notions = promises.notions_of(self.constraints)
@@ -148,11 +164,10 @@ class OracleGameClassifier(MixingClassifier):
         unused.refuse(self, {"candidates": None if chooses else with_oracle, "clip": None if released else with_oracle})
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
-        training = inputs.read(X, y, sensitive_features, sample_weight, ways)
+        training = read(ways)
         opening = Opening.of(self, promise, ledger, training, numbers=self._numbers())
         promises.require_groups(notions, training)
         cells = cells_of(notions, training)
-        aware = bool(self.group_aware)
         ground = Ground.of(
             promise,
             training.rows.layout,
@@ -160,27 +175,20 @@ class OracleGameClassifier(MixingClassifier):
             notions,
             public_rows=opening.public_rows,
             max_sample_weight=opening.max_sample_weight,
-            group_aware=aware,
+            group_aware=bool(self.group_aware),
         )
-        listed = self._listed()
         game = plan(
             ground,
-            self._oracle(ground, training, listed, X),
+            self._oracle(ground, training, self._listed(), X),
             dual_bound=self.dual_bound,
             rounds=self.rounds,
             confidence=confidence,
             only_false_positives=_one_parity_of_false_positives(notions),
         )
-        curator = opening.curator(game.plan)
-        with curator, progress("Playing") as tick:
-            outcome = play(curator, game, tick)
-        statement = statement_of(curator, opening.training, [*([READS_GROUPS] if aware else []), *told_of(listed)])
-        self._publish(training, outcome, listed, cells)
-        self.named_ = names_in(sensitive_features) is not None
-        self.privacy_ = statement
-        if self.constraint_report_.missed_by_far:
-            self._warn()
-        return self
+        return opening, cells, game
+
+    def _search(self, read: Read) -> Game:
+        return self._intend(read, None)[2]
 
     # -- predictions -------------------------------------------------------------------------------------------------------
 

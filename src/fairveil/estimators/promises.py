@@ -130,7 +130,7 @@ def public_rows_of(given: Any, training: Training, promise: Promise) -> int | No
     if promise.is_private and not promise.rows_are_public:
         return stated if stated is not None else training.rows_stated
     if not rows.weighted:
-        return rows.exact_count or None
+        return training.exact_rows or None
     if promise.is_private and promise.protects == "sensitive_features":
         total = math.fsum(float(block.weights.sum()) for block in rows.blocks())
         return max(1, round(total))

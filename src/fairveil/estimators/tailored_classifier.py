@@ -20,6 +20,7 @@ from ..models import LinearModel
 from ..privacy.promise import Promise
 from . import inputs, modules, promises, tailored, unused
 from .carried import groups_of
+from .cautions import Numbers
 from .constraint_report import ConstraintReport
 from .inputs import Training
 from .linear import LinearClassifier
@@ -27,6 +28,7 @@ from .openings import Opening
 from .progress import progress
 from .publish import statement_of
 from .tailored import TailoringReport
+from .unread import Read
 
 
 class TailoredClassifier(LinearClassifier):
@@ -145,19 +147,9 @@ class TailoredClassifier(LinearClassifier):
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredClassifier:
         """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
-        ledger = promises.ledger_of(self, promise)
-        tailored.check(self)
-        self._check_model(promise)
         X, shape = modules.flattened(X, self.model)
-        ways = promises.ways_of(
-            self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
-        )
-        thin = ways.thin and self.model is None
-        training = inputs.read(X, y, sensitive_features, sample_weight, replace(ways, thin=thin))
-        opening = Opening.of(self, promise, ledger, training, numbers="scaled" if self.model is None else "as given")
-        cells = groups_of(training, self.groups)
-        search = self._plan(opening, cells, shape)
+        opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)
+        promise, training = opening.promise, opening.training
         curator = opening.curator(search.plan)
         with curator, progress("Fitting") as tick:
             outcome, shares = search.run(curator, tick)
@@ -172,6 +164,24 @@ class TailoredClassifier(LinearClassifier):
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self
+
+    def _intend(self, read: Read, shape: tuple[int, ...] | None) -> tuple[Opening, Cells | None, TailoredDescent]:
+        """Check, read the rows and plan: all that comes before the first question."""
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        ledger = promises.ledger_of(self, promise)
+        tailored.check(self)
+        self._check_model(promise)
+        ways = promises.ways_of(
+            self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
+        )
+        thin = ways.thin and self.model is None
+        numbers: Numbers = "scaled" if self.model is None else "as given"
+        opening = Opening.of(self, promise, ledger, read(replace(ways, thin=thin)), numbers=numbers)
+        cells = groups_of(opening.training, self.groups)
+        return opening, cells, self._plan(opening, cells, shape)
+
+    def _search(self, read: Read) -> TailoredDescent:
+        return self._intend(read, None)[2]
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from .progress import progress
 from .publish import statement_of
 from .tailored import TailoringReport
 from .targets import NumericTarget
+from .unread import Read
 
 METHODS = ("moments", "descent")
 Planned = TailoredRegression | TailoredDescent
@@ -151,15 +152,8 @@ class TailoredRegressor(CodedRegressor):
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredRegressor:
         """Fit to a table X and numbers y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
-        ledger = promises.ledger_of(self, promise)
-        if self.method is not None:
-            _checks.one_of(METHODS, method=self.method)
-        tailored.check(self, descends=self._method == "descent")
-        training = inputs.read(X, y, sensitive_features, sample_weight, self._ways(promise))
-        opening = Opening.of(self, promise, ledger, training)
-        cells = groups_of(training, self.groups)
-        planned = self._plan(opening, cells)
+        opening, cells, planned = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways))
+        promise, training = opening.promise, opening.training
         curator = opening.curator(planned.plan)
         with curator, progress("Fitting") as tick:
             outcome, shares = planned.run(curator, tick)
@@ -174,6 +168,20 @@ class TailoredRegressor(CodedRegressor):
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self
+
+    def _intend(self, read: Read) -> tuple[Opening, Cells | None, Planned]:
+        """Check, read the rows and plan: all that comes before the first question."""
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        ledger = promises.ledger_of(self, promise)
+        if self.method is not None:
+            _checks.one_of(METHODS, method=self.method)
+        tailored.check(self, descends=self._method == "descent")
+        opening = Opening.of(self, promise, ledger, read(self._ways(promise)))
+        cells = groups_of(opening.training, self.groups)
+        return opening, cells, self._plan(opening, cells)
+
+    def _search(self, read: Read) -> Planned:
+        return self._intend(read)[2]
 
     @property
     def _method(self) -> str:

@@ -185,6 +185,14 @@ class Sampling:
         g = 0.0 if posed.h.g is None else (e + self._wide(posed)) / posed.h.penalty
         return Certain(e, g, self.confidence)
 
+    @property
+    def deviations(self) -> tuple[float, float]:
+        """Of each number that is reported of the decision, and of each count."""
+        if self.ground.is_exact:
+            return 0.0, 0.0
+        rule = LinearRule(np.zeros((self.ground.outputs, 1 + self.ground.layout.width)))
+        return self._deviation(self.audit_multiplier, rule), self._deviation(self.counts_multiplier, None)
+
     def _deviation(self, multiplier: float, rule: Rule | None) -> float:
         """The standard deviation of the noise in one number: of the counts, or of what a rule does."""
         ground = self.ground

@@ -134,6 +134,15 @@ class Game:
         rule = LinearRule(np.zeros((g.outputs, 1 + g.layout.width)))
         return describe(self._audits(rule), g.layout, g.promise, max_sample_weight=g.max_sample_weight)
 
+    def audit_asks(self) -> list[Ask]:
+        """What a round asks of a rule: for plans, which depend on shapes alone."""
+        g = self.ground
+        return [] if self.system is None else self._audits(LinearRule(np.zeros((g.outputs, 1 + g.layout.width))))
+
+    def noise_of(self, counts: Floats, histogram: Floats, heard: int) -> Floats:
+        """The standard deviation of each constraint's value: of the mean of so many audits, and of the counts."""
+        return np.hypot(self._audit_noise(counts) / math.sqrt(max(1, heard)), self._count_noise(counts, histogram))
+
     def _audits(self, rule: Rule) -> list[Ask]:
         return audit_asks(self.ground, rule, self._multipliers)
 
@@ -246,9 +255,7 @@ class Game:
             names, bounds = self.system.names, self.system.bounds
             histogram = state.seen.mean_histogram
             values = self.system.exact_values(histogram, state.counts, self.floor)
-            of_audit, of_counts = self._audit_noise(state.counts), self._count_noise(state.counts, histogram)
-            heard = max(1, state.seen.counted)
-            spread = np.hypot(of_audit / math.sqrt(heard), of_counts)
+            spread = self.noise_of(state.counts, histogram, state.seen.counted)
             guarantee = Guarantee.of(
                 state.seen,
                 self.system,
@@ -256,7 +263,7 @@ class Game:
                 self.floor,
                 values,
                 dual_bound=self.dual_bound,
-                audit_noise=of_audit,
+                audit_noise=self._audit_noise(state.counts),
                 count_noise=self._count_scale,
                 rows_off=self._rows_off(state),
                 indicated=self.ground.groups if self._indicators and self.only_false_positives else None,

@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-from ..curator import Curator, describe
+from ..curator import Ask, Curator, describe
 from ..fairness.group_function import smoothed, smoothing_adds
 from ..privacy.events import Event, Repeated, compose
 from .descent import Floats, Progress, Reason
@@ -135,9 +135,27 @@ class Loop:
         """The whole loop's events."""
         ground = self.ground
         parts = self.oracle.first_events(ground, self.counts_multiplier)
-        asks = audit_asks(ground, self._any_rule, self._multipliers)
-        audit = describe(asks, ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
+        audit = describe(self.audit_asks(), ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
         return compose([*parts, Repeated(compose([*self.oracle.round_events(ground), audit]), self.rounds)])
+
+    def audit_asks(self) -> list[Ask]:
+        """What a round asks of a rule: for plans, which depend on shapes alone."""
+        return audit_asks(self.ground, self._any_rule, self._multipliers)
+
+    @property
+    def noise_of_counts(self) -> float:
+        """The standard deviation of each released count."""
+        ground = self.ground
+        return 0.0 if ground.is_exact else self.counts_multiplier * ground.move(ground.counts)
+
+    def noise_of_mixture(self, posed: Posed, losses: Floats) -> float:
+        """Before there is a mixture: about the standard deviation of each number that will be reported of it, where its losses
+        are like these. Of one block of rounds, of the rules of a list that may weigh most, or of one rule alone."""
+        size, t = self.size_of(posed, losses), self.rounds
+        squares = {"auditor": blocks_of(size, t) / t, "frank-wolfe": 4.0 / (3.0 * t)}.get(self.step_by, 1.0)
+        if self.step_by == "auditor" and self.oracle.in_turn:
+            squares = crowd_of(size, t)
+        return self._noise(self._multipliers[1]) * math.sqrt(min(1.0, squares))
 
     @property
     def _any_rule(self) -> Rule:
@@ -287,7 +305,7 @@ class Loop:
             weights,
             np.array([one.measuring for one, _ in kept]),
             noise=self._noise(self._multipliers[1]) * math.sqrt(float((weights**2 / times).sum())),
-            count_noise=0.0 if self.ground.is_exact else self.counts_multiplier * self.ground.move(self.ground.counts),
+            count_noise=self.noise_of_counts,
             duals=self._pressed(state),
             reason=reason,
             rounds=state.round,
@@ -307,11 +325,9 @@ class Loop:
         """The best mixture of blocks of rounds that followed each other, whose prices and so whose rules are alike; with
         constants, where these leave g above 0 by more than noise. Rule by rule the best would be the luckiest; a block is as
         long as noise below `TOLERATED` asks."""
-        played, size, h = list(state.played.values()), self._size(state), state.posed.h
+        played, size, h = list(state.played.values()), self.size_of(state.posed, state.mean), state.posed.h
         t = state.round
-        few = BLOCKS if size * math.sqrt(BLOCKS / t) <= ROUGH else 1
-        length = min(t, math.ceil((size / TOLERATED) ** 2) or 1)
-        blocks = np.array_split(np.arange(t), min(t, max(few, t // length)))
+        blocks = np.array_split(np.arange(t), blocks_of(size, t))
         heard, places = np.array(state.heard), np.array(state.places)
         atoms = np.array([heard[block].mean(axis=0) for block in blocks])
         shares = Master(h).solve(atoms)[0]
@@ -330,15 +346,14 @@ class Loop:
     def _in_turn(self, state: State) -> Floats:
         """The best mixture of a list that was looked at, none above a few fair shares, or what leaves its noise tolerable."""
         atoms = np.array([one.steering for one in state.played.values()])
-        size = self._size(state)
-        share = max(CROWD / state.round, (TOLERATED / size) ** 2 if size > 0 else 1.0)
+        share = crowd_of(self.size_of(state.posed, state.mean), state.round)
         most = np.minimum(1.0, share * np.array([one.times for one in state.played.values()]))
         return Master(state.posed.h).solve(atoms, most)[0]
 
-    def _size(self, state: State) -> float:
+    def size_of(self, posed: Posed, losses: Floats) -> float:
         """The noise of what steers, in one round, in the objective or in what is constrained, whichever has more."""
-        noise = self._noise(self._multipliers[0]) / state.posed.rows
-        of_objective, spread = state.posed.spread(state.mean, noise, 0.0)
+        noise = self._noise(self._multipliers[0]) / posed.rows
+        of_objective, spread = posed.spread(losses, noise, 0.0)
         return max(of_objective, float(spread.max(initial=0.0)))
 
     def _pressed(self, state: State) -> Floats:
@@ -353,6 +368,18 @@ class Loop:
         """The standard deviation of each number of an audit."""
         ground = self.ground
         return 0.0 if ground.is_exact else multiplier * ground.move(audit_asks(ground, self._any_rule, [1.0])[0].question)
+
+
+def blocks_of(size: float, rounds: int) -> int:
+    """Into how many blocks the rounds are cut, where one round's steering has noise of this size."""
+    few = BLOCKS if size * math.sqrt(BLOCKS / rounds) <= ROUGH else 1
+    length = min(rounds, math.ceil((size / TOLERATED) ** 2) or 1)
+    return min(rounds, max(few, rounds // length))
+
+
+def crowd_of(size: float, rounds: int) -> float:
+    """The most that one rule of a list may weigh, likewise."""
+    return max(CROWD / rounds, (TOLERATED / size) ** 2 if size > 0 else 1.0)
 
 
 def constants(posed: Posed) -> list[Played]:

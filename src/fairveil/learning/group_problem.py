@@ -171,6 +171,16 @@ class Posed:
         names, bounds, values = _values(shown, losses, self.problem.constraint.titles)
         return names, bounds, np.where(self._defined, values, np.nan)
 
+    def cells_of_values(self) -> tuple[tuple[int, ...], ...]:
+        """The groups that each value is about, by number."""
+        found: list[tuple[int, ...]] = []
+        groups = self.problem.ground.groups
+        for function in self.asked:
+            sizes = np.asarray(abs(function.lines).toarray()).reshape(function.lines.shape[0], groups, -1).sum(axis=2)
+            lines = sizes if isinstance(function.outer, outer.Largest) else sizes.sum(axis=0)[np.newaxis]
+            found += [tuple(np.flatnonzero(line).tolist()) for line in lines]
+        return tuple(found)
+
     @property
     def _defined(self) -> Mask:
         """Which of the values are."""

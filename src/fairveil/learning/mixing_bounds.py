@@ -104,7 +104,7 @@ def guarantee(released: Released, system: ConstraintSystem, table: Floats, confi
         names=system.names,
         bounds=tuple(system.bounds.tolist()),
         values=tuple(values.tolist()),
-        noise=tuple(_value_noise(released, system, table).tolist()),
+        noise=tuple(value_noise(released, system, table).tolist()),
         value_bounds=tuple(value_bounds.tolist()),
         error=error,
         error_bound=min(1.0, error + e),
@@ -195,7 +195,7 @@ def _largest_rate(q: Floats, low: Floats, high: Floats) -> float:
     return float(min(1.0, max(0.0, rates.max(initial=0.0)))) if len(rates) else float(q.max(initial=0.0))
 
 
-def _value_noise(released: Released, system: ConstraintSystem, table: Floats) -> Floats:
+def value_noise(released: Released, system: ConstraintSystem, table: Floats) -> Floats:
     """The standard deviation of each value at the released counts, to first order."""
     sd = released.noise.sd
     if not sd:

@@ -126,9 +126,18 @@ class Oracle(ABC, Generic[P]):
     def at(self, once: float, round_: float) -> Oracle[P]:
         """The same oracle at these multipliers: of what is released once, and of what is released in a round."""
 
+    def first_asks(self, ground: Ground, counts_multiplier: float) -> list[Ask]:
+        """What `prepare` asks in one joint release: the counts, and what else is released once."""
+        return [Ask(ground.counts, counts_multiplier)]
+
     def first_events(self, ground: Ground, counts_multiplier: float) -> list[Event]:
-        """What `prepare` will log: the counts, and what else is released once."""
-        return [counting_event(ground, counts_multiplier)]
+        """What `prepare` will log."""
+        asks = self.first_asks(ground, counts_multiplier)
+        return [describe(asks, ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)]
+
+    def round_asks(self, ground: Ground) -> list[Ask]:
+        """What `respond` asks about rows, of models at zero; private choices are no asks."""
+        return []
 
     @abstractmethod
     def round_events(self, ground: Ground) -> list[Event]:
@@ -224,10 +233,16 @@ class Descent(Oracle[Course]):
     def at(self, once: float, round_: float) -> Descent:
         return replace(self, multiplier=round_ * math.sqrt(self.steps))
 
+    def round_asks(self, ground: Ground) -> list[Ask]:
+        return [self._ask(ground, self._zeros(ground), None)] * self.steps
+
     def round_events(self, ground: Ground) -> list[Event]:
-        ask = self._ask(ground, self._zeros(ground), None)
-        event = describe([ask], ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
-        return [compose([event] * self.steps)]
+        asks = self.round_asks(ground)
+        return [
+            compose(
+                [describe([ask], ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight) for ask in asks]
+            )
+        ]
 
     def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, Course]:
         zeros = self._zeros(ground)

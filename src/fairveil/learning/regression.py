@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
-from ..curator import Ask, Curator, FeatureSums, GradientSum, GramMatrices, GroupLosses, Linear, RowCount, describe
+from ..curator import Ask, Curator, FeatureSums, GradientSum, GramMatrices, GroupLosses, Linear, RowCount
 from ..privacy.events import Event
 from .descent import Floats
 from .ground import LEAST_ROWS, Ground
@@ -73,14 +73,14 @@ class Regression(Oracle[Moments]):
     def at(self, once: float, round_: float) -> Regression:
         return replace(self, multiplier=once)
 
-    def first_events(self, ground: Ground, counts_multiplier: float) -> list[Event]:
+    def first_asks(self, ground: Ground, counts_multiplier: float) -> list[Ask]:
         asks = [Ask(ground.counts, counts_multiplier)]
         if ground.sees_features:
             basis = np.zeros((1, 1 + ground.layout.width))
             asks += [Ask(FeatureSums(ground.cells, by_label=ground.by_label, clip=1.0, basis=basis), self.multiplier)]
         else:
             asks += self._asks_of_records(ground)
-        return [describe(asks, ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)]
+        return asks
 
     def round_events(self, ground: Ground) -> list[Event]:
         return []
