@@ -20,6 +20,7 @@ from .fit import fit
 from .frontier import frontier
 from .helping import add
 from .ledger import app as ledger
+from .plan import plan
 from .predict import predict
 from .sign import sign
 from .verify import verify
@@ -87,6 +88,14 @@ add(
     "fairveil fit t.csv --schema t.toml --epsilon 2 --holdout 0.25 --out m",
     "fairveil fit t.csv --schema t.toml --method tailored --max-epsilon f:0.5 --out m",
     short="fit a fair and private model of a table",
+)
+add(
+    app,
+    plan,
+    "fairveil plan --schema t.toml --constraint demographic_parity:0.05",
+    "fairveil plan --schema t.toml --constraint equalized_odds:0.05 --shares sex=f:0.3,m:0.7",
+    "fairveil plan --schema t.toml --constraint equalized_odds:0.1 --rows 9000 --out plan.svg",
+    short="say what a fit would release, before its budget is spent",
 )
 add(
     app,

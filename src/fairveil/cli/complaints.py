@@ -42,7 +42,7 @@ ARGUMENTS: Mapping[str, str] = {
             *("epsilon", "delta", "protects", "neighbours", "public_rows", "holdout", "seed", "seeds", "gaps", "epsilons"),
             *("target", "sensitive", "ignore", "notion", "strength", "objective", "search", "decisions", "allocation", "spend"),
             *("group_loss_bound", "min_epsilon", "max_epsilon", "groups", "method", "tuning", "earlier_releases", "purpose"),
-            *("kind", "order", "production", "note", "query", "fallback"),
+            *("kind", "order", "production", "note", "query", "fallback", "rows", "shares"),
         )
     },
 }
@@ -73,6 +73,8 @@ HINTS: Mapping[str, str] = {
     "--allocation": "--allocation least-noise",
     "--kind": "--kind renyi, gaussian, zcdp or pure",
     "--order": "--order 8, or leave it out",
+    "--rows": "--rows 10000: about how many there will be",
+    "--shares": "--shares sex=f:0.3,m:0.7: a share for each value of a sensitive column, or of the target",
 }
 """Ways out on the command line, for arguments whose way out the library says in Python."""
 
