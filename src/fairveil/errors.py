@@ -90,6 +90,10 @@ class ConstraintNotMet(FairveilWarning):
     """The model that was found does not meet a fairness constraint, and noise does not explain by how much."""
 
 
+class WorseThanBaseline(FairveilWarning):
+    """The model is worse than what costs nothing: one answer for everybody, or no constraint and some such answers."""
+
+
 class NoGroups(FairveilWarning):
     """A model was to be fair to groups, and no groups were given: nothing was asked of it."""
 

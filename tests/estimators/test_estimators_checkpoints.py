@@ -87,7 +87,7 @@ def test_both_estimators_and_both_models_go_on(
     X, y, A = unfair(600)
     model = None if linear else net()
 
-    def fit(folder: Path | None) -> Any:
+    def fit(folder: Path) -> Any:
         shared: dict[str, Any] = {"rounds": ROUNDS, "epsilon": 3.0, "random_state": 0, "model": model, "checkpoint": folder}
         if folder is not None:
             shared["checkpoint_every"] = 1
@@ -95,7 +95,7 @@ def test_both_estimators_and_both_models_go_on(
         return clf.fit(X, y, sensitive_features=A)
 
     broken_off(monkeypatch, 5, lambda: fit(tmp_path / "fit"))
-    gone_on, whole = fit(tmp_path / "fit"), fit(None)
+    gone_on, whole = fit(tmp_path / "fit"), fit(tmp_path / "whole")
     assert gone_on.privacy_ == whole.privacy_
     assert gone_on.n_iter_ == ROUNDS
     # Nothing was lost; the noise after the crash is other noise, by design.

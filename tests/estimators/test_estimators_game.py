@@ -367,7 +367,7 @@ def test_no_fitted_attribute_holds_an_exact_private_statistic() -> None:
     np.add.at(exact, (SEX, Y), 1.0)
     assert (clf.outcome_.counts != exact).sum() >= 3  # noise of two deviations: one of four may be right by chance
     known = {"model_", "privacy_", "guarantee_", "constraint_report_", "outcome_", "classes_", "groups_", "n_features_in_"}
-    known |= {"n_iter_", "coding_", "cells_", "candidates_", "plays_", "named_"}
+    known |= {"n_iter_", "coding_", "cells_", "candidates_", "plays_", "named_", "baselines_"}
     assert {name for name in vars(clf) if name.endswith("_")} == known
 
 

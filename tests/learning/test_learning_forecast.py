@@ -56,6 +56,7 @@ def loop(promise: Promise, oracle: Any) -> Any:
 
 SEARCHES = [
     lambda promise: descent(promise),
+    lambda promise: descent(promise, companion=True),
     lambda promise: descent(promise, EqualizedOdds(0.1)),
     lambda promise: game(promise, Regression()),
     lambda promise: game(promise, Descent()),
@@ -87,7 +88,7 @@ def test_shares_of_a_descent_are_the_shares_that_it_was_given() -> None:
     found = {line.name: line.share for line in forecast.of(descent(RECORDS), Supposed.of(LAYOUT, 5000)).releases}
     assert found["rows by group"] == pytest.approx(usual.counts_share)
     assert found["means and deviations of the numbers"] == pytest.approx(usual.moments_share)
-    assert found["scores by group, of the model handed out"] == pytest.approx(usual.thresholds_share)
+    assert found["scores by group, of the model that was found"] == pytest.approx(usual.thresholds_share)
 
 
 def test_the_noise_is_what_the_plan_itself_reports() -> None:
@@ -98,8 +99,7 @@ def test_the_noise_is_what_the_plan_itself_reports() -> None:
     decisions = supposed.decisions(counts)[..., 1:]
     reported = search.planned.noise_of(counts, decisions)
     assert [line.noise for line in found.lines] == reported(0).tolist()
-    assert [line.at(3) for line in found.lines] == pytest.approx(reported(3).tolist())
-    assert [line.moved for line in found.lines] == reported(forecast.MOVED).tolist()
+    assert [line.moved for line in found.lines] == reported(0).tolist()  # a moved threshold is measured anew
 
 
 def test_smaller_groups_have_more_noise_and_so_have_fewer_rows() -> None:

@@ -231,7 +231,8 @@ def _coefficients(clf: Fitted) -> tuple[Any, ...]:
     from ..estimators.descending import DescentClassifier
     from ..report import Coefficient
 
-    if not isinstance(clf, DescentClassifier | TailoredClassifier) or len(clf.classes_) != 2:
+    linear = isinstance(clf, DescentClassifier | TailoredClassifier) and hasattr(clf, "coef_")
+    if not linear or len(clf.classes_) != 2:
         return ()
     weights = [("(intercept)", float(clf.intercept_[0])), *zip(clf.coef_names_, clf.coef_[0].tolist(), strict=True)]
     return tuple(Coefficient(_line(name), weight) for name, weight in weights)

@@ -15,11 +15,14 @@ from ..fairness import Notion
 from ..learning import Checkpoint, NetworkDescent, Outcome, Settings, descend
 from ..learning import network as networks
 from ..learning.descent import Progress
-from ..models import LinearModel
+from ..models import LinearModel, MixtureModel
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
-from . import inputs, modules, promises, unused
+from . import fallbacks, inputs, modules, promises, unused
+from .baselines import BaselineReport, of_comparison, warn_if_worse
 from .carried import groups_of
+from .coded import Floats
+from .fallbacks import instead_of
 from .inputs import Training, Ways
 from .intents import Descent, Intent
 from .linear import LinearClassifier
@@ -36,7 +39,9 @@ class DescentClassifier(LinearClassifier):
 
     outcome_: Outcome
     n_iter_: int
+    baselines_: BaselineReport | None
     privacy_: PrivacyStatement
+    fallback: Any = None
 
     # Parameters that all of them have; `__init__` is each one's own, as scikit-learn wants it.
     model: Any
@@ -73,6 +78,7 @@ class DescentClassifier(LinearClassifier):
             outcome = outcome_of(curator, intent.search, tick, kept)
         self._conclude(intent, outcome, statement_of(curator, intent.training))
         self._after_fit()
+        warn_if_worse(self.baselines_, stacklevel=3)
         return self
 
     def _search(self, read: Read) -> Descent:
@@ -106,6 +112,7 @@ class DescentClassifier(LinearClassifier):
         of_modules = "without a module (model=None)" if self.model is None else None
         alone = "without a folder (checkpoint=None)" if self.checkpoint is None else None
         unused.refuse(self, {"learning_rate": of_modules, "device": of_modules, "checkpoint_every": alone})
+        fallbacks.check(self.fallback)
         notions = self._asked()
         settings = self._with_knobs(self._usual(promise))
         ways = promises.ways_of(
@@ -126,6 +133,7 @@ class DescentClassifier(LinearClassifier):
             "max_sample_weight": opening.max_sample_weight,
             "scalable": skeleton is None and promises.numbers_are_scalable(training, promise),
             "skeleton": skeleton,
+            "companion": self.checkpoint is None,  # a run that is gone on with could not follow it
         }
         search = self._plan(promise, training, cells, notions, facts)
         return Intent(opening, cells, search)
@@ -142,12 +150,20 @@ class DescentClassifier(LinearClassifier):
     def _conclude(self, intent: Intent, outcome: Outcome, statement: PrivacyStatement) -> None:
         """Publish what a search found."""
         training, skeleton = intent.training, intent.search.planned.skeleton
-        if skeleton is None:
-            weights, layout = outcome.weights, training.coding.layout
-            linear = LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=layout)
-            self._set_model(linear, training.coding)
-        else:
+        report = of_comparison(outcome.comparison, training.classes)
+        instead = None if skeleton is not None else instead_of(outcome, report, self.fallback)
+        if skeleton is not None:
             self._set_network(modules.model_of(skeleton, outcome.weights, training), training.coding)
+        elif instead is None:
+            self._set_model(_linear(outcome.weights, training), training.coding)
+        elif len(instead.lines) == 1:
+            self._set_model(_linear(instead.lines[0], training), training.coding)
+        else:
+            models = [_linear(weights, training) for weights in instead.lines]
+            self._set_mixture(MixtureModel(models, instead.shares), training.coding)
+        if instead is not None and report is not None:
+            outcome, report = instead.outcome, dataclasses.replace(report, handed_out=instead.name)
+        self.baselines_ = report
         self._publish_shape(training, intent.cells)
         self.privacy_ = statement
         self._set_outcome(outcome)
@@ -158,6 +174,10 @@ class DescentClassifier(LinearClassifier):
 
     def _blocks(self, X: Any) -> Any:
         return super()._blocks(modules.as_rows(X, getattr(self, "model_", None)))
+
+
+def _linear(weights: Floats, training: Training) -> LinearModel:
+    return LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout)
 
 
 def outcome_of(curator: Curator, search: Descent, tick: Progress | None, kept: Checkpoint | None = None) -> Outcome:

@@ -39,6 +39,7 @@ from ..models.folders import LARGEST_TEXT, read_folder, write_folder
 from ..models.model import known_classes
 from ..privacy.statement import PrivacyStatement
 from . import agreement, bases, coding_json, files_json, group_objective_json, regression_json
+from .baselines import BaselineReport
 from .coded import as_array
 from .constraint_report import ConstraintLine, ConstraintReport
 from .descending import DescentClassifier
@@ -57,6 +58,7 @@ FORMAT_VERSION = 1
 MOST_FEATURES = 1 << 31
 ESTIMATOR_FILE, STATEMENT_FILE = "estimator.json", "statement.json"
 OTHERS = (model_files.MODEL_FILE, model_files.ARRAYS_FILE, STATEMENT_FILE)
+BASELINES = "baselines"  # of what was released to know them: nothing of earlier versions' fits
 SHARED = {"format", "version", "kind", "parameters", "cells", "columns", "features", "sha256"}
 BASE = "base."
 DEEPEST = 4  # estimators inside estimators
@@ -161,6 +163,8 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
         "sha256": {name: hashlib.sha256(raw).hexdigest() for name, raw in files.items()},
         **KINDS[kind].content(estimator),
     }
+    if (compared := getattr(estimator, "baselines_", None)) is not None:
+        content[BASELINES] = compared.to_dict()
     text = json.dumps(content, indent=1, allow_nan=False, sort_keys=True) + "\n"
     return files | {ESTIMATOR_FILE: text.encode()}
 
@@ -263,6 +267,7 @@ def _revive(content: Node, model: Model | None, statement: PrivacyStatement, bas
     estimator.n_features_in_ = content["features"].whole(at_most=MOST_FEATURES)
     if not content["columns"].is_null:
         estimator.feature_names_in_ = np.array(content["columns"].texts(), dtype=object)
+    estimator.baselines_ = BaselineReport.from_dict(content[BASELINES]) if BASELINES in content.mapping() else None
     kind.revive(estimator, content, model, base)
     agreement.require(estimator, content)
     return estimator
@@ -281,7 +286,7 @@ def _content(raw: bytes) -> Node:
     if kind is None:
         expected = f"one of {', '.join(KINDS)}"
         raise InputError(complaint(expected=expected, of="kind", got=shown(name), remedy=remedy, quote=False))
-    content.only(SHARED | kind.fields)
+    content.only(SHARED | kind.fields, (BASELINES,))
     for name in content["sha256"].mapping():
         content["sha256"][name].text()
     content["parameters"].mapping()
@@ -296,12 +301,17 @@ def _broken(expected: str, got: object) -> InputError:
 
 
 def _descent_content(estimator: DescentClassifier) -> dict[str, Any]:
-    linear = isinstance(estimator.model_, LinearModel)
+    linear = isinstance(estimator.model_, LinearModel | MixtureModel)
     outcome = files_json.outcome_to_dict(estimator.outcome_, weights=linear)
     return {"coding": coding_json.to_dict(estimator.coding_), "outcome": outcome}
 
 
 def _revive_descent(estimator: DescentClassifier, content: Node, model: Model | None, base: Any) -> None:
+    if isinstance(model, MixtureModel) and all(isinstance(one, LinearModel) for one in model.models):
+        linear: Any = model.models
+        estimator._set_mixture(model, _coding_of(content, linear))
+        estimator._set_outcome(files_json.outcome_from_dict(content["outcome"]))
+        return
     if isinstance(model, LinearModel):
         estimator._set_model(model, _coding_of(content, [model]))
         estimator._set_outcome(files_json.outcome_from_dict(content["outcome"]))

@@ -15,7 +15,7 @@ from .. import _checks
 from ..curator import Curator
 from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowLayout, RowSource
-from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
+from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
 from ..learning.choosing import Choice, Class, Each, Labellings, LinearClass, directions, thresholds
 from ..learning.descent import Progress
 from ..learning.exponential import Certain, Sampling, plan_sampling
@@ -29,6 +29,7 @@ from ..learning.regression import Regression
 from ..models import DerandomisedModel, MixtureModel, Model
 from ..privacy.promise import Promise
 from . import inputs, promises, unused
+from .baselines import BaselineReport, of_objective, warn_if_worse
 from .carried import groups_of
 from .cautions import Numbers
 from .coded import Floats
@@ -80,9 +81,9 @@ class GroupObjectiveClassifier(MixingClassifier):
         `BoundedGroupLoss(0.4, loss="log")` a constraint).
 
     Fitted: `model_` (a mixture; with a list of classifiers None, and `candidates_`, `plays_`), `objective_` (of the mixture, as
-    released), `constraint_report_`, `certain_` ("exponential": bounds on f and g above the best in the list), `outcome_`
-    (released values alone), `privacy_`, `classes_`, `groups_`, `n_features_in_`, `feature_names_in_`, `n_iter_`, `coding_`,
-    `cells_`.
+    released), `constraint_report_`, `baselines_`, `certain_` ("exponential": bounds on f and g above the best in the list),
+    `outcome_` (released values alone), `privacy_`, `classes_`, `groups_`, `n_features_in_`, `feature_names_in_`, `n_iter_`,
+    `coding_`, `cells_`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -106,6 +107,7 @@ class GroupObjectiveClassifier(MixingClassifier):
     certain_: Certain | None
     objective_: float
     constraint_report_: ConstraintReport
+    baselines_: BaselineReport | None
 
     def __init__(
         self,
@@ -169,6 +171,10 @@ class GroupObjectiveClassifier(MixingClassifier):
         self._publish_shape(training, cells)
         self._set_found(outcome, mixture, listed, certain)
         self.privacy_ = statement
+        told = (outcome.objective, outcome.objective_noise, outcome.constant)
+        is_error = isinstance(parse_objective(self.objective), Error)
+        self.baselines_ = of_objective(*told, training.classes, is_error=is_error)
+        warn_if_worse(self.baselines_, stacklevel=3)
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self
@@ -231,6 +237,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         nothing = {name: np.full_like(getattr(found, name), np.nan) for name in ("values", "losses")}
         unknown = replace(found, **nothing, objective=float("nan"), excess=None)
         out._set_found(unknown, model, (), None)
+        out.baselines_ = None
         return out
 
     # -- fitting -----------------------------------------------------------------------------------------------------------

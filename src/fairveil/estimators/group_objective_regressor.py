@@ -18,6 +18,7 @@ from ..learning.regression_task import RegressionOutcome, RegressionTask
 from ..models import RegressionModel
 from ..privacy.promise import Promise
 from . import inputs, promises, unused
+from .baselines import BaselineReport, of_regression, warn_if_worse
 from .carried import groups_of
 from .cautions import Numbers
 from .coded_regressor import CodedRegressor, in_coded_units
@@ -63,8 +64,8 @@ class GroupObjectiveRegressor(CodedRegressor):
     penalty : G of f + G max(0, g); None: that of Corollary 4.2, or 5 with the exponential method, which pays for it.
 
     Fitted: `model_`, `coef_`, `intercept_` (units of X and y), `coef_names_`, `target_`, `objective_` (as released, in squared
-    units of y), `constraint_report_`, `outcome_` (released values alone), `privacy_`, `groups_`, `n_features_in_`,
-    `feature_names_in_`, `n_iter_` (oracle calls), `coding_`, `cells_`.
+    units of y), `constraint_report_`, `baselines_`, `outcome_` (released values alone), `privacy_`, `groups_`,
+    `n_features_in_`, `feature_names_in_`, `n_iter_` (oracle calls), `coding_`, `cells_`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -85,6 +86,7 @@ class GroupObjectiveRegressor(CodedRegressor):
     """
 
     constraint_report_: ConstraintReport
+    baselines_: BaselineReport | None
     outcome_: RegressionOutcome
     objective_: float
     n_iter_: int
@@ -150,6 +152,8 @@ class GroupObjectiveRegressor(CodedRegressor):
         self._publish_columns(training, whole)
         self.privacy_ = statement
         self._set_outcome(outcome)
+        self.baselines_ = of_regression(outcome)
+        warn_if_worse(self.baselines_, stacklevel=3)
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.metaestimators import available_if
 
 from ..facts import RowSource
 from ..fairness.inputs import same_length
-from ..models import LinearModel
+from ..models import LinearModel, MixtureModel
+from ..models.model import draw_codes
 from .coded import CodedClassifier, Floats, as_array, labels_of, same
 from .coding import Coding
 from .columns import read_labels
@@ -19,17 +21,23 @@ if TYPE_CHECKING:
     from ..models import NetworkModel
 
 
+def _has_scores(estimator: Any) -> bool:
+    """A mixture of models has laws of decisions, and no scores."""
+    return not isinstance(getattr(estimator, "model_", None), MixtureModel)
+
+
 class LinearClassifier(CodedClassifier):
     """A classifier whose model is linear in coded rows, or a network on them. Abstract."""
 
-    model_: LinearModel | NetworkModel
+    model_: LinearModel | NetworkModel | MixtureModel
     coef_: Floats
     intercept_: Floats
     coef_names_: tuple[str, ...]
 
+    @available_if(_has_scores)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def decision_function(self, X: Any) -> Floats:
         """Scores: (rows,) with two classes, above 0 for the second; else (rows, classes), the largest wins."""
-        scores = np.concatenate([self.model_.decision_scores(block) for block in self._blocks(X)])
+        scores = np.concatenate([cast(Any, self.model_).decision_scores(block) for block in self._blocks(X)])
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> Floats:
@@ -38,8 +46,12 @@ class LinearClassifier(CodedClassifier):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of each row, as the labels were written."""
-        codes = np.concatenate([self.model_.predict_codes(block) for block in self._blocks(X)])
-        return np.asarray(self.classes_[codes])
+        return np.asarray(self.classes_[self._codes(X)])
+
+    def _codes(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
+        if isinstance(self.model_, MixtureModel):
+            return draw_codes(self.predict_proba(X), random_state)
+        return np.concatenate([self.model_.predict_codes(block) for block in self._blocks(X)])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share (by weight) of rows whose class is predicted right. Coded rows bring their own labels: leave `y` out."""
@@ -56,7 +68,14 @@ class LinearClassifier(CodedClassifier):
         self.classes_ = as_array(model.classes)
         self.coef_, self.intercept_, self.coef_names_ = coef, intercept, coding.feature_names
 
+    def _set_mixture(self, model: MixtureModel, coding: Coding) -> None:
+        self.model_, self.coding_, self.classes_ = model, coding, as_array(model.classes)
+        self._forget_coefficients()
+
     def _set_network(self, model: NetworkModel, coding: Coding) -> None:
         self.model_, self.coding_, self.classes_ = model, coding, as_array(model.classes)
+        self._forget_coefficients()
+
+    def _forget_coefficients(self) -> None:
         for name in ("coef_", "intercept_", "coef_names_"):  # of an earlier fit
             self.__dict__.pop(name, None)

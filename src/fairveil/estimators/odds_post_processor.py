@@ -20,7 +20,7 @@ from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError, comp
 from ..facts import Cells, RowSource
 from ..fairness import ConstraintSystem, Notion, resolve
 from ..fairness.inputs import same_length
-from ..learning import forecast, mixing, mixing_bounds, postprocess
+from ..learning import forecast, mixing, mixing_bounds, mixing_comparison, postprocess
 from ..learning.forecast import Forecast
 from ..learning.mixing import Mixed, Program
 from ..learning.mixing_bounds import MixingGuarantee
@@ -35,6 +35,7 @@ from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement, Receipt
 from . import base_spends, base_statement, bases, cautions, decided, promises, unused
+from .baselines import BaselineReport, of_comparison, warn_if_worse
 from .bases import Base, Wishes
 from .carried import groups_of
 from .coded import Floats, as_array
@@ -76,8 +77,8 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         accountant says is left.
 
     Fitted: `estimator_` (the base in use), `mixing_` (cells, base decisions, decisions), `guarantee_` (None without
-    constraints), `constraint_report_`, `privacy_`, `model_`, `released_` (the noisy counts), `classes_`, `groups_`, `cells_`,
-    `n_features_in_`, `feature_names_in_`.
+    constraints), `constraint_report_`, `baselines_` (beside the base and what costs nothing), `privacy_`, `model_`, `released_`
+    (the noisy counts), `classes_`, `groups_`, `cells_`, `n_features_in_`, `feature_names_in_`.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> rng = np.random.default_rng(0)
@@ -110,6 +111,7 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
     privacy_: PrivacyStatement
     guarantee_: MixingGuarantee | None
     constraint_report_: ConstraintReport
+    baselines_: BaselineReport | None
     released_: Released | None
     sensitive_names_: tuple[str, ...]
     groups_named_: bool
@@ -209,9 +211,10 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             curator.finish()
         solved = mixing_bounds.mixed(released, system, self.confidence, with_slack=self.slack == "theorem")
         found = mixing_bounds.guarantee(released, system, solved.table, self.confidence)
-        self._conclude(asked, base, promise, curator, (cells, released, solved, found), curator.statement().ledger)
+        self._conclude(asked, base, promise, curator, (cells, system, released, solved, found), curator.statement().ledger)
         if solved.excess > mixing.FEASIBLE:
             self._warn(solved)
+        warn_if_worse(self.baselines_, stacklevel=3)
         return self
 
     def predict(self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None) -> npt.NDArray[Any]:
@@ -259,6 +262,7 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         solved = mixing.deterministic(Program.of(self.released_, system))
         out.guarantee_ = mixing_bounds.guarantee(self.released_, system, solved.table, self.guarantee_.confidence)
         out.constraint_report_ = _report(out.guarantee_, solved, CHOSEN)
+        out.baselines_ = None
         model = self.model_
         out.model_ = PostProcessedModel(solved.table, model.classes, model.cells, model.base)
         return out
@@ -395,7 +399,7 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         base: Base,
         promise: Promise,
         curator: Curator | None,
-        found: tuple[Cells | None, Released, Mixed, MixingGuarantee] | None,
+        found: tuple[Cells | None, ConstraintSystem, Released, Mixed, MixingGuarantee] | None,
         receipt: Receipt | None,
     ) -> None:
         """Publish. All that can fail comes before the first attribute."""
@@ -403,18 +407,21 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         classes = training.classes
         inside = getattr(bases.thawed(base.estimator), "model_", None) if base.is_ours else None
         inside = inside if isinstance(inside, Model) and inside.classes == classes else None
-        cells, released, solved, guarantee = found or (None, None, None, None)
+        cells, system, released, solved, guarantee = found or (None, None, None, None, None)
         table = np.eye(len(classes))[np.newaxis] if solved is None else solved.table
         model = PostProcessedModel(table, classes, cells, inside)
-        report = ConstraintReport((), 0, NOTHING_ASKED)
-        if guarantee is not None and solved is not None:
+        report, baselines = ConstraintReport((), 0, NOTHING_ASKED), None
+        if guarantee is not None and solved is not None and released is not None and system is not None:
             report = _report(guarantee, solved, SOLVED)
+            compared = mixing_comparison.compared(released, system, solved.table)
+            baselines = of_comparison(compared, classes, free="the base classifier")
         counts = None if curator is None else curator.statement()
         statement = base_statement.of(training, base, promise, counts, receipt, reads_groups=cells is not None)
         whole = groups_of(training, either=False)
         self._set_base(base.estimator, model)
         self.privacy_ = statement
         self.guarantee_, self.constraint_report_, self.released_ = guarantee, report, released
+        self.baselines_ = baselines
         self.cells_, self.groups_ = whole, () if whole is None else whole.keys
         self.sensitive_names_ = training.rows.layout.sensitive_names
         self.groups_named_ = asked.named

@@ -27,6 +27,7 @@ from ..models import DerandomisedModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
 from . import inputs, promises, unused
+from .baselines import BaselineReport, of_comparison, warn_if_worse
 from .cautions import Numbers
 from .coded import Floats
 from .columns import names_in
@@ -65,8 +66,8 @@ class OracleGameClassifier(MixingClassifier):
     confidence : of `guarantee_`.
 
     Fitted: `model_` (a mixture; with a list of candidates None, and `candidates_`, `plays_`), `privacy_`, `guarantee_`,
-    `constraint_report_`, `outcome_` (released values alone), `classes_`, `groups_`, `n_features_in_`, `feature_names_in_`,
-    `n_iter_`, `coding_`, `cells_`.
+    `constraint_report_`, `baselines_`, `outcome_` (released values alone), `classes_`, `groups_`, `n_features_in_`,
+    `feature_names_in_`, `n_iter_`, `coding_`, `cells_`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -93,6 +94,7 @@ class OracleGameClassifier(MixingClassifier):
     guarantee_: Guarantee | None
     outcome_: Equilibrium
     constraint_report_: ConstraintReport
+    baselines_: BaselineReport | None
 
     def __init__(
         self,
@@ -148,6 +150,8 @@ class OracleGameClassifier(MixingClassifier):
         self._publish(training, outcome, listed, cells)
         self.named_ = names_in(sensitive_features) is not None
         self.privacy_ = statement
+        self.baselines_ = of_comparison(outcome.comparison, training.classes)
+        warn_if_worse(self.baselines_, stacklevel=3)
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self
@@ -237,6 +241,7 @@ class OracleGameClassifier(MixingClassifier):
         out, found = copy.copy(self), self.outcome_
         unknown = replace(found, values=np.full_like(found.values, np.nan), guarantee=None)
         out._set_game(unknown, model, ())
+        out.baselines_ = None
         return out
 
     # -- fitting -----------------------------------------------------------------------------------------------------------

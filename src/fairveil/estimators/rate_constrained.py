@@ -13,6 +13,7 @@ from ..facts import Cells
 from ..fairness import Notion
 from ..learning import LinearDescent, NetworkDescent, Outcome, Settings, plans
 from ..learning.players import constraints_of
+from ..models import MixtureModel
 from ..privacy.promise import Promise
 from . import promises
 from .coded import Floats
@@ -52,9 +53,14 @@ class RateConstrainedClassifier(DescentClassifier):
     learning_rate, device : of a module's descent; None: the library's default, a GPU where there is one.
     checkpoint, checkpoint_every : a folder in which a long fit is kept every so many rounds, and gone on with after a crash:
         fit again, with the same arguments and rows. What was released stays charged.
+    fallback : what a linear fit hands out where its model is worse, beyond noise, than what costs nothing: "mixing" (a model
+        without constraints, some of whose answers are replaced by one class at random), "constant" (one class for everybody),
+        or None: the model all the same, with a warning. None is the default because a mixture decides by chance, and because a
+        constant is rarely wanted: both should be asked for. They cost no further privacy.
 
-    Fitted: `model_`, `privacy_`, `constraint_report_`, `outcome_` (released values alone), `classes_`, `groups_`, `coef_`,
-    `intercept_` in the units of X, `coef_names_`, `n_features_in_`, `feature_names_in_`, `n_iter_`, `coding_`, `cells_`.
+    Fitted: `model_`, `privacy_`, `constraint_report_`, `baselines_` (the model beside what costs nothing), `outcome_` (released
+    values alone), `classes_`, `groups_`, `coef_`, `intercept_` in the units of X, `coef_names_`, `n_features_in_`,
+    `feature_names_in_`, `n_iter_`, `coding_`, `cells_`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -99,6 +105,7 @@ class RateConstrainedClassifier(DescentClassifier):
         device: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 10,
+        fallback: str | None = None,
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -121,6 +128,16 @@ class RateConstrainedClassifier(DescentClassifier):
         self.device = device
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.fallback = fallback
+
+    def predict(self, X: Any, random_state: Any = None) -> Any:
+        """The class of each row, as the labels were written. `random_state`: of a mixture that a `fallback` handed out, which
+        draws for every row; other models decide without chance."""
+        return np.asarray(self.classes_[self._codes(X, random_state)])
+
+    @property
+    def _decides_by_chance(self) -> bool:
+        return isinstance(getattr(self, "model_", None), MixtureModel)
 
     def _asked(self) -> list[Notion]:
         return promises.notions_of(self.constraints)

@@ -15,11 +15,12 @@ from .targets import TargetScale
 
 ARRAYS = ("coefficients", "bounds", "values", "spread", "pressed", "losses", "losses_noise", "shares")
 WORDS = ("reason", "names", "calls", "gap")
+UNWRITTEN = ("constant", "free")  # what a fit was compared with stands beside its outcome, as baselines
 
 
 def outcome_to_dict(outcome: RegressionOutcome) -> dict[str, Any]:
     """JSON writes the shortest text that reads back as the same float."""
-    plain = [one.name for one in fields(outcome) if one.name not in (*ARRAYS, *WORDS)]
+    plain = [one.name for one in fields(outcome) if one.name not in (*ARRAYS, *WORDS, *UNWRITTEN)]
     told = {name: numbers(getattr(outcome, name)) for name in (*ARRAYS, *plain)}
     words = {"reason": outcome.reason, "names": list(outcome.names), "calls": outcome.calls}
     return told | words | {"gap": None if outcome.gap is None else numbers(outcome.gap)}
@@ -27,7 +28,7 @@ def outcome_to_dict(outcome: RegressionOutcome) -> dict[str, Any]:
 
 def outcome_from_dict(node: Node) -> RegressionOutcome:
     """The inverse of `outcome_to_dict`."""
-    plain = [one.name for one in fields(RegressionOutcome) if one.name not in (*ARRAYS, *WORDS)]
+    plain = [one.name for one in fields(RegressionOutcome) if one.name not in (*ARRAYS, *WORDS, *UNWRITTEN)]
     node.only((*ARRAYS, *plain, *WORDS))
     heard: dict[str, Any] = {name: np.array(node[name].numbers(words=True), np.float64) for name in ARRAYS}
     require_one_each(node, node["names"].texts(), heard)

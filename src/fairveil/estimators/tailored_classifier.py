@@ -19,6 +19,7 @@ from ..learning.tailoring import LEAST_NOISE
 from ..models import LinearModel
 from ..privacy.promise import Promise
 from . import inputs, modules, promises, tailored, unused
+from .baselines import BaselineReport, of_tailored, warn_if_worse
 from .carried import groups_of
 from .cautions import Numbers
 from .constraint_report import ConstraintReport
@@ -51,9 +52,9 @@ class TailoredClassifier(LinearClassifier):
     radius, region, step_size, iterate, penalty : as in `TailoredRegressor`, of a linear model; `iterate` of both.
 
     Fitted: `model_`, `privacy_`, `tailoring_` (shares, standard errors and each group's guarantee), `constraint_report_`,
-    `outcome_` (released values alone: the groups' log losses, of a module their errors), `objective_`, `classes_`, `groups_`,
-    `n_features_in_`, `feature_names_in_`, `n_iter_`, `coding_`, `cells_`; linear models also `coef_`, `intercept_` in the units
-    of X and `coef_names_`.
+    `baselines_`, `outcome_` (released values alone: the groups' log losses, of a module their errors), `objective_`,
+    `classes_`, `groups_`, `n_features_in_`, `feature_names_in_`, `n_iter_`, `coding_`, `cells_`; linear models also `coef_`,
+    `intercept_` in the units of X and `coef_names_`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -75,6 +76,7 @@ class TailoredClassifier(LinearClassifier):
     """
 
     constraint_report_: ConstraintReport
+    baselines_: BaselineReport | None
     outcome_: RegressionOutcome
     tailoring_: TailoringReport
     objective_: float
@@ -161,6 +163,8 @@ class TailoredClassifier(LinearClassifier):
             replace(outcome, coefficients=np.zeros(0)),
             TailoringReport.of(shares, cells, statement, tailored.limits_of(self, cells)),
         )
+        self.baselines_ = of_tailored(outcome)
+        warn_if_worse(self.baselines_, stacklevel=3)
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self

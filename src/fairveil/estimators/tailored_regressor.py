@@ -17,6 +17,7 @@ from ..learning.tailoring import LEAST_NOISE
 from ..models import RegressionModel
 from ..privacy.promise import Promise
 from . import inputs, promises, tailored
+from .baselines import BaselineReport, of_regression, warn_if_worse
 from .carried import groups_of
 from .coded_regressor import CodedRegressor
 from .constraint_report import ConstraintReport
@@ -61,8 +62,8 @@ class TailoredRegressor(CodedRegressor):
         paper's appendix E, which needs a radius); "average" (of the late ones) or "last"; how many; G of f + G max(0, g).
 
     Fitted: `model_`, `coef_`, `intercept_` (units of X and y), `coef_names_`, `target_`, `tailoring_` (shares, standard errors
-    and each group's guarantee), `constraint_report_`, `outcome_` (released values alone), `objective_`, `privacy_`, `groups_`,
-    `n_features_in_`, `feature_names_in_`, `n_iter_`, `coding_`, `cells_`.
+    and each group's guarantee), `constraint_report_`, `baselines_`, `outcome_` (released values alone), `objective_`,
+    `privacy_`, `groups_`, `n_features_in_`, `feature_names_in_`, `n_iter_`, `coding_`, `cells_`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -84,6 +85,7 @@ class TailoredRegressor(CodedRegressor):
     """
 
     constraint_report_: ConstraintReport
+    baselines_: BaselineReport | None
     outcome_: RegressionOutcome
     tailoring_: TailoringReport
     objective_: float
@@ -165,6 +167,8 @@ class TailoredRegressor(CodedRegressor):
         self.privacy_ = statement
         limits, half = tailored.limits_of(self, cells), training.target.half
         self._set_outcome(outcome, TailoringReport.of(shares, cells, statement, limits, half))
+        self.baselines_ = of_regression(outcome)
+        warn_if_worse(self.baselines_, stacklevel=3)
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self

@@ -41,6 +41,7 @@ FORMAT_VERSION = 1
 FIELDS = ("format", "version", "search", "round", "entries", "finished", "arrays", "values", "checksum")
 LARGEST_STATE = 256 * MIB
 BEFORE, ROUND, AFTER = "before the first round", "a round", "after the last round"
+BESIDE = "a model to compare with"
 """Why a search asks: the purposes in the log."""
 Value = npt.NDArray[Any] | float | int | str
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from ..curator import FULL, Ask, Curator
 from ..curator.sampling import Batch as Batch
 from ..errors import InputError, PrivacyError, complaint
 from ..privacy.events import Event, NoOp
-from .checkpoint import AFTER, BEFORE, ROUND, Checkpoint, Value, check_values
+from .checkpoint import AFTER, BEFORE, BESIDE, ROUND, Checkpoint, Value, check_values
 
 Floats = npt.NDArray[np.float64]
 Answers = Sequence[Floats]
@@ -93,6 +93,10 @@ class Search(ABC, Generic[S, R]):
     def finish(self, state: S, reason: Reason, answers: Answers) -> R:
         """The result."""
 
+    def sequel(self, state: S, result: R) -> Search[Any, R] | None:
+        """A search that follows on this one's result, with the same curator and inside the same plan; mostly none."""
+        return None
+
     def identity(self) -> str:
         """Which search this is, for a state on disk: a run goes on with the search that began it, and no other."""
         return type(self).__qualname__
@@ -140,12 +144,25 @@ def descend(
         if checkpoint is not None:
             _save(curator, search, checkpoint, state, done)
         result = search.finish(state, reason, curator.answer(last, purpose=AFTER) if last else [])
+        following = search.sequel(state, result)
+        if following is not None:
+            result = _follow(curator, following)
         curator.finish()
         if checkpoint is not None:
             checkpoint.finish()
     finally:
         curator.close()
     return result
+
+
+def _follow(curator: Curator, search: Search[Any, R]) -> R:
+    """Run a search that follows on another. It is short, and kept nowhere."""
+    first = search.first()
+    state = search.init(curator.answer(first, purpose=BESIDE) if first else [])
+    while (reason := search.stop(state)) is None:
+        state = search.step(state, curator.answer(search.asks(state), search.batch_for(state), purpose=BESIDE))
+    last = search.last(state)
+    return search.finish(state, reason, curator.answer(last, purpose=BESIDE) if last else [])
 
 
 def _begin(curator: Curator, search: Search[S, R], checkpoint: Checkpoint | None) -> tuple[S, int]:

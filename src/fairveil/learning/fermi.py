@@ -91,6 +91,7 @@ def make(
     max_sample_weight: float | None = None,
     scalable: bool = False,
     skeleton: Skeleton | None = None,
+    companion: bool = False,
 ) -> LinearDescent | NetworkDescent:
     """The search for models of these strengths, side by side where there are several (linear models on the same rows).
 
@@ -113,6 +114,7 @@ def make(
         decisions="soft",
         uses_totals=True,
         skeleton=skeleton,
+        companion=companion,
     )
     player = penalty_of(plan, notion, listed, penalty or PenaltySettings()) if penalised else None
     bounds = np.full(

@@ -152,8 +152,9 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Any) -> 
     counts = supposed.counts(plan.cells, by_label=plan.by_label)
     histogram = supposed.decisions(counts)
     noise_of = plan.noise_of(counts, histogram[..., 1:] if plan.outputs == 1 else histogram)
-    moved = noise_of(MOVED if plan.has_thresholds else 0)
-    looks = 2 if plan.has_thresholds else 1
+    chosen = plan.has_thresholds and not plan.settles  # by the very values that are reported
+    moved = noise_of(MOVED if chosen else 0)
+    looks = 2 if chosen else 1
     told = [float(bound) if known else None for bound, known in zip(bounds, bounded, strict=True)]
     lines = _lines(system, told, noise_of(0), moved, _sampling(system, counts, histogram), looks)
     return Forecast(releases, lines, plan.cells, plan.settings.rounds, error)
@@ -167,7 +168,21 @@ def _of_rounds(plan: Plan) -> list[Release]:
     return [
         *of_asks(plan.first(None), **facts),  # type: ignore[arg-type]
         *of_asks(asked, times=times, batch=plan.batch, remark=", each round", **facts),  # type: ignore[arg-type]
-        *of_asks(plan.last(model), remark=", of the model handed out", **facts),  # type: ignore[arg-type]
+        *of_asks(plan.last(model), remark=", of the model that was found", **facts),  # type: ignore[arg-type]
+        *_of_sequel(plan, model, facts),
+    ]
+
+
+def _of_sequel(plan: Plan, model: Any, facts: Any) -> list[Release]:
+    """What is asked once the model is there."""
+    if not plan.follows:
+        return []
+    beside = ", of a model without constraints"
+    rounds = of_asks(plan.free_asks(model), times=plan.free_rounds, remark=beside, **facts) if plan.free_rounds else []
+    return [
+        *rounds,
+        *of_asks(plan.settled_asks(model), remark=", of the model handed out", **facts),
+        *of_asks(plan.free_last(model), remark=beside, **facts),
     ]
 
 

@@ -34,6 +34,7 @@ from ..curator import Ask, Curator, describe
 from ..fairness import ConstraintSystem
 from ..fairness.systems import FixedCounts
 from ..privacy.events import Event, Repeated, compose
+from .comparison import Comparison, Limits, Table
 from .descent import Floats, Progress, Reason
 from .duals import ExponentiatedGradient, Leaning
 from .game_bounds import PARTS, ROUNDING, Guarantee, Seen
@@ -53,7 +54,8 @@ class Equilibrium:
     """What a game found: released values only.
 
     `rules` and how often each was played, `plays`; `values`: each constraint's value of the mixture, noisy, and the standard
-    deviation of its noise in `spread`; `duals`: the mean of the auditor's plays.
+    deviation of its noise in `spread`; `duals`: the mean of the auditor's plays. `comparison`: what was released to compare it
+    with what costs nothing; None of a game that was read from disk.
     """
 
     rules: tuple[Rule, ...]
@@ -68,6 +70,7 @@ class Equilibrium:
     counts: Floats
     rows: float
     guarantee: Guarantee | None
+    comparison: Comparison | None = None
 
     @property
     def broken(self) -> tuple[int, ...]:
@@ -282,7 +285,27 @@ class Game:
             state.counts,
             state.rows,
             guarantee,
+            self._compared(state, values, spread),
         )
+
+    def _compared(self, state: State, values: Floats, spread: Floats) -> Comparison | None:
+        """The mixture beside constants, where decisions were counted by label."""
+        if self.system is None or not self.ground.by_label or not state.rows > 0:
+            return None
+        per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
+        cells, heard = len(state.counts), max(1, state.seen.counted)
+        of_one = math.sqrt(cells) / per_row
+        totals = self.ground.sees_features and not self.ground.group_aware  # audits were put onto exact ones
+        audit = 0.0 if totals else self._audit_scale / math.sqrt(heard) * of_one
+        counted = 0.0 if self.ground.sees_features else self._count_scale * of_one
+        noise = np.full((self.ground.classes, self.ground.classes), audit)
+        if self.ground.outputs == 1:
+            noise[:, 0] = math.hypot(audit, counted)
+        table = Table(state.seen.mean_histogram.sum(axis=0) / per_row, noise)
+        everybody = state.counts[np.newaxis, ..., np.newaxis] * np.eye(self.ground.classes)[:, np.newaxis, np.newaxis, :]
+        many = np.broadcast_to(state.counts, (self.ground.classes, *state.counts.shape))
+        limits = Limits(values, self.system.bounds, spread, self.system.exact_values(everybody, many, self.floor))
+        return Comparison(table, state.rows, limits)
 
     def _rows_off(self, state: State) -> tuple[float, float]:
         """Between what the true number of rows lies, over the number that errors are divided by."""

@@ -20,6 +20,7 @@ from ..fairness import BoundedGroupLoss, outer
 from ..fairness.group_function import GroupFunction, Joint, LossFunction, Worst
 from ..fairness.objectives import Constraint, Frame, Objective
 from ..privacy.promise import Promise
+from .comparison import Constant
 from .descent import Floats, Reason
 from .ground import Ground
 from .oracles import Rule
@@ -249,6 +250,24 @@ class Posed:
         deviations = np.linalg.norm(moves, axis=0)
         return float(deviations[0]), deviations[1:]
 
+    def best_constant(self, losses: Floats, noise: float, count_noise: float) -> Constant | None:
+        """Of deciding for one class, whatever the row, the one that makes f least, among those that keep what is constrained as
+        well as these losses do, if there are any. Its losses are in the counts."""
+        if not self.problem.ground.by_label or losses.ndim != 3:
+            return None
+        value, most = float(self.f.value(losses)), max(0.0, float(self.excesses(losses).max(initial=-np.inf)))
+        found = []
+        for k in range(losses.shape[-1]):
+            alike = np.zeros_like(losses)
+            alike[..., k] = self.shares
+            admitted = float(self.excesses(alike).max(initial=-np.inf)) <= most + TINY
+            known = np.zeros(losses.shape[-1])
+            known[k] = 1.0
+            of_counts = self.spread(alike, 0.0, count_noise, known)[0]
+            told = float(self.f.value(alike))
+            found.append(Constant(told, value - told, float(np.hypot(noise, of_counts)), admitted, k))
+        return min(found, key=lambda one: (not one.admitted, one.error))
+
     @property
     def _pairs(self) -> bool:
         """Two classes: the first's frequency is what the second's leaves of the cell's share."""
@@ -267,7 +286,9 @@ class Found:
 
     `rules` with their `weights`; `objective`: f of the mixture, with the deviation of its noise in `objective_noise`; `values`
     of what is constrained, with `spread`; `duals`: how hard each was pressed. `losses`: the mixture's, as released. `excess`:
-    no mixture's h is lower by more, if the oracle is as good as without noise; None where nothing is known.
+    no mixture's h is lower by more, if the oracle is as good as without noise; None where nothing is known. `constant`: the
+    best decision that is the same for everybody, by the objective; None where decisions are not counted by label, and of what
+    was read from disk.
     """
 
     rules: tuple[Rule, ...]
@@ -286,6 +307,7 @@ class Found:
     objective_noise: float
     penalty: float
     excess: float | None = None
+    constant: Constant | None = None
 
     @property
     def broken(self) -> tuple[int, ...]:
@@ -335,6 +357,7 @@ class Found:
             objective_noise=of_objective,
             penalty=posed.h.penalty,
             excess=excess,
+            constant=posed.best_constant(losses, of_objective, count_noise / posed.rows),
         )
 
 

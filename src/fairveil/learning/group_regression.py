@@ -228,18 +228,32 @@ class GroupRegression:
                 quadratics = replace(quadratics, radius=RADIUS)
             best = METHODS[self.method](quadratics, h, rounds=self.rounds, progress=progress)
         c = best.coefficients
-        return task.outcome(
+        told: dict[str, Any] = {"least": quadratics.least, "count_noise": quadratics.noise / quadratics.rows}
+        outcome = task.outcome(
             c if scaling is None or not quadratics.has_rows else scaling.undone(c),
             quadratics.measured(c),
             quadratics.shares,
-            least=quadratics.least,
+            **told,
             noise=quadratics.spread(c),
-            count_noise=quadratics.noise / quadratics.rows,
             rows=quadratics.rows,
             gap=best.gap if math.isfinite(best.gap) else None,
             calls=best.calls,
             reason=best.reason.value,
         )
+        rivals = {
+            name: task.rival(outcome, quadratics.measured(one), quadratics.shares, **told, noise=quadratics.spread(one))
+            for name, one in self._others(quadratics).items()
+        }
+        return replace(outcome, **rivals)  # type: ignore[arg-type]  # by their names
+
+    def _others(self, quadratics: GroupQuadratics) -> dict[str, Floats]:
+        """The mean of all targets for everybody, and least squares, from the same release."""
+        if not quadratics.has_rows:
+            return {}
+        whole = quadratics.released.sum(axis=0)
+        mean = np.zeros(len(whole) - 1)
+        mean[0] = whole[0, -1] / max(float(whole[0, 0]), 1e-300)
+        return {"constant": mean, "free": quadratics.best(np.ones(len(quadratics.forms)))}
 
     def _unheard(self, quadratics: GroupQuadratics, scaling: Scaling | None) -> Ended:
         """Why rows teach nothing: few, or shortened so far that they count for few."""

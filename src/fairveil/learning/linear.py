@@ -40,6 +40,7 @@ from ..fairness import ConstraintSystem
 from ..privacy.promise import Promise
 from . import plans, threshold
 from .checkpoint import Value, identity_of
+from .companion import Companion, compared, in_coded_units
 from .descent import Answers, Batch, Floats, Reason, Search
 from .outcome import Outcome
 from .plans import Plan
@@ -48,7 +49,7 @@ from .primal import Walk
 from .settings import Settings
 
 WALK = ("weights", "velocity", "total", "counted")
-ARRAYS = ("counts", "rows", "rate", "reach", "age", "stopped", "probe", "pull")  # of a state; some may be None
+ARRAYS = ("counts", "rows", "rate", "reach", "age", "stopped", "probe", "pull", "opened")  # of a state; some may be None
 CURVATURE_ROUNDS = 12
 """Passes of power iteration for the largest curvature, where features are public."""
 WARM_ROUNDS = 60
@@ -72,6 +73,7 @@ class State:
     pull: Floats | None = None  # and the gradient at zero
     warming: bool = False
     standard: tuple[Floats, Floats] | None = None  # centre and scale of each number, while it is searched
+    opened: Floats | None = None  # the models that the opening rounds found, which know no constraint
 
     def after(self, walk: Walk, play: Any) -> State:
         """The state after a noisy round; `dataclasses.replace` would cost a tenth of one."""
@@ -205,6 +207,15 @@ class LinearDescent(Search[State, list[Outcome]]):
     def last(self, state: State) -> list[Ask]:
         return self.planned.last(self._linear(self._found(state)))
 
+    def sequel(self, state: State, result: list[Outcome]) -> Companion | None:
+        if not self.planned.follows:
+            return None
+        begin, rounds = self._found(state) if state.opened is None else state.opened, self.planned.free_rounds
+        rate = state.rate
+        if rounds and not self.planned.is_exact:
+            rate = self.planned.rate_of(state.rows, self.planned.free_multiplier, rounds)
+        return Companion(self.planned, tuple(result), begin, state.standard, rate, self.many)
+
     def finish(self, state: State, reason: Reason, answers: Answers) -> list[Outcome]:
         found = self._found(state)
         names: tuple[str, ...] = ()
@@ -221,9 +232,9 @@ class LinearDescent(Search[State, list[Outcome]]):
                 pairs = zip(state.counts, histograms, strict=True)
                 spread = np.stack([self.planned.noise_of(counts, decisions)(0) for counts, decisions in pairs])
         duals = np.zeros((self.models, 0)) if self.player is None else self.player.duals(state.play, len(names))
-        weights = _in_coded_units(found, state.standard)
+        weights = in_coded_units(found, state.standard)
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
-        return [
+        listed = [
             Outcome(
                 weights[m].copy(),
                 reason if stopped[m] == 0 else Reason.CONVERGED,
@@ -239,6 +250,7 @@ class LinearDescent(Search[State, list[Outcome]]):
             )
             for m in range(self.models)
         ]
+        return self._compared(listed, answers, state)
 
     def identity(self) -> str:
         return identity_of(self, self.settings, self.bounds, self.player)
@@ -272,6 +284,14 @@ class LinearDescent(Search[State, list[Outcome]]):
         )
 
     # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _compared(self, found: list[Outcome], answers: Answers, state: State) -> list[Outcome]:
+        """With what was released to compare models whose thresholds stay."""
+        asked = self.planned.compare_asks(self._linear(state.walk.weights), 0.0)
+        if not asked or self.planned.has_thresholds:
+            return found
+        tables = self.planned.read_compare(answers[-len(asked) :], self.models, self.planned.compare_multiplier)
+        return [compared(self.planned, one, tables.of(m)) for m, one in enumerate(found)]
 
     def _moved(self, found: Floats, answers: list[Floats], state: State) -> tuple[Floats, Floats, Floats, list[int]]:
         """Models with their thresholds where the constraints hold, if they do not at zero; their values, those' noise, and from
@@ -360,7 +380,7 @@ class LinearDescent(Search[State, list[Outcome]]):
         if state.round + 1 < WARM_ROUNDS:
             return replace(state, walk=walk, age=age, round=state.round + 1)
         rested = replace(walk, velocity=np.zeros_like(walk.velocity))
-        return replace(state, walk=rested, age=None, round=0, warming=False)
+        return replace(state, walk=rested, age=None, round=0, warming=False, opened=walk.weights)
 
     def _look(self, state: State, gradient: Floats) -> State:
         """Power iteration for the largest eigenvalue of X'X / rows, from exact answers about public features.
@@ -378,18 +398,6 @@ class LinearDescent(Search[State, list[Outcome]]):
             return replace(state, probe=probe, round=state.round + 1)
         curvature = (0.25 if self.planned.outputs == 1 else 0.5) * 1.1 * np.maximum(size, 1e-300)
         return replace(state, probe=None, pull=None, round=0, rate=1.0 / curvature)
-
-
-def _in_coded_units(weights: Floats, standard: tuple[Floats, Floats] | None) -> Floats:
-    """The same models for numbers before they were scaled: w (x - c) / s = (w / s) x - w c / s."""
-    if standard is None:
-        return weights
-    centre, scale = standard
-    numbers = slice(1, 1 + len(centre))
-    out = weights.copy()
-    out[..., numbers] = weights[..., numbers] / scale
-    out[..., 0] -= (out[..., numbers] * centre).sum(axis=-1)
-    return out
 
 
 def _start(width: int, models: int) -> Floats:

@@ -35,6 +35,7 @@ from ..curator import Ask, Network, NetworkGradient, NetworkHistogram
 from ..facts import Cells
 from ..privacy.promise import Promise
 from .checkpoint import Value, identity_of
+from .companion import compared
 from .descent import Answers, Batch, Floats, Reason, Search
 from .outcome import Outcome
 from .plans import Plan
@@ -118,7 +119,11 @@ class NetworkDescent(Search[NetworkState, Outcome]):
         duals = np.zeros((1, 0)) if self.player is None else self.player.duals(state.play, len(names))
         weights = state.walk.average.copy()
         bounds, counts, rows = self.bounds[0], state.counts[0], float(state.rows[0])
-        return Outcome(weights, reason, state.round, names, bounds, values[0], spread, duals[0], counts, rows)
+        found = Outcome(weights, reason, state.round, names, bounds, values[0], spread, duals[0], counts, rows)
+        asked = planned.compare_asks(planned.start(), 0.0)
+        if not asked:
+            return found
+        return compared(planned, found, planned.read_compare(answers[-len(asked) :], 1, planned.compare_multiplier).of(0))
 
     def identity(self) -> str:
         skeleton = self.planned.skeleton

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _verdicts as verdicts
+from .comparison import Comparison
 from .descent import Floats, Reason
 
 
@@ -14,7 +15,8 @@ class Outcome:
 
     `weights` (outputs, 1 + width), the intercept first. `values`: each constraint's value of this very model, noisy (exact
     without privacy), with the standard deviation of its noise in `spread`. `duals`: how hard each was pressed at the end.
-    `looks`: from how many models this one may have been picked by these very values.
+    `looks`: from how many models this one may have been picked by these very values. `comparison`: what was released to compare
+    it with what costs nothing; of a search that has just ended, and None of one that was read from disk.
     """
 
     weights: Floats
@@ -28,6 +30,7 @@ class Outcome:
     counts: Floats
     rows: float
     looks: int = 1
+    comparison: Comparison | None = None
 
     @property
     def learnt(self) -> bool:

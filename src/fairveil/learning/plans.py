@@ -39,6 +39,7 @@ from ..privacy import calibrate
 from ..privacy.calibration import full_batch
 from ..privacy.events import Composed, Event, Gaussian, Repeated, compose
 from ..privacy.promise import Promise
+from .comparison import Tables
 from .descent import Answers, Batch, Floats
 from .gaussian import budget_of
 from .settings import Settings
@@ -53,6 +54,8 @@ _STEPS = tuple(0.02 * 1.35**k for k in range(25))
 EDGES = (*(-step for step in reversed(_STEPS)), 0.0, *_STEPS)
 """Thresholds that the model handed out may have: zero, and from 0.02 to 27 logits on either side of it."""
 TINY = 1e-12
+FREE_REPORT = 0.3
+"""Of a companion's price, for what it turns out to do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +85,10 @@ class Plan:
     decisions: str = "hard"
     uses_totals: bool = False
     skeleton: Skeleton | None = None
+    compare_multiplier: float = 0.0
+    companion: bool = False
+    free_multiplier: float = 0.0
+    free_report_multiplier: float = 0.0
 
     @property
     def outputs(self) -> int:
@@ -192,6 +199,10 @@ class Plan:
         parts += self._rounds(lambda batch: event(self.round_asks(model, models), batch))
         if last := self.last(model):
             parts.append(event(last))
+        if self.follows:
+            assert isinstance(model, Linear)
+            parts += [Repeated(event(self.free_asks(model)), self.free_rounds)] if self.free_rounds else []
+            parts.append(event([*self.settled_asks(model), *self.free_last(model)]))
         return compose(parts)
 
     def _rounds(self, event: Callable[[Batch], Event]) -> list[Event]:
@@ -209,14 +220,77 @@ class Plan:
         return linear and self.system is not None and self.outputs == 1 and self.settings.thresholds_share > 0
 
     def last(self, model: Form) -> list[Ask]:
-        """The decisions of the model that is handed out, and how its scores fall between other thresholds."""
-        if self.system is None:
+        """The decisions of the model that was found, and how its scores fall between other thresholds; or, where its threshold
+        stays, how it decides by label, which is what constants are compared with."""
+        out: list[Ask] = []
+        if self.system is not None:
+            out.append(Ask(self.histogram(model), self.report_multiplier))
+        if not self.has_thresholds:
+            return [*out, *self.compare_asks(model, self.compare_multiplier)]
+        assert isinstance(model, Linear)
+        return [*out, Ask(self._scores(model), self.thresholds_multiplier)]
+
+    @property
+    def follows(self) -> bool:
+        """Whether more is asked once the model is there."""
+        return self.companion or self.settles
+
+    @property
+    def settles(self) -> bool:
+        """Whether a model with its threshold put is measured anew: of the values that chose it, it has the luckiest."""
+        return self.has_thresholds and self.settings.compare_share > 0
+
+    def settled_asks(self, model: Linear) -> list[Ask]:
+        """What is asked of the model that is handed out, once nothing of it moves."""
+        if not self.settles:
             return []
-        out = [Ask(self.histogram(model), self.report_multiplier)]
-        if self.has_thresholds:
-            assert isinstance(model, Linear)
-            out.append(Ask(self._scores(model), self.thresholds_multiplier))
-        return out
+        return [Ask(self.histogram(model), self.report_multiplier), *self.compare_asks(model, self.compare_multiplier)]
+
+    def compare_asks(self, model: Form, multiplier: float) -> list[Ask]:
+        """How a model decides by label, whatever the group: one table, each row in one place of it."""
+        if not self.settings.compare_share:
+            return []
+        if isinstance(model, Network):
+            asked: Question = NetworkHistogram(model, None, "hard", by_label=True)
+        elif self.outputs > 1:
+            asked = PredictionHistogram(model, None, "hard", by_label=True)
+        else:
+            return [Ask(ScoreHistogram(model, (0.0,), None, by_label=True), multiplier)]
+        counts = [Ask(CellCounts(None, by_label=True), multiplier)] if self.outputs == 1 else []
+        return [Ask(asked, multiplier), *counts]
+
+    def read_compare(self, answers: Answers, models: int, multiplier: float) -> Tables:
+        """What `compare_asks` were answered: tables (models, labels, classes), and the noise of each number of them."""
+        classes = len(self.layout.classes or ())
+        noise = 0.0
+        if not self.sees_features:
+            model = self.start()
+            noise = multiplier * self._unit(self.compare_asks(model, multiplier)[0].question)
+        table = np.asarray(answers[0], np.float64).reshape(models, classes, -1)
+        if table.shape[-1] == classes:
+            return Tables(table, np.full((classes, classes), noise))
+        totals = np.asarray(answers[1], np.float64).reshape(1, classes, 1)
+        return Tables(np.concatenate([totals - table, table], axis=-1), np.array([[math.sqrt(2.0) * noise, noise]] * classes))
+
+    @property
+    def free_rounds(self) -> int:
+        """How many rounds the companion takes; none where features are public: the opening rounds have found it."""
+        s = self.settings
+        if not self.companion:
+            return 0
+        return 0 if self.sees_features and not self.is_exact else s.free_rounds if not self.is_exact else s.dual_horizon
+
+    def free_asks(self, model: Linear) -> list[Ask]:
+        """What a round of the companion asks: the gradient of the loss alone."""
+        clip = None if self.is_exact else self.clip
+        return [Ask(GradientSum(model, clip), self.free_multiplier)]
+
+    def free_last(self, model: Linear) -> list[Ask]:
+        """What is asked of the companion: how it decides by cell, and by label."""
+        if not self.companion:
+            return []
+        out = Ask(self.histogram(model), self.free_report_multiplier)
+        return [out, *self.compare_asks(model, 0.0 if self.sees_features else self.free_report_multiplier)]
 
     def _scores(self, model: Linear) -> ScoreHistogram:
         return ScoreHistogram(model, EDGES, self.cells, by_label=True)
@@ -326,15 +400,19 @@ class Plan:
         averaged run's noise, and a row of norm R has R times that in its score: r is such that this is rate_noise at most.
         R is taken as that of numbers of variance 1, and as no more than LONG_ROW, since many dense columns may be indicators.
         """
+        return self.rate_of(rows, self.gradient_multiplier, self.settings.rounds)
+
+    def rate_of(self, rows: Floats, multiplier: float, rounds: int) -> Floats:
+        """The same of so many rounds at that multiplier."""
         s, promise = self.settings, self.promise
         if self.is_exact:
             return np.full(len(rows), math.inf)
         once = promise.neighbours == "add-remove" or isinstance(self.batch, Poisson)  # what the noise of a sum is a multiple of
         clip = self.clip * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0)
-        noise = self.gradient_multiplier * clip / (self.sampling_rate * rows * math.sqrt(s.rounds))
+        noise = multiplier * clip / (self.sampling_rate * rows * math.sqrt(rounds))
         most = math.inf if self.sees_features else s.rate_most
         length = min(LONG_ROW, math.sqrt(1.0 + self.layout.numbers + len(self.layout.code_sizes)))
-        rate = np.asarray(np.minimum(most, s.rate_noise / length * (1.0 - s.momentum) / (noise * s.rounds)))
+        rate = np.asarray(np.minimum(most, s.rate_noise / length * (1.0 - s.momentum) / (noise * rounds)))
         # Where the number of rows was bought and cannot be told from none, a model would be noise alone: it stays at zero.
         return rate if self.public_rows is not None else np.where(rows > self.floor, rate, 0.0)
 
@@ -344,9 +422,10 @@ class Plan:
         model = Linear(np.zeros((self.outputs, 1 + self.layout.width)))
         return 0.0 if self.is_exact else self.thresholds_multiplier * self._unit(self._scores(model))
 
-    def noise_of(self, counts: Floats, decisions: Floats) -> Callable[[int], Floats]:
+    def noise_of(self, counts: Floats, decisions: Floats, multiplier: float | None = None) -> Callable[[int], Floats]:
         """The standard deviation of each constraint's value from the released decisions (cells, labels, outputs) and counts, to
-        first order, as a function of how many bins of scores the threshold was moved across."""
+        first order, as a function of how many bins of scores the threshold was moved across. `multiplier`: of the decisions,
+        the last ones' unless it is given."""
         if self.is_exact or self.system is None:
             return lambda bins: np.zeros(0 if self.system is None else len(self.system))
         of_counts = self.counts_multiplier * self._unit(CellCounts(self.cells, self.by_label)) * self._slopes(counts, decisions)
@@ -354,7 +433,7 @@ class Plan:
         if self.outputs == 1:  # the first class's decisions are what the second's leave
             pulls = pulls[:, 1::2] - pulls[:, ::2]
         sizes = lengths(pulls)
-        noise = self.report_multiplier * self._unit(self.histogram(self.start()))
+        noise = (self.report_multiplier if multiplier is None else multiplier) * self._unit(self.histogram(self.start()))
 
         def spread(bins: int) -> Floats:
             of_bins = math.sqrt(bins * (1.0 if self.by_label else 2.0)) * self.bin_noise if bins else 0.0
@@ -381,12 +460,14 @@ def make(
     decisions: str = "hard",
     uses_totals: bool = False,
     skeleton: Skeleton | None = None,
+    companion: bool = False,
 ) -> Plan:
     """The plan of one model's run, its noise the least that keeps the promise.
 
     `cells`: the groups that `notions` are about, None where rows have no sensitive column. `public_rows`: the number of rows
     where it is public or was stated; None has it bought. `max_sample_weight`: the cap, where rows have weights. `scalable`:
     numbers are dense, and known to lie in [-1, 1] where they are protected: then they are scaled by their released moments.
+    `companion`: whether a model without constraints is wanted, to compare with: of one linear model, on all rows.
     """
     settings = settings or Settings()
     system = system_of(notions, cells, layout)
@@ -398,6 +479,8 @@ def make(
     plan = Plan(promise, layout, settings, system, kept, by_label, 0.0, 0.0, 0.0, 0.0, public_rows, max_sample_weight)
     scales = scalable and layout.numbers > 0 and settings.moments_share > 0
     plan = replace(plan, scales=scales, decisions=decisions, uses_totals=uses_totals, skeleton=skeleton)
+    wanted = companion and system is not None and skeleton is None and settings.sampling_rate is None
+    plan = replace(plan, companion=wanted and settings.free_share > 0 and settings.compare_share > 0)
     return plan if plan.is_exact else _priced(plan)
 
 
@@ -419,6 +502,18 @@ def _priced(plan: Plan) -> Plan:
         plan = replace(plan, report_multiplier=1.0 / (mu * math.sqrt(s.report_share)))
     if plan.has_thresholds:
         plan = replace(plan, thresholds_multiplier=1.0 / (mu * math.sqrt(s.thresholds_share)))
+    compared = 0 if plan.sees_features else len(plan.compare_asks(plan.start(), 0.0))
+    if compared:
+        plan = replace(plan, compare_multiplier=math.sqrt(compared) / (mu * math.sqrt(s.compare_share)))
+    beside: list[Gaussian] = []
+    if plan.companion:
+        shown = 1 + compared  # tables of the companion, as dear as a quarter of its rounds are
+        rounds = plan.free_rounds
+        of_rounds = (1.0 - FREE_REPORT) if rounds else 0.0
+        report = math.sqrt(shown / (1.0 - of_rounds) / s.free_share) / mu
+        gradient = math.sqrt(rounds / of_rounds / s.free_share) / mu if rounds else 0.0
+        plan = replace(plan, free_multiplier=gradient, free_report_multiplier=report)
+        beside = [Gaussian(report)] * shown + ([Gaussian(gradient)] * rounds if rounds else [])
 
     def at(z: float) -> Plan:
         gradient = z / math.sqrt(1.0 - share) * (1.0 + 1e-12)
@@ -432,5 +527,6 @@ def _priced(plan: Plan) -> Plan:
     if s.sampling_rate is not None and not (plan.parts and s.rounds % plan.parts == 0):
         return at(calibrate(promise, events).multiplier)
     once = [ask.multiplier for ask in plan.first(None)] + [plan.report_multiplier, plan.thresholds_multiplier]
+    once += [plan.compare_multiplier] * compared + [plan.report_multiplier] * plan.settles
     rounds = s.rounds // plan.parts if plan.parts else s.rounds  # each part costs as often as its turn comes
-    return at(full_batch(promise, rounds, [Gaussian(multiplier) for multiplier in once if multiplier]))
+    return at(full_batch(promise, rounds, [*(Gaussian(multiplier) for multiplier in once if multiplier), *beside]))

@@ -30,6 +30,7 @@ from ..fairness.objectives import (
 from ..fairness.outer import Inequality, Largest, Total, gini
 from ..privacy.events import Event
 from ..privacy.promise import Promise
+from .comparison import Rival
 from .descent import Batch, Floats
 from .outcome import not_met
 from .systems import NO_GROUPS
@@ -42,7 +43,8 @@ class RegressionOutcome:
     `coefficients` (1 + width,) of coded rows, the intercept first. `value`: of the objective, as it was released, with the
     deviation of its noise in `value_noise`. `gap`: by how much less other coefficients in reach may make what was minimised;
     None where nothing is known. `penalty`: G. `names` to `pressed`: of the constraints. `losses`: the groups' mean losses;
-    `shares`: the groups' of all rows.
+    `shares`: the groups' of all rows. `constant`, `free`: the objective at one prediction for
+    everybody, and at least squares without constraint; None where that is not known, and of what was read from disk.
     """
 
     coefficients: Floats
@@ -61,6 +63,8 @@ class RegressionOutcome:
     losses_noise: Floats
     shares: Floats
     rows: float
+    constant: Rival | None = None
+    free: Rival | None = None
 
     @property
     def broken(self) -> tuple[int, ...]:
@@ -130,6 +134,31 @@ class RegressionTask:
             return Joint(f, None, 0.0)
         g: LossFunction = bounds[0] if len(bounds) == 1 else Worst(tuple(bounds))
         return Joint(f, g, corollary_4_2(f, self.alpha) if self.penalty is None else self.penalty, width)
+
+    def rival(
+        self,
+        outcome: RegressionOutcome,
+        losses: Floats,
+        shares: Floats,
+        *,
+        least: float,
+        noise: float | Floats,
+        count_noise: float | Floats,
+    ) -> Rival:
+        """Other predictions, by their released losses, beside what was found."""
+        f, bounds = self.functions(shares, least)
+        of_means = np.hypot(noise, losses / np.maximum(shares, least) * count_noise)
+        unit = _unit_of(self.objective, self.unit)
+        value = unit * float(f.value(losses))
+        lines = [
+            line[2] - line[1]
+            for title, function in zip(self.constraint.titles, bounds, strict=True)
+            for line in _lines(title, function, losses, noise, of_means, self.unit)
+        ]
+        most = max(0.0, float(np.max(outcome.values - outcome.bounds, initial=-np.inf)))
+        admitted = max(lines, default=-np.inf) <= most + 1e-9 * max(1.0, abs(most))
+        deviation = float(np.hypot(outcome.value_noise, unit * _noise_of(f, losses, noise, of_means)))
+        return Rival(value, outcome.value - value, deviation, bool(admitted))
 
     def outcome(
         self,

@@ -15,14 +15,15 @@ class Settings:
     """The public choices of a run. The defaults are the library's, on every data set.
 
     `clip`: the largest norm of one row's gradient, loss and costs together, 2 by default; where only sensitive features are
-    protected the loss is exact and it bounds the costs alone, 1 by default. `temperature`: of the soft decisions that costs
-    act on. `rate_most`, `rate_noise`: the step size is rate_most, and less where noise is large: the noise that a whole run
-    leaves in the score of a row is to be about rate_noise, in logits. `*_share`: of the squared Gaussian budget.
-    `averaged`: the share of rounds, at the end, whose iterates are averaged; where `iterate` is "last" or a round's number,
-    that one is handed out instead, and for the last the step size falls to 0 over these rounds. `learning_rate`: of networks,
-    which have a step size of their own. `sampling_rate`: of Poisson batches; None asks all rows. `dual_*`: see
-    `ProjectedAscent`; the duals begin after dual_start of the rounds, and the Lagrangian is divided
-    by 1 + dual_ease x their sum. Without privacy: `tolerance` on the gradient, `most_rounds`, `dual_horizon`.
+    protected the loss is exact and it bounds the costs alone, 1 by default. `temperature`: of the soft decisions that costs act
+    on. `rate_most`, `rate_noise`: the step size is rate_most, and less where noise is large: the noise that a whole run leaves
+    in the score of a row is to be about rate_noise, in logits. `*_share`: of the squared Gaussian budget. `averaged`: the share
+    of rounds, at the end, whose iterates are averaged; where `iterate` is "last" or a round's number, that one is handed out
+    instead, and for the last the step size falls to 0 over these rounds. `learning_rate`: of networks, which have a step size
+    of their own. `sampling_rate`: of Poisson batches; None asks all rows. `dual_*`: see `ProjectedAscent`; the duals begin
+    after dual_start of the rounds, and the Lagrangian is divided by 1 + dual_ease x their sum. `compare_share`: for how the
+    model decides by label, to compare it with constants; `free_*`: for a model without constraints beside it (`companion`), and
+    its rounds. Without privacy: `tolerance` on the gradient, `most_rounds`, `dual_horizon`.
     """
 
     rounds: int = 120
@@ -40,6 +41,9 @@ class Settings:
     report_share: float = 0.02
     thresholds_share: float = 0.03
     moments_share: float = 0.03
+    compare_share: float = 0.02
+    free_share: float = 0.08
+    free_rounds: int = 24
     dual_bound: float = 10.0
     dual_speed: float = 8.0
     dual_grip: float = 1.6

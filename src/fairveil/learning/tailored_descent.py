@@ -56,6 +56,7 @@ from ..fairness.objectives import MeanGroupLoss
 from ..privacy import calibrate
 from ..privacy.events import Event, Repeated, compose
 from ..privacy.promise import Promise
+from .comparison import Rival
 from .descent import Batch, Floats, Progress, Reason
 from .duals import Pressure, ProjectedAscent
 from .gaussian import budget_of
@@ -86,7 +87,7 @@ if TYPE_CHECKING:
     from ..models.torch_network import Skeleton
 
 PRECURSOR_PART, ERRORS_PART, SIZES_PART = 0.5, 0.25, 0.25  # of stage one
-COUNTS, REPORT = 0.05, 0.05  # of the squared budget
+COUNTS, REPORT = 0.05, 0.08  # of the squared budget
 LOSSES_PART = 0.2  # of a round, where losses are bounded
 WARMING = 25  # rounds of a precursor with log loss
 ROUNDS, EXACT_ROUNDS = 100, 600
@@ -297,13 +298,17 @@ class TailoredDescent:
         return [Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)]
 
     def _reported(self, v: Floats) -> list[Ask]:
-        """The answer's losses, or a network's errors, by group."""
+        """The answer's losses, or a network's errors, by group; and what one answer for everybody
+        would lose: from how many rows have each label, or, of numbers, by the losses of coefficients 0."""
+        z = self._multiplier("report", 2 * len(self.columns))
+        if self.loss == "squared" and self.skeleton is None:
+            return [Ask(self._losses(at, one), z, column=j) for at in (v, self.start) for j, one in enumerate(self.columns)]
+        labels = [Ask(CellCounts(one, by_label=True), z, column=j) for j, one in enumerate(self.columns)]
         if self.skeleton is None:
-            z = self._multiplier("report", len(self.columns))
-            return [Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)]
-        z, model = self._multiplier("report", 2 * len(self.columns)), Network(self.skeleton, v)
+            return [*(Ask(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)), *labels]
+        model = Network(self.skeleton, v)
         histograms = [Ask(NetworkHistogram(model, one, by_label=True), z, column=j) for j, one in enumerate(self.columns)]
-        return [*histograms, *(Ask(CellCounts(one, by_label=True), z, column=j) for j, one in enumerate(self.columns))]
+        return [*histograms, *labels]
 
     def _asked(self, v: Floats, shares: Shares | None, factors: Floats | None) -> list[Ask]:
         """A round. Without shares: what it costs at most, every group's noise that of the worst person."""
@@ -506,7 +511,7 @@ class TailoredDescent:
             sums, per_row = np.concatenate(answers[:half]), UNIT[self.loss] / posed.rows
         else:
             sums, per_row, noise = self._errors(answers[:half], answers[half:]), 1.0 / posed.rows, 2.0 * noise
-        return task.outcome(
+        outcome = task.outcome(
             np.asarray(v).reshape(-1) if self._outputs == 1 and self.skeleton is None else np.asarray(v),
             sums * per_row,
             posed.counts / posed.rows,
@@ -518,6 +523,22 @@ class TailoredDescent:
             calls=state.round,
             reason=reason.value,
         )
+        if self.skeleton is not None:
+            return outcome
+        least = max(LEAST_ROWS, 2.0 * self._count_noise) / posed.rows
+        return replace(outcome, constant=self._constant(outcome, np.concatenate(answers[half:]), posed, least, noise))
+
+    def _constant(self, outcome: RegressionOutcome, labels: Floats, posed: Posed, least: float, noise: float) -> Rival:
+        """The classes' shares as everybody's probabilities: their log loss in each group, from how many rows have each label
+        (`labels`); of numbers the middle of the target's bounds, whose losses were asked for."""
+        count, shares = self._count_noise / posed.rows, posed.counts / posed.rows
+        unit = UNIT[self.loss] / posed.rows
+        if self.loss == "squared":
+            return self.task.rival(outcome, labels * unit, shares, least=least, noise=noise * unit, count_noise=count)
+        sizes = np.maximum(labels.sum(axis=0), LEAST_ROWS)
+        surprise = np.minimum(-np.log(sizes / sizes.sum()), MOST["log"])
+        losses, of_labels = np.maximum(labels, 0.0) @ surprise * unit, noise * float(np.linalg.norm(surprise)) * unit
+        return self.task.rival(outcome, losses, shares, least=least, noise=of_labels, count_noise=count)
 
     def _errors(self, histograms: Sequence[Floats], counts: Sequence[Floats]) -> Floats:
         """How many decisions of each group are wrong."""

@@ -330,7 +330,7 @@ class TailoredRegression:
             calls=best.calls,
             reason=best.reason,
         )
-        return outcome, replace(shares, counts=counts)
+        return replace(outcome, constant=best.constant, free=best.free), replace(shares, counts=counts)
 
     def _in_scaled_numbers(self, c: Floats, scaling: Scaling | None) -> Floats:
         """Coefficients of coded rows as those of the curator's, which were scaled and have the target as their last number."""

@@ -1,0 +1,216 @@
+"""A fitted model beside what costs nothing: what is said, warned of, handed out instead, and written."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import fairveil as fv
+from fairveil.errors import InputError, WorseThanBaseline
+from fairveil.estimators.baselines import CONSTANT, FREE, MIXING, BaselineReport, Compared
+from fairveil.models import LinearModel, MixtureModel
+
+INF = float("inf")
+
+
+def people(n: int = 3000, groups: int = 3, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, groups, n)
+    X = np.clip(rng.normal(scale=0.4, size=(n, 4)) + 0.2 * a[:, None] / max(1, groups - 1), -1, 1)
+    y = (X.sum(axis=1) + rng.normal(scale=0.3, size=n) > 0.6).astype(int)
+    return X, y, a
+
+
+def estimators(**given):
+    of = {"epsilon": INF} | given
+    rounds = {"rounds": 20} if of["epsilon"] != INF else {}
+    yield fv.RateConstrainedClassifier("demographic_parity:0.2", **rounds, **of)
+    yield fv.RateConstrainedClassifier(None, **rounds, **of)
+    yield fv.FermiClassifier(**rounds, **of)
+    yield fv.OddsPostProcessor(None, "equalized_odds:0.05", **of)
+    yield fv.OracleGameClassifier("equalized_odds:0.05", rounds=20, **of)
+    yield fv.GroupObjectiveClassifier("error", "demographic_parity:0.05", **of)
+    yield fv.GroupObjectiveClassifier("gmean", **of)
+    yield fv.TailoredClassifier(rounds=30, **of)
+    yield fv.GroupObjectiveRegressor("largest_group_loss", target_bounds=(-4, 4), **of)
+    yield fv.TailoredRegressor(target_bounds=(-4, 4), **of)
+
+
+@pytest.mark.parametrize("place", range(10))
+@pytest.mark.parametrize("epsilon", [INF, 5.0])
+def test_every_estimator_says_it_and_writes_it(place, epsilon, tmp_path) -> None:
+    X, y, a = people()
+    options = {"epsilon": epsilon} | ({} if epsilon == INF else {"public_rows": len(y), "random_state": 0})
+    estimator = list(estimators(**options))[place]
+    if "Regressor" in type(estimator).__name__:
+        y = X.sum(axis=1) + 0.1 * a
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fv.errors.ConstraintNotMet)
+        warnings.simplefilter("ignore", WorseThanBaseline)  # one deterministic rule may be worse than a mixture, and is here
+        estimator.fit(X, y, sensitive_features=a)
+    report = estimator.baselines_
+    constant = report.line(CONSTANT)
+    assert constant is not None
+    assert constant.difference == pytest.approx(report.error - constant.error)
+    assert constant.verdict == "better"
+    assert json.loads(report.to_json())["baselines"][0]["verdict"] == "better"
+    assert constant.remark in str(report)
+    fv.save(estimator, tmp_path / "model")
+    assert fv.load(tmp_path / "model").baselines_ == report
+
+
+@pytest.mark.parametrize("estimator", list(estimators())[:4], ids=lambda one: type(one).__name__)
+def test_without_privacy_errors_are_those_of_the_rows(estimator) -> None:
+    X, y, a = people()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fv.errors.ConstraintNotMet)
+        warnings.simplefilter("ignore", WorseThanBaseline)  # one deterministic rule may be worse than a mixture, and is here
+        estimator.fit(X, y, sensitive_features=a)
+    if isinstance(estimator, fv.OddsPostProcessor):
+        law = estimator.predict_proba(X, sensitive_features=a)
+        error = 1 - law[np.arange(len(y)), y].mean()
+    else:
+        error = (estimator.predict(X) != y).mean()
+    assert estimator.baselines_.error == pytest.approx(error, abs=1e-9)
+    assert estimator.baselines_.noise == 0.0
+    assert estimator.baselines_.line(CONSTANT).error == pytest.approx(min(y.mean(), 1 - y.mean()))
+
+
+def worse(fallback=None, seed=0):
+    """Labels that no feature tells of: the model is the constant, or a little worse."""
+    rng = np.random.default_rng(seed)
+    n = 6000
+    a = rng.integers(0, 2, n)
+    X = rng.uniform(-1, 1, size=(n, 2))
+    y = (rng.random(n) < 0.12).astype(int)
+    clf = fv.RateConstrainedClassifier(
+        "false_positive_rate_parity:0.9", epsilon=30.0, public_rows=n, random_state=seed, rounds=1, fallback=fallback
+    )
+    return clf, X, y, a
+
+
+class Thrown(fv.RateConstrainedClassifier):
+    """Whose model starts far off and has no time to come back: what a poor choice of knobs does."""
+
+    def _conclude(self, intent, outcome, statement) -> None:
+        compared = outcome.comparison
+        table = compared.table.counts[:, ::-1].copy()  # it decides the other way round
+        shown = dataclasses.replace(compared, table=dataclasses.replace(compared.table, counts=table))
+        outcome = dataclasses.replace(outcome, weights=-outcome.weights, comparison=shown)
+        super()._conclude(intent, outcome, statement)
+
+
+def thrown(fallback=None, **given):
+    X, y, a = people()
+    options = {"epsilon": 5.0, "public_rows": len(y), "random_state": 0, "rounds": 30}
+    clf = Thrown("demographic_parity:0.6", fallback=fallback, **options | given)
+    return clf, X, y, a
+
+
+def test_a_model_that_is_worse_is_warned_of_with_what_to_do() -> None:
+    clf, X, y, a = thrown()
+    with pytest.warns(WorseThanBaseline, match="the model is worse than .*larger epsilon"):
+        clf.fit(X, y, sensitive_features=a)
+    assert CONSTANT in [line.name for line in clf.baselines_.worse]
+    assert clf.baselines_.handed_out == "model"
+    assert isinstance(clf.model_, LinearModel)
+    assert (clf.predict(X) != y).mean() > min(y.mean(), 1 - y.mean())
+
+
+def test_a_constant_is_handed_out_where_it_was_asked_for() -> None:
+    clf, X, y, a = thrown("constant")
+    with pytest.warns(WorseThanBaseline, match="Handed out instead: constant"):
+        clf.fit(X, y, sensitive_features=a)
+    assert len(set(clf.predict(X).tolist())) == 1
+    assert (clf.predict(X) != y).mean() == min(y.mean(), 1 - y.mean())
+    assert clf.constraint_report_.met
+    assert clf.predict_proba(X)[0, 1] == pytest.approx(y.mean(), abs=0.03)
+
+
+def test_a_mixture_is_handed_out_where_it_was_asked_for() -> None:
+    clf, X, y, a = thrown("mixing")
+    with pytest.warns(WorseThanBaseline, match="Handed out instead: mixing"):
+        clf.fit(X, y, sensitive_features=a)
+    assert isinstance(clf.model_, MixtureModel)
+    assert clf.baselines_.handed_out == "mixing"
+    law = clf.predict_proba(X)
+    error = 1 - law[np.arange(len(y)), y].mean()
+    assert error < min(y.mean(), 1 - y.mean())
+    rates = [law[a == g, 1].mean() for g in range(3)]
+    noise = max(line.noise for line in clf.constraint_report_.lines)
+    assert max(rates) - min(rates) <= 0.6 + 4 * noise
+    assert max(line.value for line in clf.constraint_report_.lines) == pytest.approx(max(rates) - min(rates), abs=4 * noise)
+    assert (clf.predict(X, random_state=1) == clf.predict(X, random_state=1)).all()
+    assert not hasattr(clf, "coef_")
+    assert not hasattr(clf, "decision_function")
+
+
+def test_a_mixture_survives_a_file(tmp_path) -> None:
+    clf, X, y, a = thrown("mixing")
+    with pytest.warns(WorseThanBaseline):
+        clf.fit(X, y, sensitive_features=a)
+    plain = fv.RateConstrainedClassifier(**clf.get_params())
+    plain.__dict__.update(clf.__dict__)
+    fv.save(plain, tmp_path / "model")
+    again = fv.load(tmp_path / "model")
+    assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert again.baselines_ == clf.baselines_
+    assert again.constraint_report_ == clf.constraint_report_
+    base = fv.OddsPostProcessor(again, "demographic_parity:0.2", epsilon=9.0, public_rows=len(y), random_state=0)
+    base.fit(X, y, sensitive_features=a)  # a base that decides by chance is drawn from, once
+
+
+@pytest.mark.parametrize("fallback", [None, "mixing", "constant"])
+def test_guarantee_1_a_model_that_is_not_worse_is_handed_out_itself(fallback) -> None:
+    X, y, a = people()
+    options = {"epsilon": 5.0, "public_rows": len(y), "random_state": 0, "fallback": fallback}
+    clf = fv.RateConstrainedClassifier("demographic_parity:0.3", **options).fit(X, y, sensitive_features=a)
+    assert isinstance(clf.model_, LinearModel)
+    assert clf.baselines_.handed_out == "model"
+    assert clf.baselines_.worse == ()
+
+
+def test_guarantee_2_a_fallback_costs_nothing_more() -> None:
+    prices = []
+    for fallback in (None, "mixing", "constant"):
+        clf, X, y, a = thrown(fallback)
+        with pytest.warns(WorseThanBaseline):
+            clf.fit(X, y, sensitive_features=a)
+        prices.append(clf.privacy_.epsilon)
+    assert len(set(prices)) == 1
+
+
+@pytest.mark.parametrize("fallback", ["Mixing", "", 3, True, ["mixing"]])
+def test_other_fallbacks_are_refused(fallback) -> None:
+    X, y, a = people(200)
+    with pytest.raises(InputError, match="fallback"):
+        fv.RateConstrainedClassifier(None, fallback=fallback).fit(X, y, sensitive_features=a)
+
+
+def test_verdicts_need_more_than_noise() -> None:
+    def line(difference, noise, fair=True, name=MIXING):
+        return Compared(name, "", 0.3, difference, noise, fair)
+
+    assert [line(d, 0.01).verdict for d in (-0.02, -0.01, 0.01, 0.02)] == ["better", *["cannot be told"] * 2, "worse"]
+    assert line(float("nan"), 0.01).verdict == "cannot be told"
+    report = BaselineReport(0.3, 0.0, (line(0.1, 0.0), line(0.1, 0.0, fair=False), line(0.1, 0.0, name=FREE)))
+    assert report.worse == (line(0.1, 0.0),)
+
+
+def test_a_chance_model_alone_is_called_worse_at_most_as_often_as_its_confidence_says() -> None:
+    """Where the model is the constant, by the truth, "worse" is noise: 60 fits, 5 % each at most; more than 9 has less than
+    1 chance in 1,000."""
+    wrong = 0
+    for seed in range(60):
+        clf, X, y, a = worse(seed=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clf.fit(X, y, sensitive_features=a)
+        errs = (clf.predict(X) != y).mean()
+        beaten = [line for line in clf.baselines_.worse if line.name == CONSTANT]
+        wrong += bool(beaten) and errs <= min(y.mean(), 1 - y.mean()) + 1e-12
+    assert wrong <= 9
