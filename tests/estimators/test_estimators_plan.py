@@ -20,7 +20,7 @@ from fairveil.estimators.unread import Unread
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.fairness import resolve
 from fairveil.fairness.notions import parse
-from fairveil.privacy.events import compose
+from fairveil.privacy.events import Composed, PoissonSampled, Repeated, compose
 
 ROWS = 3000
 NUMBERS = {"a": Number(-4, 4), "b": Number(-4, 4)}
@@ -65,9 +65,20 @@ FITS = [
     (fv.GroupObjectiveClassifier("error", ODDS, "exponential"), None),
     (fv.GroupObjectiveClassifier("largest_group_loss", loss="log", rounds=20), None),
     (fv.TailoredClassifier(rounds=20), None),
+    (fv.TailoredClassifier("standard-error", group_loss_bound=0.6, rounds=20), None),
+    (fv.TailoredClassifier(rounds=20, **GROUPS), None),
     (fv.GroupObjectiveRegressor("largest_group_loss"), numeric),
     (fv.TailoredRegressor(), numeric),
 ]
+
+
+def draws(event: Any) -> int:
+    """How often noise is drawn, or a choice is made."""
+    if isinstance(event, Composed):
+        return sum(map(draws, event.events))
+    if isinstance(event, Repeated):
+        return event.count * draws(event.event)
+    return draws(event.event) if isinstance(event, PoissonSampled) else 1
 
 
 @pytest.mark.parametrize(("clf", "schema"), FITS, ids=lambda one: type(one).__name__ if isinstance(one, Planning) else "")
@@ -80,7 +91,7 @@ def test_the_plan_is_the_one_that_a_fit_makes(clf: Any, schema: Any) -> None:
     assert fitted.privacy_.plan is not None
     assert compose([search.plan]) == compose(fitted.privacy_.plan)
     plan = clf.plan(found)
-    assert plan.releases
+    assert sum(line.times for line in plan.releases) == draws(search.plan)
     assert plan.lines or plan.forecast.why or clf.get_params().get("constraint") is None
     json.loads(plan.to_json())
     assert str(plan)

@@ -102,7 +102,8 @@ class Plan:
             return f"{self.supposed.rows:,.0f} rows"
         shares = self.supposed.shares(self.forecast.cells)
         each = f"{len(shares)} groups of {self.supposed.rows * float(shares.min()):,.0f} rows or more"
-        return each if self._stated else f"{len(shares)} groups of equal size"
+        equal = float(shares.max()) < 1.001 * float(shares.min())
+        return each if self._stated or not equal else f"{len(shares)} groups of equal size"
 
     @property
     def _stated(self) -> bool:

@@ -37,6 +37,7 @@ from .game import Game
 from .group_descent import LossDescent
 from .group_loop import Loop
 from .group_problem import Posed, Problem
+from .group_regression import GroupRegression
 from .linear import LinearDescent
 from .mixing_bounds import value_noise
 from .network import NetworkDescent
@@ -46,6 +47,7 @@ from .postprocess import CountPlan, Released, steps
 from .releases import Release, of_asks, of_event, shared_out
 from .supposed import Supposed
 from .systems import NO_GROUPS
+from .tailored_descent import TailoredDescent
 
 DEVIATIONS = 2.0
 """How many deviations of its noise a gap has to be, to be told from none."""
@@ -132,8 +134,10 @@ class Forecast:
 
 @singledispatch
 def of(search: Any, supposed: Supposed) -> Forecast:
-    """What is foretold of a planned search. Of one that is not listed below, its releases alone."""
-    return Forecast(shared_out(of_event(search.plan, "sums over rows")), (), None, None, None, NOT_OF_LOSSES)
+    """What is foretold of a planned search. Of one that is not listed below, its releases alone.
+
+    Cheap: `forecast.of(search, Supposed.of(layout, rows))` at the beginning of a fit costs less than a round of it."""
+    return Forecast(shared_out(of_event(search.plan, "sums by group")), (), None, None, None, NOT_OF_LOSSES)
 
 
 @of.register(LinearDescent)
@@ -238,6 +242,25 @@ def _of_sampling(search: Sampling, supposed: Supposed) -> Forecast:
     lines = _posed_lines(posed, losses, noise, of_counts)
     releases = () if search.ground.is_exact else shared_out(of_event(search.plan, "rows and decisions by group"))
     return Forecast(releases, lines, search.ground.cells, 1)
+
+
+@of.register
+def _of_tailored(search: TailoredDescent, supposed: Supposed) -> Forecast:
+    task, found = search.task, []
+    facts = {"layout": task.layout, "promise": task.promise, "cap": task.max_sample_weight}
+    for asks, batch, times in search.asked_in_turn(bound=not search.is_fixed):
+        found += of_asks(asks, times=times, batch=batch, remark=", each round" if times > 1 else "", **facts)  # type: ignore[arg-type]
+    releases = () if search.is_exact else shared_out(found)
+    return Forecast(releases, (), None, search.rounds, None, NOT_OF_LOSSES)
+
+
+@of.register
+def _of_regression(search: GroupRegression, supposed: Supposed) -> Forecast:
+    task, found = search.task, []
+    for asks in search.asked_in_turn():
+        found += of_asks(asks, task.layout, task.promise, cap=task.max_sample_weight)
+    releases = () if task.is_exact else shared_out(found)
+    return Forecast(releases, (), None, None, None, NOT_OF_LOSSES)
 
 
 @of.register

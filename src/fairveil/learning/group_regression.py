@@ -120,9 +120,12 @@ class GroupRegression:
 
     def event(self) -> Event:
         """What the run costs."""
+        return compose([self.task.event(one) for one in self.asked_in_turn()])
+
+    def asked_in_turn(self) -> list[list[Ask]]:
+        """The joint releases in their order."""
         asks = [self._moments()] if self.scales else []
-        asks.append([Ask(self._question(self._clip), self.multiplier)])
-        return compose([self.task.event(one) for one in asks])
+        return [*asks, [Ask(self._question(self._clip), self.multiplier)]]
 
     def run(self, curator: Curator, progress: Progress | None = None) -> RegressionOutcome:
         """Release and minimise; the curator is closed afterwards, come what may."""

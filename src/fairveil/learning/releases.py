@@ -14,6 +14,7 @@ from typing import Any
 from ..curator import FULL, Ask, Part, Poisson
 from ..curator.pricing import as_asks, constant_scale, is_free, unit_size
 from ..curator.public_scale import needs_rows
+from ..curator.tailored import inner_of
 from ..facts import RowLayout
 from ..privacy import events
 from ..privacy.events import Event
@@ -84,7 +85,7 @@ def of_asks(
             continue
         vector = ask.by_cell
         multiplier = float(ask.multiplier) if vector is None else float(vector.min())
-        name = NAMES.get(type(ask.question).__name__, ask.question.name) + remark
+        name = NAMES.get(type(inner_of(ask.question)).__name__, ask.question.name) + remark
         line = Release(name, multiplier, size, times * ask.question.models, 0.0)
         found.append(replace(line, share=line.weight * rate**2))
     return found

@@ -337,16 +337,19 @@ class TailoredDescent:
     def event(self, *, bound: bool = True) -> Event:
         """What the run costs; of the rounds what the worst person may, whatever the shares will be, or by shares that are
         fixed."""
+        asked = self.asked_in_turn(bound=bound)
+        return compose([Repeated(self.task.event(asks, batch), times) for asks, batch, times in asked])
+
+    def asked_in_turn(self, *, bound: bool = True) -> list[tuple[list[Ask], Batch, int]]:
+        """The joint releases in their order, of which batch, and how often each."""
         v, none = self.start, np.zeros((self._outputs, 1 + self.task.layout.width))
-        before: list[Event] = [self.task.event(self._moments())] if self.scales else []
-        before.append(self.task.event(self._sized()))
+        before: list[tuple[list[Ask], Batch, int]] = [(self._moments(), FULL, 1)] if self.scales else []
+        before.append((self._sized(), FULL, 1))
         if self.measures_errors:
-            warming = self.task.event(self._warming(none))
-            before.append(Repeated(warming, WARMING) if self.loss == "log" else warming)
-            before.append(self.task.event(self._measured(none)))
+            before.append((self._warming(none), FULL, WARMING if self.loss == "log" else 1))
+            before.append((self._measured(none), FULL, 1))
         shares = None if bound else self._shares(None, None)
-        a_round = Repeated(self.task.event(self._asked(v, shares, None), self.batch), self.rounds)
-        return compose([*before, a_round, self.task.event(self._reported(v))])
+        return [*before, (self._asked(v, shares, None), self.batch, self.rounds), (self._reported(v), FULL, 1)]
 
     # -- shares ------------------------------------------------------------------------------------------------------------
 
