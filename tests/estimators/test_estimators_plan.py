@@ -120,7 +120,8 @@ def test_a_base_that_was_fitted_before_is_counted_as_the_fit_counts_it() -> None
 
 def test_nothing_is_read_spent_or_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guarantees 1 and 3: no rows are behind a plan, and no curator is made."""
-    clf = fv.RateConstrainedClassifier(PARITY)
+    book = fv.Ledger.create(None, "people", 0.1, 1e-7)  # room for a tenth of the fit
+    clf = fv.RateConstrainedClassifier(PARITY, ledger=book)
     before = dict(vars(clf))
 
     def no(*given: Any, **options: Any) -> None:
@@ -131,6 +132,7 @@ def test_nothing_is_read_spent_or_changed(monkeypatch: pytest.MonkeyPatch) -> No
     assert plan.enough is not None
     assert plan.figure()
     assert vars(clf) == before
+    assert book.is_untouched
     training = Unread(schema_of(), ROWS).read(Ways())
     assert list(training.rows.blocks()) == []
     assert training.rows.exact_count == 0
@@ -147,8 +149,8 @@ SITUATIONS = [
 
 @pytest.mark.parametrize(("made", "options"), SITUATIONS, ids=lambda one: one.__name__ if isinstance(one, type) else "")
 def test_the_planned_noise_is_what_fits_have(made: Any, options: dict[str, Any]) -> None:
-    """What reports say, within 20 %; and what is seen, the root mean square over 24 seeds, within 35 %: right numbers miss that
-    once in 60 times, which these seeds do not; numbers that are wrong by 1.5 fail in 3 of 4 situations."""
+    """What reports say, within 20 %; and what is seen, the root mean square over 24 seeds, within a factor of 1.35: right numbers
+    miss that once in 25 times, which these seeds do not; numbers that are wrong by 1.5 fail in 3 of 4 situations."""
     notion = parse(options.get("constraints", options.get("constraint")))
     X, y = table()
     plan = made(schema=schema_of(), **options).plan()
@@ -169,7 +171,7 @@ def test_the_planned_noise_is_what_fits_have(made: Any, options: dict[str, Any])
         reported.append([told[line.name].noise / line.noise for line in plan.lines])
     assert set(bins) <= {1}, "values are those of a release of their own"
     assert np.median(reported) == pytest.approx(1.0, abs=0.2)
-    assert math.sqrt(float(np.mean(np.square(off)))) == pytest.approx(1.0, abs=0.35)
+    assert 0.74 <= math.sqrt(float(np.mean(np.square(off)))) <= 1.35
 
 
 def test_what_is_enough_is_and_a_little_less_is_not() -> None:
