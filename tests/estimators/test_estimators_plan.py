@@ -237,6 +237,9 @@ def test_the_picture_has_a_line_a_group_and_the_bound() -> None:
     ET.fromstring(svg)
     for words in ("c (10.0%)", "a (60.0%), b (30.0%)", "required: 5 points", "epsilon 1", 'id="here-title"'):
         assert words in svg
+    beside = fv.RateConstrainedClassifier([PARITY, "false_negative_rate:0.2"]).plan(schema_of((0.6, 0.3, 0.1), groups="abc"))
+    first, second, third = beside.forecast.by_group().values()
+    assert first == second < third, "a rate of everybody's is no group's"
     many = fv.RateConstrainedClassifier(PARITY).plan(schema_of(tuple(np.arange(1, 21) / 210), groups="abcdefghijklmnopqrst"))
     assert "6 of 20 groups are drawn" in many.figure()
     with pytest.raises(InputError, match="figure: expected a plan with noise"):

@@ -155,7 +155,7 @@ def svg_curves(figure: CurvesFigure, *, width: int = 720, name: str = "curves") 
     for curve, look in zip(figure.curves, looks, strict=True):
         _curve(drawing, figure, curve, look, across, up)
     for rule in figure.rules:
-        _rule(drawing, rule, across, up)
+        _rule(drawing, figure, rule, across, up)
     draw_legend(drawing, entries, bottom + BELOW)
     for place, note in enumerate(notes):
         drawing.text(4, under + NOTE * (place + 0.8), note, SMALL, fill=QUIET)
@@ -175,8 +175,8 @@ def _axes(drawing: Drawing, across: _Axis, up: _Axis) -> None:
     drawing.text(right, bottom + 38, shortened(axis_title(across.measure), SMALL, right - left), SMALL, "end")
 
 
-def _rule(drawing: Drawing, rule: Rule, across: _Axis, up: _Axis) -> None:
-    """On top of the curves, its label on a white ground."""
+def _rule(drawing: Drawing, figure: CurvesFigure, rule: Rule, across: _Axis, up: _Axis) -> None:
+    """On top of the curves, its label on a white ground, at the end that is further from them."""
     left, right, bottom, top = across.scale.start, across.scale.end, up.scale.start, up.scale.end
     halo: dict[str, object] = {"stroke": "#fff", "stroke_width": 4, "stroke_linejoin": "round", "paint_order": "stroke"}
     if rule.across:
@@ -187,7 +187,9 @@ def _rule(drawing: Drawing, rule: Rule, across: _Axis, up: _Axis) -> None:
         return
     y = up(rule.at)
     drawing.line(left, y, right, y, INK, 1.4, "5 4")
-    drawing.text(right, y - 5, rule.label, SMALL, "end", **halo)
+    room = [min(abs(up(curve.points[end][1]) - y) for curve in figure.curves) for end in (0, -1)]
+    first = room[0] > room[1]
+    drawing.text(left + 4 if first else right, y - 5, rule.label, SMALL, "start" if first else "end", **halo)
 
 
 def _curve(drawing: Drawing, figure: CurvesFigure, curve: Curve, look: Style, across: _Axis, up: _Axis) -> None:

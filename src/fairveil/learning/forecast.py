@@ -121,15 +121,16 @@ class Forecast:
         return max(self.lines, key=lambda line: line.enforceable - (line.bound or 0.0), default=None)
 
     def by_group(self) -> dict[int, float]:
-        """Of each cell, the least noise that a comparison with others has: the noise that its own size brings."""
+        """Of each cell, the least noise that a comparison of few groups with it has: the noise that its own size brings. A rate
+        of everybody's counts where nothing else is about the cell."""
         pairs: dict[tuple[int, ...], float] = {}
         for line in self.lines:
             pairs[line.cells] = max(pairs.get(line.cells, 0.0), line.noise)
-        found: dict[int, float] = {}
+        found: dict[int, tuple[int, float]] = {}
         for cells, noise in pairs.items():
             for cell in cells:
-                found[cell] = min(found.get(cell, math.inf), noise)
-        return dict(sorted(found.items()))
+                found[cell] = min(found.get(cell, (len(cells), math.inf)), (len(cells), noise))
+        return {cell: noise for cell, (_, noise) in sorted(found.items())}
 
 
 @singledispatch
