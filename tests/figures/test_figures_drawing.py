@@ -27,7 +27,7 @@ from fairveil.figures import (
 from fairveil.figures.labels import Box, place
 from fairveil.figures.panels import panels
 from fairveil.figures.scales import Scale, number, round_ticks, tick_texts
-from fairveil.figures.styles import styles
+from fairveil.figures.styles import AXIS, GRID, styles
 from fairveil.figures.svg import shortened, text_width, wrapped
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -73,7 +73,7 @@ def test_the_drawing_is_well_formed_and_has_its_text_alternative(made: FrontierF
 
 
 def test_every_point_lies_where_its_numbers_say() -> None:
-    made = figure()
+    made = figure(layout="together")
     (panel,) = panels(made, 720)
     root = ElementTree.fromstring(svg_frontier(made, width=720))
     circles = {
@@ -298,3 +298,75 @@ def test_what_cannot_be_drawn_is_refused(make: Any) -> None:
 
 def test_the_same_figure_gives_the_same_bytes() -> None:
     assert svg_frontier(many()) == svg_frontier(many())
+
+
+def struck_through(root: ElementTree.Element, names: set[str]) -> list[str]:
+    """Names in the drawing that a line, a bar or the leader of another name crosses."""
+    lines = []
+    for line in root.iter(f"{SVG}line"):
+        if line.get("stroke") not in {GRID, AXIS} or line.get("stroke-width") == "0.8":
+            (x1, y1), (x2, y2) = ((float(line.get(f"x{end}", "")), float(line.get(f"y{end}", ""))) for end in (1, 2))
+            lines.append(((x1, y1), (x2, y2)))
+    for line in root.iter(f"{SVG}polyline"):
+        spots = [tuple(map(float, pair.split(","))) for pair in line.get("points", "").split()]
+        lines += list(itertools.pairwise(spots))
+    found = []
+    for words, box in words_of(root):
+        if words in names:
+            inner = Box(box.left + 1, box.top + 1, box.right - 1, box.bottom - 1)
+            for (x1, y1), (x2, y2) in lines:
+                steps = [(x1 + k / 200 * (x2 - x1), y1 + k / 200 * (y2 - y1)) for k in range(201)]
+                if any(inner.distance(step) == 0 for step in steps):
+                    found.append(words)
+    return found
+
+
+@pytest.mark.parametrize("width", [350, 640])
+@pytest.mark.parametrize("layout", ["together", "by-epsilon"])
+def test_no_name_is_struck_through(width: int, layout: str) -> None:
+    """By curves, their bars, the floor, or the line that leads another name to its mark."""
+    for made in (figure(layout=layout), figure(series=(*many().series, curve("Paper 3", 1.0, published=True)), layout=layout)):
+        root = ElementTree.fromstring(svg_frontier(made, width=width))
+        names = {one.short for one in made.series} | {f"{one.short}, not private" for one in made.series}
+        names |= {f"ε = {one.epsilon:g}" for one in made.series} | {f"{one.short}, ε = {one.epsilon:g}" for one in made.series}
+        shown = [words for words, _ in words_of(root) if words in names]
+        assert shown
+        assert not struck_through(root, names)
+
+
+def test_what_strikes_a_name_through_is_seen() -> None:
+    drawn = (
+        '<svg xmlns="http://www.w3.org/2000/svg"><text x="10" y="20" font-size="12">a name</text>'
+        '<line x1="0" y1="16" x2="60" y2="16" stroke="#123456"/></svg>'
+    )
+    assert struck_through(ElementTree.fromstring(drawn), {"a name"}) == ["a name"]
+
+
+def test_ones_own_intervals_are_drawn_as_those_of_others() -> None:
+    """A bar for each interval of the gap and of the error, whoever measured it; no shaded band."""
+    made = figure(layout="together", floor=None)
+    root = ElementTree.fromstring(svg_frontier(made))
+    marks = [group for group in root.iter(f"{SVG}g") if group.get("data-error")]
+    assert len(marks) == 12
+    assert {len(group.findall(f"{SVG}line")) for group in marks} == {2}
+    assert not [one for one in root.iter(f"{SVG}polygon") if one.get("fill-opacity")]
+
+
+def test_no_interval_goes_below_zero() -> None:
+    low = Series("Ours", 1.0, "records", (Point(0.001, 0.002, -0.01, 0.02, -0.03, 0.04),))
+    made = figure(series=(low,))
+    (point,) = made.series[0].points
+    assert (point.error_low, point.error_high, point.gap_low, point.gap_high) == (0.0, 0.02, 0.0, 0.04)
+    (panel,) = panels(made, 720)
+    root = ElementTree.fromstring(svg_frontier(made))
+    ends = [float(line.get("x1", "")) for group in root.iter(f"{SVG}g") for line in group.findall(f"{SVG}line")]
+    assert min(ends) >= panel.across(0.0) - 0.01
+    kept = figure(series=(low,), error=Measure("log loss", "plain")).series[0].points[0]
+    assert (kept.error_low, kept.gap_low) == (-0.01, 0.0), "what is no share may be negative"
+
+
+def test_two_epsilons_have_a_panel_each() -> None:
+    assert figure().is_split
+    assert [panel.heading for panel in panels(figure(), 720)] == ["ε = 0.1", "ε = 1"]
+    assert not figure(series=(curve("Ours", 1.0), curve("Theirs", 1.0, published=True))).is_split
+    assert not figure(layout="together").is_split

@@ -468,3 +468,55 @@ def test_what_is_refused(options: dict[str, Any], message: str) -> None:
     given = {"sensitive_features": A, "gaps": (0.5, 0.1), "epsilons": (1.0,), "seeds": 1, "estimator": quick(), **options}
     with pytest.raises(ValueError, match=message):  # an InputError, or scikit-learn's own for arrays without rows
         fv.frontier(X, y, **given)
+
+
+def test_one_model_a_point_has_the_intervals_of_its_held_out_rows() -> None:
+    """Of people like them: without seeds there is no spread over models, and a figure without bars would claim to be exact."""
+    X, y, A = people(n=1400)
+    rows, test = (X[:900], y[:900], A[:900]), (X[900:], y[900:], A[900:])
+    found = frontier_of(rows, test, seeds=None)
+    (line,) = found.table()
+    (clf,) = found.models.values()
+    wrong = clf.predict(test[0]) != test[1]
+    low, high = stats.binomtest(int(wrong.sum()), 500).proportion_ci(method="wilson")
+    assert (line["error_low"], line["error_high"]) == pytest.approx((low, high))
+    rates = [stats.binomtest(int((clf.predict(test[0])[test[2] == g]).sum()), int((test[2] == g).sum())) for g in (0, 1)]
+    (p, q), ends = [one.statistic for one in rates], [one.proportion_ci(method="wilson") for one in rates]
+    values = (p, q)
+
+    def newcombe(over: int, under: int) -> tuple[float, float]:
+        difference = values[over] - values[under]
+        down = math.hypot(values[over] - ends[over].low, ends[under].high - values[under])
+        return difference - down, difference + math.hypot(ends[over].high - values[over], values[under] - ends[under].low)
+
+    both_ways = (newcombe(0, 1), newcombe(1, 0))
+    assert line["held_out_gap_low"] == pytest.approx(max(0.0, *(low for low, _ in both_ways)))
+    assert line["held_out_gap_high"] == pytest.approx(max(high for _, high in both_ways))
+    (point,) = found.figure().series[0].points
+    assert (point.gap_low, point.gap_high) == (line["held_out_gap_low"], line["held_out_gap_high"])
+    assert "this very model" in found.figure().interval
+    seeded = frontier_of(rows, test, seeds=3)
+    assert seeded.figure().interval == "95% intervals of the mean over seeds"
+    assert seeded.table()[0]["error_low"] != seeded.runs[0].error_low
+
+
+def test_a_frontier_that_was_written_without_ends_is_read() -> None:
+    X, y, A = people(n=900)
+    found = frontier_of((X[:600], y[:600], A[:600]), (X[600:], y[600:], A[600:]), seeds=None)
+    written = json.loads(found.to_json())
+    for run in written["runs"]:
+        for name in ("error_low", "error_high", "gap_low", "gap_high"):
+            del run[name]
+    for line in written["table"]:
+        for name in ("error", "held_out_gap"):
+            line[f"{name}_low"] = line[f"{name}_high"] = None
+    read = fv.study.Frontier.from_json(json.dumps(written))
+    assert (read.runs[0].error, read.runs[0].error_low) == (found.runs[0].error, None)
+    assert fv.study.Frontier.from_json(found.to_json()).runs == found.runs
+
+
+def frontier_of(rows: Any, test: Any, seeds: int | None) -> fv.study.Frontier:
+    """One epsilon, one bound."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstraintNotMet)
+        return fv.frontier(*rows, gaps=(0.1,), epsilons=(2.0,), seeds=seeds, test=test, estimator=quick(), progress=False)

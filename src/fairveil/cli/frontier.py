@@ -165,7 +165,7 @@ def _numbers(found: Frontier, folder: Path) -> None:
 
 
 def _write(found: Frontier, source: str, notes: list[str], made: Staged) -> FrontierFigure | None:
-    from ..figures import svg_frontier
+    from ..figures import svg_frontier, with_dark
     from ..report import Report, write
 
     figure = _figure(found)
@@ -183,7 +183,7 @@ def _write(found: Frontier, source: str, notes: list[str], made: Staged) -> Fron
     made.free()
     _numbers(found, made.folder)
     if figure is not None:
-        (made.folder / "frontier.svg").write_text(svg_frontier(figure) + "\n", encoding="utf-8")
+        (made.folder / "frontier.svg").write_text(with_dark(svg_frontier(figure)) + "\n", encoding="utf-8")
     write(made.folder / "report.html", report)
     made.move()
     return figure

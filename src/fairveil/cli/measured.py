@@ -14,12 +14,11 @@ from ..estimators import ConstraintLine, FermiClassifier, GroupObjectiveClassifi
 from ..facts import Cells
 from ..fairness import GroupTable, Notion, group_table
 from ..fairness.inputs import read_decisions
+from ..fairness.intervals import largest
 from ..fairness.keys import shown
 from ..fairness.measures import tally
-from ..fairness.notions import GapNotion
 from ..fairness.objectives import Frame, Objective
 from ..fairness.resolution import resolve
-from ..fairness.tables import wilson
 from ..learning.tailored_descent import MOST
 from .deciding import Fitted, Shown
 from .methods import Asked
@@ -42,25 +41,11 @@ def measure(
 ) -> Measured:
     """The exact value of a notion on decisions, and an interval that holds the population's with confidence 95 % or more.
 
-    A constraint is a difference d = p - q of rates of separate groups, or one rate. Wilson's interval of each rate gives
-    Newcombe's of the difference, d - sqrt((p - p_low)^2 + (q_high - q)^2) to d + sqrt((p_high - p)^2 + (q - q_low)^2); the
-    m differences are covered together at level 1 - 0.05 / m each (Bonferroni; a pair counts once, for both signs), so the
-    largest lies between the largest lower and the largest upper end.
+    How: see `fairness.intervals`.
     """
     read = read_decisions(truth.labels, prediction, truth.groups or np.zeros(len(prediction)), groups=groups, classes=classes)
     system = resolve(notion, read.cells, read.classes)
-    counts, histogram = tally(read)
-    sizes = (system.members @ counts.ravel())[system.event_of]
-    hits = system.numerators @ histogram.ravel()
-    rates = np.where(sizes > 0, hits, np.nan) / np.where(sizes > 0, sizes, 1.0)
-    rows = system.coefficients.toarray()
-    apart = 2 if isinstance(notion, GapNotion) else 1
-    confidence = 1 - (1 - CONFIDENCE) / max(1, len(rows) // apart)
-    ends = np.array([wilson(rate, size, confidence) for rate, size in zip(rates, sizes, strict=True)])
-    found = [_combined(row, rates, ends) for row in rows]
-    if not found or any(math.isnan(value) for value, _, _ in found):
-        return Measured(math.nan, math.nan, math.nan)
-    return Measured(*(max(max(one[at] for one in found), 0.0) for at in range(3)))
+    return Measured(*largest(system, *tally(read), CONFIDENCE))
 
 
 def training_value(clf: Fitted, notion: Notion) -> tuple[float | None, float | None]:
@@ -166,14 +151,3 @@ def words_of(notion: Notion) -> str:
     'demographic parity'
     """
     return notion.kind.replace("_", " ")
-
-
-def _combined(row: Any, rates: Any, ends: Any) -> tuple[float, float, float]:
-    """Value and interval of sum coefficient x rate: the squared distances to the ends that lie on the same side add up."""
-    value = low = high = 0.0
-    for at in np.flatnonzero(row):
-        coefficient, rate, (below, above) = row[at], rates[at], ends[at]
-        value += coefficient * rate
-        down, up = coefficient * (rate - below), coefficient * (above - rate)
-        low, high = low + (down if coefficient > 0 else up) ** 2, high + (up if coefficient > 0 else down) ** 2
-    return value, value - math.sqrt(low), value + math.sqrt(high)

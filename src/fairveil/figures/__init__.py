@@ -3,6 +3,7 @@
 from .budget import BudgetFigure, CourseFigure, Moment, Part, svg_budget, svg_course
 from .contents import ERROR, GAP, Floor, FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
 from .curves import Curve, CurvesFigure, Rule, svg_curves
+from .dark import with_dark
 from .frontier import svg_frontier
 from .gaps import svg_gaps, svg_rates
 from .rate_panels import RatePanels, svg_rate_panels
@@ -33,4 +34,5 @@ __all__ = [
     "svg_gaps",
     "svg_rate_panels",
     "svg_rates",
+    "with_dark",
 ]

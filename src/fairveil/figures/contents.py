@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from .. import _checks
@@ -18,8 +18,6 @@ Layout = Literal["auto", "together", "by-epsilon"]
 PROTECTS: tuple[Protects, ...] = ("records", "sensitive_features", "nothing")
 UNITS: tuple[Unit, ...] = ("percent", "points", "plain")
 LAYOUTS: tuple[Layout, ...] = ("auto", "together", "by-epsilon")
-MOST_TOGETHER = 6
-"""How many curves one pair of axes holds before the figure is split by epsilon."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +113,8 @@ class FrontierFigure:
     """Error against fairness gap: one curve an epsilon, published ones beside.
 
     `notion`: what the gap is of, in words. `interval`: what the low and high ends of points mean. `layout`: all curves in one
-    pair of axes, or one pair for each epsilon (with curves that are not private in all); "auto": by epsilon when there
-    are more than six curves.
+    pair of axes, or one pair for each epsilon (with curves that are not private in all); "auto": by epsilon when curves are of
+    two or more. Ends of intervals that lie below zero are put to zero: no rate is negative, and no gap.
     """
 
     notion: str
@@ -133,7 +131,8 @@ class FrontierFigure:
         line(notion=self.notion)
         line(dataset=self.dataset)
         line(interval=self.interval)
-        object.__setattr__(self, "series", several(Series, "series", self.series))
+        found = several(Series, "series", self.series)
+        object.__setattr__(self, "series", tuple(_clipped(one, self.error.unit, self.gap.unit) for one in found))
         object.__setattr__(self, "notes", sentences("notes", self.notes))
         _checks.one_of(LAYOUTS, layout=self.layout)
         if self.floor is not None:
@@ -145,7 +144,20 @@ class FrontierFigure:
         finite_ones = {series.epsilon for series in self.series if not math.isinf(series.epsilon)}
         if self.layout != "auto":
             return self.layout == "by-epsilon" and len(finite_ones) > 0
-        return len(self.series) > MOST_TOGETHER and len(finite_ones) > 1
+        return len(finite_ones) > 1
+
+
+def _clipped(series: Series, error: Unit, gap: Unit) -> Series:
+    """Without ends below zero, where they are of shares."""
+    units = {"error": error, "gap": gap}
+    changes = []
+    for point in series.points:
+        ends = {f"{name}_{end}": getattr(point, f"{name}_{end}") for name in units for end in ("low", "high")}
+        below = {
+            name: 0.0 for name, end in ends.items() if end is not None and end < 0 and units[name.partition("_")[0]] != "plain"
+        }
+        changes.append(replace(point, **below) if below else point)  # type: ignore[arg-type]
+    return series if tuple(changes) == series.points else replace(series, points=tuple(changes))
 
 
 @dataclass(frozen=True)

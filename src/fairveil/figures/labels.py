@@ -30,6 +30,11 @@ class Box:
         x, y = spot
         return math.hypot(max(self.left - x, 0.0, x - self.right), max(self.top - y, 0.0, y - self.bottom))
 
+    def nearest(self, spot: Spot) -> Spot:
+        """The place in it that is nearest to a spot."""
+        x, y = spot
+        return min(max(x, self.left), self.right), min(max(y, self.top), self.bottom)
+
     def inside(self, other: Box) -> bool:
         """Whether the other holds it."""
         return self.left >= other.left and self.right <= other.right and self.top >= other.top and self.bottom <= other.bottom
@@ -45,17 +50,24 @@ class Placed:
 
 # From the mark to the nearest edge of the name: (horizontal, vertical), -1 to the left or above, 0 centred.
 SIDES = ((1, -1), (1, 0), (1, 1), (0, -1), (0, 1), (-1, -1), (-1, 0), (-1, 1))
-NEARER = 80.0  # what it costs, in square pixels covered, to stand nearer to a stranger's mark
-DISTANCES = (8.0, 15.0, 26.0, 40.0, 56.0)
+NEARER = 80.0  # what it costs to stand nearer to a stranger's mark
+DISTANCES = (8.0, 15.0, 26.0, 40.0, 56.0, 75.0, 96.0)
 
 
 def place(
-    width: float, height: float, spots: Sequence[Spot], strangers: Sequence[Spot], taken: Sequence[Box], frame: Box
+    width: float,
+    height: float,
+    spots: Sequence[Spot],
+    strangers: Sequence[Spot],
+    taken: Sequence[Box],
+    frame: Box,
+    names: Sequence[Box] = (),
 ) -> Placed | None:
-    """The best place for a name of that size beside one of the spots (first ones preferred); None when the frame has none.
+    """The best place for a name of that size beside one of the spots (first ones preferred) that touches nothing that is
+    taken, and whose line to the spot crosses none of the other `names`; None when the frame has none.
 
-    What is covered counts most, then whether a mark of a stranger lies nearer, then the distance from the mark, then the
-    order of spots and sides.
+    What counts most is whether a mark of a stranger lies nearer, then the distance from the mark, then the order of spots and
+    sides.
     """
     best: tuple[float, Placed] | None = None
     for order, spot in enumerate(spots):
@@ -65,9 +77,12 @@ def place(
                 cost = 6.0 * far + 3.0 * order + turn
                 if not box.inside(frame) or (best is not None and cost >= best[0]):
                     continue
+                if any(box.shared(other) > 0 for other in taken):
+                    continue
+                if any(step.shared(other) > 0 for step in trail([spot, box.nearest(spot)], 1.0) for other in names):
+                    continue
                 near = box.distance(spot)
                 cost += NEARER * any(box.distance(other) < near - 2 for other in strangers)
-                cost += sum(box.shared(other) for other in taken)
                 if best is None or cost < best[0]:
                     best = cost, Placed(box, spot)
     return None if best is None else best[1]

@@ -24,11 +24,11 @@ def legend_height(entries: list[Entry], width: float) -> float:
     return _rows(entries, width)[1] + 8
 
 
-def draw_legend(drawing: Drawing, entries: list[Entry], top: float) -> None:
-    """The legend, from `top` downwards, in one or two columns."""
-    rows, _ = _rows(entries, drawing.width)
-    for entry, lines, left, y in rows:
-        middle = top + y + LINE / 2 - 3
+def draw_legend(drawing: Drawing, entries: list[Entry], top: float, start: float = 0.0, width: float | None = None) -> None:
+    """The legend, from `top` downwards, in one or two columns, from `start` on and not wider than `width`."""
+    rows, _ = _rows(entries, drawing.width if width is None else width)
+    for entry, lines, beside, y in rows:
+        left, middle = start + beside, top + y + LINE / 2 - 3
         if entry.style is None:
             drawing.line(left, middle, left + SAMPLE - 10, middle, QUIET, 1.6, "1.5 3")
         else:

@@ -92,6 +92,7 @@ class Frontier:
             (*series, *self.published),
             floor=floor,
             notes=tuple(notes),
+            interval=self._interval,
             gap=Measure(self.measure, unit),
             layout=layout,  # type: ignore[arg-type]  # the figure checks the word
         )
@@ -126,6 +127,15 @@ class Frontier:
         else:
             price = f"looking at all of them costs epsilon {self.epsilon:.4g} at delta {self.privacy.delta:g}"
         return f"{count}; {price}."
+
+    @property
+    def _interval(self) -> str:
+        many = any(line["models"] > 1 for line in self.table())
+        alone = any(line["models"] == 1 for line in self.table())
+        one = "95% intervals of this very model for people like the held-out ones (Wilson, Newcombe)"
+        if not many:
+            return one
+        return "95% intervals of the mean over seeds" + (f"; of a point with one model, {one}" if alone else "")
 
     def _series(self, epsilon: float, lines: Sequence[Mapping[str, Any]]) -> Series:
         private = not math.isinf(epsilon)

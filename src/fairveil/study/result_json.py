@@ -17,6 +17,7 @@ from .runs import Run
 FORMAT = "fairveil-frontier"
 FORMAT_VERSION = 1
 LATER = {"met", "cannot_be_told"}
+ENDS = ("error_low", "error_high", "gap_low", "gap_high")
 DOCUMENT = Document("frontier", "Write frontiers with Frontier.to_json().")
 FIELDS = {"format", "version", "measure", "held_out_rows", "runs", "table", "privacy", "published"}
 
@@ -77,7 +78,8 @@ def _same_table(written: Node, made: list[Any]) -> bool:
 
 
 def _run(node: Node) -> Run:
-    node.only([field.name for field in dataclasses.fields(Run)])
+    names = [field.name for field in dataclasses.fields(Run) if field.name not in ENDS]
+    node.only(names, ENDS)  # what earlier versions wrote has no ends
     return Run(
         epsilon=_number(node["epsilon"]),
         target=_known(node["target"]),
@@ -86,6 +88,7 @@ def _run(node: Node) -> Run:
         reason=node["reason"].text(),
         rounds=node["rounds"].whole(),
         **{name: _known(node[name]) for name in ("training", "noise", "error", "gap", "excess")},
+        **{name: _known(node[name]) for name in ENDS if name in node.value},
     )
 
 

@@ -21,6 +21,9 @@ class Run:
     required, so nothing was measured), `noise` the largest standard deviation of what it is the maximum of. `met`: whether
     every constraint is met in training; None: that cannot be told from the noise. `error`, `gap` and `excess` (of the worst of
     all constraints over its bound) are exact values on held-out rows; None: not measured, or undefined there.
+
+    `error_low` to `gap_high`: ends of 95 % intervals of this very model's error and gap, for the population that the held-out
+    rows were drawn from.
     """
 
     epsilon: float
@@ -34,13 +37,18 @@ class Run:
     error: float | None = None
     gap: float | None = None
     excess: float | None = None
+    error_low: float | None = None
+    error_high: float | None = None
+    gap_low: float | None = None
+    gap_high: float | None = None
 
 
 def point(runs: Sequence[Run]) -> dict[str, Any]:
     """All models of one epsilon and one target: means over seeds, standard deviations, 95 % intervals of the means.
 
     mean +- t sd / sqrt(n), t the quantile of Student's law with n - 1 degrees of freedom. It is about the noise of training on
-    this split alone: other people would give other numbers. None: not measured, or too few models.
+    this split alone: other people would give other numbers. Of one model the ends are its own, over the held-out rows.
+    None: not measured.
     """
     out: dict[str, Any] = {"epsilon": runs[0].epsilon, "target": runs[0].target, "models": len(runs)}
     training = summary([run.training for run in runs])
@@ -50,6 +58,8 @@ def point(runs: Sequence[Run]) -> dict[str, Any]:
         found = summary([getattr(run, name) for run in runs])
         head = name if name == "error" else "held_out_gap"
         out |= {head if part == "mean" else f"{head}_{part}": value for part, value in found.items()}
+        if len(runs) == 1:
+            out |= {f"{head}_{end}": getattr(runs[0], f"{name}_{end}") for end in ("low", "high")}
     excesses = [run.excess for run in runs]
     out["held_out_excess"] = summary(excesses)["mean"]
     out["undefined"] = sum(run.error is not None and run.gap is None for run in runs)

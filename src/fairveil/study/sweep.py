@@ -42,6 +42,8 @@ from ..estimators.intents import Intent
 from ..estimators.progress import progress as bar
 from ..estimators.side_by_side import Job
 from ..fairness import DemographicParity
+from ..fairness.intervals import largest
+from ..fairness.tables import wilson
 from ..figures import Series
 from ..privacy import epsilon as price
 from ..privacy.events import Event, NonPrivate, NoOp
@@ -50,7 +52,7 @@ from ..privacy.statement import ARITHMETICS, PrivacyStatement, StatedBound
 from .families import Family, Judge
 from .held_out import HeldOut, error_of
 from .result import Frontier, Key
-from .runs import Run
+from .runs import CONFIDENCE, Run
 
 GAPS = (0.2, 0.15, 0.1, 0.05, 0.02)
 EPSILONS = (0.5, 1.0, 3.0)
@@ -294,8 +296,18 @@ def _run(key: Key, job: Job, family: Family, judge: Judge, held_out: HeldOut | N
         return run
     histogram = held_out.histogram(estimator.model_)
     measured = judge.system.exact_values(histogram, histogram.sum(axis=-1))
+    error, rows = error_of(histogram), float(histogram.sum())
+    below, above = wilson(error, rows, CONFIDENCE)
+    _, low, high = largest(judge.system, histogram.sum(axis=-1), histogram, CONFIDENCE, chosen=judge.swept)
     return dataclasses.replace(
-        run, error=error_of(histogram), gap=_defined(judge.gap(measured)), excess=_defined(judge.excess(measured))
+        run,
+        error=error,
+        gap=_defined(judge.gap(measured)),
+        excess=_defined(judge.excess(measured)),
+        error_low=below,
+        error_high=above,
+        gap_low=_defined(low),
+        gap_high=_defined(high),
     )
 
 
