@@ -192,9 +192,13 @@ def within(place: str, error: Exception) -> str:
     >>> within("column 'age'", InputError(complaint(expected="low < high", of="bounds", got=(2, 1), remedy="Swap them.")))
     "column 'age', bounds: expected low < high, got (2, 1). Swap them."
     """
-    inner = error.args[0] if error.args else ""
+    inner = error.args[0] if error.args else str(error)
+    if isinstance(inner, Complaints):
+        whole = Complaints(f"{place}: {inner}")
+        whole.parts = tuple(within(place, InputError(part)) for part in inner.parts)
+        return whole
     if not isinstance(inner, Complaint):
-        return f"{place}, {error}"
+        return f"{place}, {inner}"
     text = Complaint(f"{place}, {inner}")
     vars(text).update(vars(inner), of=f"{place}, {inner.of}")
     return text
@@ -204,7 +208,10 @@ def together(errors: Sequence[Exception]) -> Exception:
     """One error for several: itself where there is one; else of the kind of the first, with the words of all."""
     if len(errors) == 1:
         return errors[0]
-    said = [error.args[0] if error.args else str(error) for error in errors]
+    said: list[str] = []
+    for error in errors:
+        text = error.args[0] if error.args else str(error)
+        said += text.parts if isinstance(text, Complaints) else [text]
     text = Complaints(f"{len(said)} things are wrong. " + " ".join(f"({at}) {one}" for at, one in enumerate(said, 1)))
     text.parts = tuple(said)
     return SchemaError(text) if any(isinstance(error, SchemaError) for error in errors) else type(errors[0])(text)

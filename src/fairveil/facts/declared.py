@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from ..errors import InputError, SchemaError, complaint
+from ..errors import InputError, SchemaError, complaint, together, within
 from .columns import KINDS, OPTIONS, Boolean, Category, Column, Ignored, Number
+
+BLANK = "?"
+"""What `fairveil schema init` writes where a fact is to be filled in."""
+TO_FILL_IN = ("kind", "low", "high", "values")
 
 
 def in_words(column: Column) -> str:
@@ -69,25 +74,53 @@ def columns_of(given: object) -> dict[str, Column]:
             )
         )
     columns: dict[str, Column] = {}
+    wrong: list[InputError] = []
     for row in given:
-        options = dict(row)
-        name, kind = options.pop("name", None), options.pop("kind", None)
-        of = f"column {name!r}"
-        if not isinstance(kind, str) or kind not in KINDS:
-            raise SchemaError(complaint(expected=f"a kind from {list(KINDS)}", of=of, got=kind, remedy="Write its kind."))
-        if not isinstance(name, str) or name in columns:
-            raise SchemaError(complaint(expected="a name of its own", of=of, got=name, remedy="Name each column once."))
-        strange = sorted(set(options) - set(OPTIONS[kind]))
-        if strange:
-            raise SchemaError(
-                complaint(expected=f"options from {list(OPTIONS[kind])}", of=of, got=strange, remedy="Check the spelling.")
-            )
-        required = {"number": {"low": None, "high": None}, "category": {"values": None}}.get(kind, {})
         try:
-            columns[name] = KINDS[kind](**{**required, **options})
+            name, column = _column_of(row)
+            if name in columns:
+                raise _named_once(name)
+            columns[name] = column
         except InputError as error:
-            raise type(error)(f"{of}, {error}") from None
+            wrong.append(error)
+    if wrong:
+        raise together(wrong) from None
     return columns
+
+
+def _column_of(row: Mapping[str, Any]) -> tuple[str, Column]:
+    """One column from its plain values."""
+    options = dict(row)
+    name, kind = options.pop("name", None), options.pop("kind", None)
+    of = f"column {name!r}"
+    blanks = [option for option, value in {"kind": kind, **options}.items() if value == BLANK and option in TO_FILL_IN]
+    if blanks:
+        listed = f": {', '.join(KINDS)}" if "kind" in blanks else ""
+        remedy = "Fill in what is public knowledge, never what stands in the rows."
+        raise SchemaError(
+            complaint(expected=f"{' and '.join(blanks)}{listed}", of=of, got="a blank", remedy=remedy, quote=False)
+        )
+    if not isinstance(kind, str) or kind not in KINDS:
+        expected = f"a kind from {list(KINDS)}"
+        raise SchemaError(complaint(expected=expected, of=of, got=kind, remedy="Write its kind.", among=KINDS))
+    if not isinstance(name, str):
+        raise _named_once(name)
+    strange = sorted(set(options) - set(OPTIONS[kind]))
+    if strange:
+        expected = f"options from {list(OPTIONS[kind])}"
+        remedy = "Check the spelling."
+        raise SchemaError(complaint(expected=expected, of=of, got=strange, remedy=remedy, among=OPTIONS[kind]))
+    required = {"number": {"low": None, "high": None}, "category": {"values": None}}.get(kind, {})
+    try:
+        return name, KINDS[kind](**{**required, **options})
+    except InputError as error:
+        raise type(error)(within(of, error)) from None
+
+
+def _named_once(name: object) -> SchemaError:
+    return SchemaError(
+        complaint(expected="a name of its own", of=f"column {name!r}", got=name, remedy="Name each column once.")
+    )
 
 
 def suffix(path: Path) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -15,10 +15,10 @@ from typing import Any
 from .. import _checks
 from .._json import Document
 from .._reading import MIB, read_text
-from ..errors import DataNotFoundError, InputError, SchemaError, complaint
+from ..errors import DataNotFoundError, InputError, SchemaError, complaint, together
 from .cells import MOST_VALUES, Cells, GroupMode
 from .columns import Boolean, Category, Column, Ignored, Number, Value
-from .declared import checked_columns, columns_of, in_words, suffix, texts
+from .declared import BLANK, checked_columns, columns_of, in_words, suffix, texts
 from .toml_text import document
 
 FORMAT = 1
@@ -70,57 +70,35 @@ class Schema:
         self._check_roles()
 
     def _check_roles(self) -> None:
+        wrong = list(self._wrong_roles())
+        if wrong:
+            raise together(wrong)
+
+    def _wrong_roles(self) -> Iterator[SchemaError]:
+        """All that is wrong with target and sensitive columns."""
         roles = [("target", self.target)] if self.target is not None else []
         roles += [("sensitive", name) for name in self.sensitive]
         for role, name in roles:
             if not _is_column(name, self.columns):
-                raise SchemaError(
-                    complaint(
-                        expected=f"one of the columns {list(self.columns)}",
-                        of=role,
-                        got=name,
-                        remedy="Declare that column, or name another.",
-                    )
-                )
+                yield _no_column(role, name, list(self.columns))
+                continue
             allowed = (Category, Boolean) if role == "sensitive" else (Category, Boolean, Number)
             if not isinstance(self.columns[name], allowed):
-                raise SchemaError(
-                    complaint(
-                        expected=" or ".join(kind.kind for kind in allowed),
-                        of=f"{role} column {name!r}",
-                        got=self.columns[name].kind,
-                        remedy="Declare its values (groups of a number: make a column of ranges first).",
-                    )
-                )
+                expected, of = " or ".join(kind.kind for kind in allowed), f"{role} column {name!r}"
+                remedy = "Declare its values (groups of a number: make a column of ranges first)."
+                yield SchemaError(complaint(expected=expected, of=of, got=self.columns[name].kind, remedy=remedy))
+            elif role == "sensitive" and len(self.listed(name)) > MOST_VALUES:
+                remedy = "List the values that are frequent and one for the others, and declare that one as unknown."
+                expected, got = f"at most {MOST_VALUES:,} values", f"{len(self.listed(name)):,} of them"
+                yield SchemaError(complaint(expected=expected, of=f"{role} column {name!r}", got=got, remedy=remedy))
+            elif role == "target" and self.classes is not None and len(self.classes) < 2:
+                remedy, of = "List every class that may occur.", f"target column {name!r}"
+                wrong = complaint(expected="at least two classes", of=of, got=list(self.classes), remedy=remedy)
+                yield SchemaError(wrong)
         if len(set(self.sensitive)) != len(self.sensitive) or self.target in self.sensitive:
-            raise SchemaError(
-                complaint(
-                    expected="distinct columns, none of them the target",
-                    of="sensitive",
-                    got=self.sensitive,
-                    remedy="Name each sensitive column once; copy the column under another name to use it twice.",
-                )
-            )
-        for name in self.sensitive:
-            if len(self.listed(name)) > MOST_VALUES:
-                remedy = 'List the values that are frequent and one for the others: Category(values, unknown="other").'
-                raise SchemaError(
-                    complaint(
-                        expected=f"at most {MOST_VALUES:,} values",
-                        of=f"sensitive column {name!r}",
-                        got=f"{len(self.listed(name)):,} of them",
-                        remedy=remedy,
-                    )
-                )
-        if self.classes is not None and len(self.classes) < 2:
-            raise SchemaError(
-                complaint(
-                    expected="at least two classes",
-                    of=f"target column {self.target!r}",
-                    got=list(self.classes),
-                    remedy="List every class that may occur.",
-                )
-            )
+            remedy = "Name each sensitive column once; copy the column under another name to use it twice."
+            expected = "distinct columns, none of them the target"
+            yield SchemaError(complaint(expected=expected, of="sensitive", got=self.sensitive, remedy=remedy))
 
     # What the facts say
 
@@ -232,24 +210,26 @@ class Schema:
     @staticmethod
     def from_dict(values: object) -> Schema:
         """The inverse of `to_dict`, with every check of the constructor."""
-        if not isinstance(values, Mapping) or not set(values) <= set(FIELDS):
-            strange = sorted(map(str, set(values) - set(FIELDS))) if isinstance(values, Mapping) else type(values).__name__
-            raise SchemaError(
-                complaint(
-                    expected=f"a table with keys from {list(FIELDS)}", of="schema", got=strange, remedy="Check the spelling."
-                )
-            )
+        if not isinstance(values, Mapping):
+            raise _of_keys(type(values).__name__)
+        wrong: list[InputError] = []
+        if not set(values) <= set(FIELDS):
+            wrong.append(_of_keys(sorted(map(str, set(values) - set(FIELDS)))))
         if values.get("fairveil_schema") is not FORMAT:
-            raise SchemaError(
-                complaint(
-                    expected=str(FORMAT),
-                    of="fairveil_schema",
-                    got=values.get("fairveil_schema"),
-                    remedy=f"Write fairveil_schema = {FORMAT}, the version of this format.",
-                )
-            )
-        options = {key: value for key, value in values.items() if key not in ("fairveil_schema", "columns")}
-        return Schema(columns_of(values.get("columns")), **options)
+            got, remedy = values.get("fairveil_schema"), f"Write fairveil_schema = {FORMAT}, the version of this format."
+            wrong.append(SchemaError(complaint(expected=str(FORMAT), of="fairveil_schema", got=got, remedy=remedy)))
+        try:
+            columns = columns_of(values.get("columns"))
+        except InputError as error:
+            raise together([*wrong, error, *_unknown_roles(values)]) from None
+        options = {key: value for key, value in values.items() if key in FIELDS and key not in ("fairveil_schema", "columns")}
+        try:
+            made = Schema(columns, **options)
+        except InputError as error:
+            raise together([*wrong, error]) from None
+        if wrong:
+            raise together(wrong)
+        return made
 
     def to_json(self) -> str:
         """JSON text that `from_json` reads back."""
@@ -296,6 +276,39 @@ class Schema:
         return read(text)
 
 
+def _of_keys(got: object) -> SchemaError:
+    expected = f"a table with keys from {list(FIELDS)}"
+    return SchemaError(complaint(expected=expected, of="schema", got=got, remedy="Check the spelling.", among=FIELDS))
+
+
+def _no_column(role: str, name: object, known: list[str]) -> SchemaError:
+    if name == BLANK:
+        remedy = "Fill it in." if role == "target" else "Fill them in, or write sensitive = [] for no groups."
+        return SchemaError(
+            complaint(expected=f"one of the columns {known}", of=role, got="a blank", remedy=remedy, quote=False)
+        )
+    remedy = "Declare that column, or name another."
+    return SchemaError(complaint(expected=f"one of the columns {known}", of=role, got=name, remedy=remedy, among=known))
+
+
+def _unknown_roles(values: Mapping[str, Any]) -> list[SchemaError]:
+    """Of a file whose columns are wrong: the roles whose names no column has."""
+    rows = values.get("columns")
+    known = (
+        [row["name"] for row in rows if isinstance(row, Mapping) and isinstance(row.get("name"), str)]
+        if isinstance(rows, list)
+        else []
+    )
+    groups = values.get("sensitive", ())
+    roles = [
+        ("target", values.get("target")),
+        *(("sensitive", name) for name in (groups if isinstance(groups, list) else [groups])),
+    ]
+    return (
+        [_no_column(role, name, known) for role, name in roles if isinstance(name, str) and name not in known] if known else []
+    )
+
+
 def _is_column(name: object, columns: Mapping[str, Column]) -> bool:
     return isinstance(name, str) and name in columns
 
@@ -304,4 +317,4 @@ def _as_schema_error(check: Callable[[], int]) -> int:
     try:
         return check()
     except InputError as error:
-        raise SchemaError(str(error)) from None
+        raise SchemaError(*error.args) from None
