@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,11 @@ def applicants(count: int, seed: int) -> list[list[object]]:
         rows.append([draw.randint(18, 70), score, draw.choice("ab"), sex, "yes" if hired else "no"])
     return rows
 
+
+PYTHONISM = re.compile(
+    r"""[a-z]=[A-Z"'(\[]|\bPass |\bNone\b|\bTrue\b|\bFalse\b|\w\(|Traceback|(?<!--shares )(?<![,\w])[a-z_]+=\w|\[['"]"""
+)
+"""What no error of the command line may hold."""
 
 HEADER = ["age", "score", "city", "sex", "hired"]
 

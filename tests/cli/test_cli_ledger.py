@@ -395,7 +395,7 @@ def test_an_address_may_stand_in(fairveil: Command, budget: Ledger, tmp_path: Pa
     assert fairveil("ledger", "create", "another.db", "wages", *TERMS).code == 0
     for command in ("show", "history", "check", "export"):
         assert fairveil("ledger", command, "--dataset", "wages").code == 0
-        assert "budget.db" not in fairveil("ledger", command, "--help").out
+        assert str(tmp_path) not in fairveil("ledger", command, "--help").out
     (tmp_path / "kept.json").write_text(Ledger.open(tmp_path / "another.db").export(), "utf-8")
     refused(fairveil("ledger", "create", "--from", "kept.json"), "has no ledger of")
     assert fairveil("ledger", "create", "third.db", "--from", "kept.json").code == 0

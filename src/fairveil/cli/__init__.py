@@ -22,6 +22,7 @@ from .helping import add
 from .ledger import app as ledger
 from .plan import plan
 from .predict import predict
+from .schema import app as schema
 from .sign import sign
 from .verify import verify
 
@@ -84,17 +85,17 @@ def _frame(
 add(
     app,
     fit,
-    "fairveil fit t.csv --schema t.toml --constraint demographic_parity:0.05 --out m",
+    "fairveil fit t.csv --schema t.toml --constraint equalized_odds:5% --out m",
     "fairveil fit t.csv --schema t.toml --epsilon 2 --holdout 0.25 --out m",
-    "fairveil fit t.csv --schema t.toml --method tailored --max-epsilon f:0.5 --out m",
+    "fairveil fit t.csv --schema t.toml --method tailored --max-epsilon f:1 --out m",
     short="fit a fair and private model of a table",
 )
 add(
     app,
     plan,
     "fairveil plan --schema t.toml --constraint demographic_parity:0.05",
-    "fairveil plan --schema t.toml --constraint equalized_odds:0.05 --shares sex=f:0.3,m:0.7",
-    "fairveil plan --schema t.toml --constraint equalized_odds:0.1 --rows 9000 --out plan.svg",
+    "fairveil plan --schema t.toml --rows 5000 --shares sex=f:0.3,m:0.7",
+    "fairveil plan --schema t.toml --constraint equalized_odds:0.1 --out plan.svg",
     short="say what a fit would release, before its budget is spent",
 )
 add(
@@ -118,7 +119,7 @@ add(
     frontier,
     "fairveil frontier t.csv --schema t.toml --out sweep",
     "fairveil frontier t.csv --schema t.toml --gaps 0.2,0.05 --epsilons 1,3 --out s",
-    "fairveil frontier t.csv --schema t.toml --constraint equalized_odds --out sweep",
+    "fairveil frontier t.csv --schema t.toml --constraint equalized_odds --out s",
     short="fit a model for every epsilon and gap, and plot them",
 )
 add(
@@ -145,6 +146,7 @@ add(
     "fairveil demo --path data/adult",
     short="show all of it on a census",
 )
+app.add_typer(schema)
 app.add_typer(ledger)
 app.add_typer(data)
 

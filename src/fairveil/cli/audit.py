@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import options
+from .completing import MODES, NOTIONS, bounded, out_of
+from .helping import DATA, FAIRNESS, OUTPUT
 
 if TYPE_CHECKING:
     from ..fairness import GroupTable, Notion
@@ -25,16 +27,40 @@ def audit(
     table: options.TableArgument,
     target: options.Target = None,
     sensitive: options.Sensitive = None,
-    prediction: Annotated[str | None, typer.Option(help="The column that holds decisions, whoever made them.")] = None,
-    model: Annotated[Path | None, typer.Option(help="Or a folder that `fairveil fit` wrote: its decisions.")] = None,
-    constraint: Annotated[
-        list[str] | None, typer.Option("--constraint", help="Such as demographic_parity:0.05: does it hold? Again for more.")
+    prediction: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="audit the decisions in this column, whoever made them", rich_help_panel=DATA),
     ] = None,
-    groups: Annotated[str, typer.Option(help="With several sensitive columns: product or marginal.")] = "product",
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="audit the decisions of this model, as `fairveil fit` wrote it", rich_help_panel=DATA),
+    ] = None,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--constraint",
+            metavar="NAME:BOUND",
+            help="ask whether this bound holds, as in demographic_parity:5%; repeat for more",
+            rich_help_panel=FAIRNESS,
+            autocompletion=bounded(*NOTIONS),
+        ),
+    ] = None,
+    groups: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="combine several sensitive columns (product) or take them one by one (marginal)",
+            rich_help_panel=FAIRNESS,
+            autocompletion=out_of(*MODES),
+        ),
+    ] = "product",
     query: options.Query = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a page, and its JSON twin beside it.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a page that is there.")] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="write a page, and its JSON twin beside it", rich_help_panel=OUTPUT),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="print JSON", rich_help_panel=OUTPUT)] = False,
+    force: Annotated[bool, typer.Option("--force", help="replace a page that is there", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Show error and rates of every group, with counts and intervals; small groups are flagged. Exact, hence not private.
     Of a model that decides by chance the rates are expected ones, without any draw's luck.

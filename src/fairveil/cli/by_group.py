@@ -49,7 +49,9 @@ def resolved(given: Mapping[str, dict[str, float]], groups: str, sample: Sample)
         if unknown:
             remedy = "Name groups as the audit's table does."
             option = f"--{argument.replace('_', '-')}"
-            raise InputError(complaint(expected=f"groups out of {list(known)}", of=option, got=unknown, remedy=remedy))
+            raise InputError(
+                complaint(expected=f"groups out of {list(known)}", of=option, got=unknown, remedy=remedy, among=known)
+            )
         out[argument] = {known[name]: number for name, number in named.items()}
     return out
 

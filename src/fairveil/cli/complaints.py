@@ -83,6 +83,7 @@ WAYS: Mapping[str, str] = {
     "a delta above 0": "--delta 1e-6; a delta of 0 needs --method group-objective --search exponential",
     "a convex objective": "--constraint gini:0.1 bounds it, and --objective error is made small",
     "an objective, or a name": "--objective gmean; a bound is a --constraint gmean:0.3",
+    "the files ": "--path DIR, the folder that holds them; or set FAIRVEIL_DATA to it",
     "a schema file": "fairveil schema init TABLE --out schema.toml",
 }
 """Ways out, by how what was expected begins, where the library's way is one of Python."""
@@ -111,11 +112,11 @@ class Said:
 
 
 class Refused(FairveilError):  # noqa: N818  # what happened
-    """Words of the command line itself, refused."""
+    """Words of the command line itself, refused: one thing or several."""
 
-    def __init__(self, what: str, where: str, hint: str) -> None:
-        super().__init__(f"{what} ({where})")
-        self.said = Said(what, where, hint)
+    def __init__(self, *said: Said) -> None:
+        super().__init__("; ".join(f"{one.what} ({one.where})" for one in said))
+        self.said = said
 
 
 def lines(error: BaseException, words: list[str] | None = None) -> list[str]:
@@ -132,7 +133,7 @@ def lines(error: BaseException, words: list[str] | None = None) -> list[str]:
 def all_said(error: BaseException, command: str) -> Iterator[Said]:
     """Each thing that an error is about."""
     if isinstance(error, Refused):
-        yield error.said
+        yield from error.said
         return
     if isinstance(error, OSError) and not isinstance(error, FairveilError):
         yield _of_system(error, command)
@@ -158,7 +159,7 @@ def _of_complaint(one: Complaint, command: str) -> Said:
     if one.nearest:
         like = " or ".join(one.nearest)
         hint = f"did you mean {f'{where} {like}' if where.startswith('--') and ',' not in where else like}?"
-    return Said(without_password(f"expected {in_words(one.expected)}, got {came}"), where, hint)
+    return Said(without_password(f"expected {in_words(one.expected)}, got {came}"), where, in_words(hint))
 
 
 def _of_overspent(error: Overspent, command: str) -> Said:
@@ -198,7 +199,7 @@ def shown(got: object) -> str:
     if isinstance(got, float):
         return f"{got:.6g}"
     if isinstance(got, str):
-        return _printable(got) if " " in got.strip() else f"'{_printable(got)}'"
+        return in_words(got) if " " in got.strip() else f"'{_printable(got)}'"
     if isinstance(got, Mapping):
         return "; ".join(f"{key} {shown(value)}" for key, value in got.items()) or "nothing"
     if isinstance(got, list | tuple | set | frozenset):
@@ -215,7 +216,7 @@ def in_words(text: str) -> str:
     text = re.sub(r"\[((?:'[^']*'|\"[^\"]*\"|[^\[\]'\"]*)*)\]", _listed, text)
     for pattern, word in WORDS:
         text = re.sub(pattern, word, text)
-    return _printable(re.sub(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b", _uncamelled, text))
+    return _printable(re.sub(r"\b(?:Demographic|Equal|Equalized|False|ErrorRate|Bounded|Rate)[A-Z]\w+\b", _uncamelled, text))
 
 
 def _uncamelled(match: re.Match[str]) -> str:
@@ -261,11 +262,13 @@ def of_usage(error: Exception, words: list[str]) -> Refused:
         where = max(param.opts, key=len) if param.param_type_name == "option" else str(param.name).upper()
         if type(error).__name__ == "MissingParameter":
             message = "it is required, and was not given"
+    if (extra := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message)) is not None:
+        message, where = "expected no more words", extra.group(1)
     for kind, expected in (("valid number", "a number"), ("valid float", "a number"), ("valid integer", "a whole number")):
         message = f"expected {expected}" if kind in message else message
     message = message[:1].lower() + message[1:].rstrip(".")
     hint = f"did you mean {' or '.join(near)}?" if near else HINTS.get(where, _help(command))
-    return Refused(in_words(without_password(message)), without_password(where), hint)
+    return Refused(Said(in_words(without_password(message)), without_password(where), hint))
 
 
 def command_of(words: list[str]) -> str:

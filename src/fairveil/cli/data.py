@@ -7,25 +7,35 @@ from typing import Annotated, Any
 
 import typer
 
+from .completing import DATASETS, out_of
+from .helping import add
 from .printing import print_json, print_table
 
 app = typer.Typer(
     name="data",
-    help="Benchmark sets by name: found on this machine, checked when they are used, never downloaded.",
+    help="Benchmark sets by name: found here, checked, never downloaded.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Toml = Annotated[bool, typer.Option("--toml", help="Print the schema as TOML.")]
-Name = Annotated[str, typer.Argument(help="A name that `fairveil data list` shows.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+Toml = Annotated[bool, typer.Option("--toml", help="print the schema as TOML")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="a name that `fairveil data list` shows",
+        show_default=False,
+        autocompletion=out_of(*DATASETS),
+    ),
+]
 Folder = Annotated[
-    Path | None, typer.Option("--path", help="The folder with the files (else FAIRVEIL_DATA, the cache, a carrier).")
+    Path | None,
+    typer.Option("--path", metavar="DIR", help="look in this folder", show_default="FAIRVEIL_DATA, the cache, then a carrier"),
 ]
 
 
-@app.command("list")
 def list_(path: Folder = None, json: Json = False) -> None:
     """List the sets: name, rows, licence, and where files of that name lie on this machine (checked when they are used)."""
     from ..data.registry import ENTRIES
@@ -65,7 +75,6 @@ def _line(name: str, path: Path | None) -> dict[str, Any]:
     }
 
 
-@app.command()
 def get(name: Name, path: Folder = None, json: Json = False) -> None:
     """Copy a set's files into the cache, checked by checksum, each whole or not at all. Nothing is downloaded."""
     from ..data.registry import fetch
@@ -80,7 +89,6 @@ def get(name: Name, path: Folder = None, json: Json = False) -> None:
         typer.echo(f"  {line}")
 
 
-@app.command()
 def describe(name: Name, toml: Toml = False, json: Json = False) -> None:
     """Say what is public about a set: its schema, groups, citation, licence and notes."""
     from .. import _checks
@@ -103,3 +111,30 @@ def describe(name: Name, toml: Toml = False, json: Json = False) -> None:
     for head, texts in (("note", notes), ("carrier", carriers)):
         for text in texts:
             typer.echo(f"  {head}: {text}")
+
+
+add(
+    app,
+    list_,
+    "fairveil data list",
+    "fairveil data list --json",
+    "fairveil data list --path data",
+    short="list the sets",
+    name="list",
+)
+add(
+    app,
+    get,
+    "fairveil data get adult",
+    "fairveil data get adult --path downloads",
+    "fairveil data get credit --json",
+    short="copy a set's files into the cache, checked",
+)
+add(
+    app,
+    describe,
+    "fairveil data describe adult",
+    "fairveil data describe adult --toml",
+    "fairveil data describe law_school --json",
+    short="say what is public about a set",
+)

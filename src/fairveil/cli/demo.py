@@ -32,28 +32,30 @@ MARK = "frontier.json"
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="The folder for the report; what an earlier demo wrote is replaced.")] = Path(
-        "demo"
-    ),
+    output: Annotated[
+        Path, typer.Option(metavar="DIR", help="write this folder; what an earlier demo wrote there is replaced")
+    ] = Path("demo"),
     path: Annotated[
-        Path | None, typer.Option(help="The folder with Adult's files (else FAIRVEIL_DATA, the cache, a carrier).")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="look for Adult's files here", show_default="FAIRVEIL_DATA, the cache, then a carrier"
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Repeatable noise, five models a point, stamped insecure. Without it: secure noise.")
+        int | None,
+        typer.Option(metavar="N", help="repeat the noise, five models a point, flagged INSECURE", show_default="secure noise"),
     ] = None,
     verbose: options.Verbose = False,
 ) -> None:
     """Fit models of Adult that are fair to women and men and private to everybody; write a report to look at."""
     from ..estimators import RateConstrainedClassifier
-    from ..fairness import DemographicParity
     from ..report.words import verdict
     from ..study import frontier
     from .folders import require_free, staged
-    from .methods import METHODS, Asked
-    from .printing import print_facts
+    from .printing import Fact, print_facts
     from .published import adult_parity
     from .samples import CodedSample
-    from .summary import Fact, facts
+    from .summary import facts
     from .written import written
 
     require_free(output, force=True, mark=MARK, of="--output")
@@ -76,8 +78,7 @@ def demo(
     clf = found.models[(*CHOSEN, seed)]
     assert isinstance(held, CodedSample)
     report = _report(found, clf, held, source, notes)
-    method, required = METHODS["rate-constrained"], Asked((DemographicParity(CHOSEN[1]),), {})
-    known = tuple(facts(clf, method, required, held, clf.privacy_))
+    known = tuple(facts(report))
     with staged(output, force=True, mark=MARK, of="--output") as made:
         _write(made, found, clf, report)
     if verbose:

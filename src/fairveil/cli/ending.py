@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ..errors import FairveilError
-from .complaints import Refused, lines
+from .complaints import Refused, Said, lines
 
 REFUSED, FAILED, INTERRUPTED, NOBODY_READS = 2, 70, 130, 141
 DEBUG = "FAIRVEIL_DEBUG"
@@ -69,10 +69,10 @@ def status_of(run: Callable[[], Any]) -> int:
         status = _say(error, REFUSED)
     except MemoryError as error:
         hint = "take fewer rows or columns, or a machine with more memory"
-        status = _say(Refused("not enough memory", place_of(error), hint), FAILED, error)
+        status = _say(Refused(Said("not enough memory", place_of(error), hint)), FAILED, error)
     except Exception as error:
         hint = f"please report it; {DEBUG}=1 shows the traceback, which may hold values of rows"
-        status = _say(Refused(f"internal error: {type(error).__name__}", place_of(error), hint), FAILED, error)
+        status = _say(Refused(Said(f"internal error: {type(error).__name__}", place_of(error), hint)), FAILED, error)
     if status != 0:
         _let_go(sys.stdout)
     return status
@@ -95,7 +95,7 @@ def _flush() -> int:
         raise
     except OSError as error:
         hint = "make room on that disk, or write to another place"
-        return _say(Refused(str(error.strerror), "standard output", hint), REFUSED)
+        return _say(Refused(Said(str(error.strerror), "standard output", hint)), REFUSED)
     return 0
 
 

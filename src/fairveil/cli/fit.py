@@ -128,7 +128,7 @@ def fit(
         with options.warnings_as_notes() as notes:
             clf.fit(X, y, sensitive_features=sensitive_features)
         report = report_of(described(clf), chosen, asked, roles, held, place.shown, notes)
-        known = tuple(facts(clf, chosen, asked, held, clf.privacy_))
+        known = tuple(facts(report))
         _write(clf, report, made)
     if verbose:
         typer.echo(f"{verdict(report)}\n\n{clf.privacy_.summary()}\n")

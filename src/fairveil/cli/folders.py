@@ -53,9 +53,9 @@ def require_file(path: Path, *, force: bool, of: str = "--out") -> None:
 
 def require_page(page: Path, *, force: bool, of: str = "--html") -> None:
     """An error where a page and its twin may not be written. A twin is replaced only if it is one: nobody named it."""
+    require_file(page, force=force, of=of)
     twin = page.with_suffix(".json")
-    for file in (page, twin):
-        require_file(file, force=force, of=of)
+    require_file(twin, force=force, of=of)
     if twin.is_file():
         with open(twin, "rb") as stream:
             if TWIN not in stream.read(200):

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import options
+from .completing import GAPS as GAP_NOTIONS
+from .completing import out_of
+from .helping import FAIRNESS, MEASURED, PRIVACY
 
 if TYPE_CHECKING:
     from ..figures import FrontierFigure
@@ -33,14 +36,31 @@ def frontier(
         list[str] | None,
         typer.Option(
             "--constraint",
-            help="The one that is swept, without a bound; again, with a bound, for what is asked of all.",
+            metavar="NAME",
+            help="sweep this gap; repeat with a bound (NAME:BOUND) to require it of all models",
+            rich_help_panel=FAIRNESS,
+            autocompletion=out_of(*GAP_NOTIONS),
             show_default="demographic_parity",
         ),
     ] = None,
-    gaps: Annotated[str, typer.Option(help="Bounds: 0.2,0.1 or 20%,10%.")] = "0.2,0.15,0.1,0.05,0.02",
-    epsilons: Annotated[str, typer.Option(help="Promises to make; inf is not private.")] = "0.5,1,3",
+    gaps: Annotated[
+        str,
+        typer.Option(metavar="NUMBERS", help="require these bounds, one a model: 0.2,0.1 or 20%,10%", rich_help_panel=FAIRNESS),
+    ] = "0.2,0.15,0.1,0.05,0.02",
+    epsilons: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBERS", help="set these privacy budgets, one a model; inf is not private", rich_help_panel=PRIVACY
+        ),
+    ] = "0.5,1,3",
     seeds: Annotated[
-        int | None, typer.Option(help="So many models a point, with bands; stamped insecure. Without it: one, secure noise.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="fit N models a point, with bands, flagged INSECURE",
+            show_default="one, with secure noise",
+            rich_help_panel=PRIVACY,
+        ),
     ] = None,
     delta: options.Delta = 1e-6,
     protects: options.Protects = "records",
@@ -51,7 +71,12 @@ def frontier(
     test_query: options.TestQuery = None,
     holdout: Annotated[
         float | None,
-        typer.Option(help="Set so large a part of TABLE aside and measure on it: not covered.", show_default="0.25, or --test"),
+        typer.Option(
+            metavar="SHARE",
+            help="set this part of TABLE aside and measure on it: not covered by privacy",
+            rich_help_panel=MEASURED,
+            show_default="0.25, or --test",
+        ),
     ] = None,
     ignore: options.Ignore = None,
     unsafe: options.Unsafe = False,
@@ -190,18 +215,17 @@ def _write(found: Frontier, source: str, notes: list[str], made: Staged) -> Fron
 
 
 def _tell(found: Frontier, figure: FrontierFigure | None, out: Path, book: Ledger | None) -> None:
-    from .printing import print_facts
-    from .summary import privacy
+    from ..report.phrases import stamps
+    from .printing import Fact, print_facts
     from .written import written
 
+    print_facts([Fact("warning", words) for words in stamps(found.privacy)])
     typer.echo(str(found))
     typer.echo(_table(found))
     if figure is None:
         typer.echo(f"fairveil: note: {NO_FIGURE}", err=True)
     files = "frontier.json, report.html" if figure is None else "frontier.json, frontier.svg, report.html"
-    print_facts(
-        (*privacy(found.privacy), *written(out, f"{files}, statement.json of all models together", found.privacy, book))
-    )
+    print_facts(written(out, f"{files}, statement.json of all models together", found.privacy, book))
 
 
 def _figure(found: Frontier) -> FrontierFigure | None:

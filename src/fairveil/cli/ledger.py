@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from . import options
+from .completing import FILTERS, PROTECTS, out_of
+from .helping import DATA, PRIVACY, add
 
 if TYPE_CHECKING:
     from ..privacy.ledger import Entry, Ledger
 
 app = typer.Typer(
     name="ledger",
-    help="Budgets that outlive a process: every release of a data set reserved before it is asked, and written down.",
+    help="Privacy budgets that many releases share, and their history.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -22,38 +24,83 @@ app = typer.Typer(
 
 Url = Annotated[
     str | None,
-    typer.Argument(help=f"A file, or postgresql://... (else {options.LEDGER_VARIABLE}).", show_default=False),
+    typer.Argument(metavar="URL", help="a file, or postgresql://...", show_default=options.LEDGER_VARIABLE),
 ]
-Dataset = Annotated[str | None, typer.Option("--dataset", help="Which budget, where there are several.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Dataset = Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="take this budget, where there are several")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 USUAL = 20
 Value = TypeVar("Value")
 
 
-@app.command()
 def create(
     url: Url = None,
     dataset: Annotated[
-        str | None, typer.Argument(help="The name of the data set (not with --from).", show_default=False)
+        str | None, typer.Argument(metavar="DATASET", help="name the data set (not with --from)", show_default=False)
     ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="What all releases together may cost.", show_default=False)] = None,
-    delta: Annotated[float | None, typer.Option(help="Far below one over the number of rows.", show_default=False)] = None,
-    protects: Annotated[str | None, typer.Option(help="records, or sensitive-features.", show_default="records")] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER", help="set what all releases together may cost", show_default=False, rich_help_panel=PRIVACY
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="set the probability with which epsilon may fail: well below 1/rows",
+            show_default=False,
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None,
+    protects: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="protect whole records, or sensitive-features alone",
+            show_default="records",
+            rich_help_panel=PRIVACY,
+            autocompletion=out_of(*PROTECTS),
+        ),
+    ] = None,
     neighbours: options.Neighbours = None,
     production: Annotated[
-        bool, typer.Option("--production", help="Refuse seeded noise, and what was read from the data.")
+        bool, typer.Option("--production", help="refuse seeded noise, and what was read from the data", rich_help_panel=PRIVACY)
     ] = False,
-    schema: Annotated[Path | None, typer.Option("--schema", help="Take only rows that are read by this schema.")] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="Of the filter: renyi, gaussian, zcdp or pure.", show_default="renyi; pure for delta 0")
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", metavar="FILE", help="take only rows that are read by this schema", rich_help_panel=DATA),
     ] = None,
-    order: Annotated[float | None, typer.Option(help="Of a renyi filter.", show_default="the best for many Gaussians")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="add up by this filter: renyi, gaussian, zcdp or pure",
+            show_default="renyi; pure for delta 0",
+            rich_help_panel=PRIVACY,
+            autocompletion=out_of(*FILTERS),
+        ),
+    ] = None,
+    order: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="set the order of a renyi filter",
+            show_default="the best for many Gaussians",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option("--sensitive", help="Where they alone are protected: a column; again for more (else the schema's)."),
+        typer.Option(
+            "--sensitive",
+            metavar="COLUMN",
+            help="protect this column, with sensitive-features; repeat for more",
+            show_default="the schema's",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     export: Annotated[
-        Path | None, typer.Option("--from", help="Restore what `ledger export` wrote; nothing else is said then.")
+        Path | None, typer.Option("--from", metavar="FILE", help="restore what `ledger export` wrote, with no other option")
     ] = None,
 ) -> None:
     """Begin a budget of a data set, fixed for good; or restore an exported one.
@@ -87,13 +134,14 @@ def create(
     typer.echo(about(begun))
 
 
-@app.command()
 def show(
     url: Url = None,
     dataset: Dataset = None,
     json: Json = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Write a page, and its JSON twin beside it.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a page that is there.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="write a page, and its JSON twin beside it")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="replace a page that is there")] = False,
 ) -> None:
     """Show what is promised, spent and left, and what is not settled; of several data sets a line each."""
     from ..privacy.ledger import Ledger
@@ -119,14 +167,15 @@ def show(
             typer.echo(f"Written: {html}")
 
 
-@app.command()
 def history(
     url: Url = None,
     dataset: Dataset = None,
-    last: Annotated[int | None, typer.Option(help="The last so many lines.", show_default=str(USUAL))] = None,
-    first: Annotated[int | None, typer.Option(help="From this line on.")] = None,
-    limit: Annotated[int | None, typer.Option(help="At most so many lines, from --first on.")] = None,
-    purpose: Annotated[str | None, typer.Option(help="Only lines whose purpose holds these words.")] = None,
+    last: Annotated[int | None, typer.Option(metavar="N", help="show the last N lines", show_default=str(USUAL))] = None,
+    first: Annotated[int | None, typer.Option(metavar="N", help="show lines from this one on")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="show at most N lines, from --first on")] = None,
+    purpose: Annotated[
+        str | None, typer.Option(metavar="WORDS", help="show only lines whose purpose holds these words")
+    ] = None,
     json: Json = False,
 ) -> None:
     """List lines: number, time, who, what happened, purpose, its share of the budget, and what was charged after it."""
@@ -141,19 +190,21 @@ def history(
         lines_as_words(lines)
 
 
-@app.command()
 def check(
     url: Annotated[
         str | None,
         typer.Argument(
-            help=f"A file, postgresql://..., or what `export` wrote (else {options.LEDGER_VARIABLE}).",
-            show_default=False,
+            metavar="URL", help="a file, postgresql://..., or what `export` wrote", show_default=options.LEDGER_VARIABLE
         ),
     ] = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="This budget alone.", show_default="all")] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", metavar="NAME", help="check this budget alone", show_default="all")
+    ] = None,
     statement: Annotated[
         list[Path] | None,
-        typer.Option("--statement", help="A statement, or a folder that `fairveil fit` wrote: is it recorded? Again for more."),
+        typer.Option(
+            "--statement", metavar="FILE", help="look for this statement, or that of a folder with a model; repeat for more"
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -169,12 +220,13 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command()
 def export(
     url: Url = None,
     dataset: Dataset = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (else to standard output).")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="write this file", show_default="standard output")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="replace a file that is there")] = False,
 ) -> None:
     """Write all lines as one JSON document, whole or not at all, readable by you alone: to keep where others cannot write.
 
@@ -261,3 +313,45 @@ def _said(name: str, value: Value | None) -> Value:
         remedy = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
         raise InputError(complaint(expected="to be said", of=name, got=None, remedy=remedy))
     return value
+
+
+add(
+    app,
+    create,
+    "fairveil ledger create budget.db people --epsilon 4 --delta 1e-6",
+    "fairveil ledger create budget.db people --epsilon 4 --delta 1e-6 --production",
+    "fairveil ledger create copy.db --from people.json",
+    short="begin a budget of a data set, or restore one",
+)
+add(
+    app,
+    show,
+    "fairveil ledger show budget.db",
+    "fairveil ledger show budget.db --dataset people --html budget.html",
+    "fairveil ledger show postgresql://team@host/base --json",
+    short="show what is spent, left and not settled",
+)
+add(
+    app,
+    history,
+    "fairveil ledger history budget.db",
+    "fairveil ledger history budget.db --first 100 --limit 20",
+    'fairveil ledger history budget.db --purpose "spring model"',
+    short="list what was recorded, line by line",
+)
+add(
+    app,
+    check,
+    "fairveil ledger check budget.db",
+    "fairveil ledger check budget.db --statement model",
+    "fairveil ledger check people.json --json",
+    short="compute every line again",
+)
+add(
+    app,
+    export,
+    "fairveil ledger export budget.db --out people.json",
+    "fairveil ledger export budget.db --dataset people --out people.json",
+    "fairveil ledger export postgresql://team@host/base -o people.json",
+    short="write all lines as one document",
+)

@@ -183,9 +183,9 @@ def test_place(table: str, test: str | None, test_query: str | None, holdout: fl
 
 def schema_of(path: Path | None) -> Schema | None:
     """The schema file, read."""
-    from ..facts import Schema
+    from .schema_errors import loaded
 
-    return None if path is None else Schema.load(path)
+    return None if path is None else loaded(path)
 
 
 def require_words(**named: str | None) -> None:

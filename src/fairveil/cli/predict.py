@@ -8,8 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from . import options
+from .helping import DATA, OUTPUT
 
-Folder = Annotated[Path, typer.Argument(help="A folder that `fairveil fit` or fv.save wrote.", show_default=False)]
+Folder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", help="a model that `fairveil fit` or the library wrote", rich_help_panel=DATA, show_default=False
+    ),
+]
 
 DRAWN = "this model decides by chance: the decisions were drawn from its law,"
 ANEW = "anew at every call (--seed N repeats draws, --proba shows the law)"
@@ -18,16 +24,35 @@ ANEW = "anew at every call (--seed N repeats draws, --proba shows the law)"
 def predict(
     model: Folder,
     table: options.TableArgument,
-    out: Annotated[Path | None, typer.Option("--out", help="The CSV file to write (else to standard output).")] = None,
-    proba: Annotated[bool, typer.Option("--proba", help="A column of probability for each class too.")] = False,
-    keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to copy beside; again for more.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="write this CSV file", show_default="standard output", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="add a column of probability for each class", rich_help_panel=OUTPUT)
+    ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep", metavar="COLUMN", help="copy this column beside the decisions; repeat for more", rich_help_panel=OUTPUT
+        ),
+    ] = None,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option("--sensitive", help="Of a model that decides by group: the column of its groups; again for more."),
+        typer.Option(
+            "--sensitive",
+            metavar="COLUMN",
+            help="read the groups of a group-aware model from this column; repeat for more",
+            rich_help_panel=DATA,
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of a model that decides by chance: the same draws again.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="repeat the draws of a randomized model", rich_help_panel=OUTPUT)
+    ] = None,
     query: options.Query = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Predict the rows of a table, in its order: a CSV file with a column `prediction`, whole or not at all.
 

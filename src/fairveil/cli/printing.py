@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import typer
 
 from . import colour
-
-if TYPE_CHECKING:
-    from .summary import Fact
 
 LABEL = 12
 """Letters before the words of a fact."""
@@ -45,13 +42,24 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+@dataclass(frozen=True)
+class Fact:
+    """A line: its label ("" goes on with the fact above), its words, and the verdicts among them, to be shown in colour."""
+
+    label: str
+    words: str
+    verdicts: tuple[str, ...] = ()
+
+
 def print_facts(found: Iterable[Fact]) -> None:
     """A line a fact, its label aligned; words of verdicts in colour where a terminal has it."""
     for fact in found:
         words = fact.words
-        for verdict in fact.verdicts:
-            words = re.sub(rf"(?<![\w\x1b]){verdict}(?!\w)", lambda one: colour.verdict(one.group(0), sys.stdout), words)
-        label = colour.painted(f"{fact.label:{LABEL}}", "strong", sys.stdout) if fact.label else " " * LABEL
+        if fact.verdicts:
+            either = "|".join(sorted(set(fact.verdicts), key=len, reverse=True))  # "not met" before "met"
+            words = re.sub(rf"\b(?:{either})\b", lambda one: colour.verdict(one.group(0), sys.stdout), words)
+        style = "bad" if fact.label == "warning" else "strong"
+        label = colour.painted(f"{fact.label:{LABEL}}", style, sys.stdout) if fact.label else " " * LABEL
         typer.echo(f"{label}{words}", color=colour.allowed(sys.stdout))
 
 

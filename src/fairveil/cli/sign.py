@@ -13,31 +13,28 @@ PASSPHRASE_VARIABLE = "FAIRVEIL_KEY_PASSPHRASE"
 def sign(
     statement: Annotated[
         Path | None,
-        typer.Argument(help="A statement's file, or a folder that holds statement.json: then its other files are signed, too."),
+        typer.Argument(metavar="FILE", help="a statement, or a folder that holds one: then its other files are signed, too"),
     ] = None,
-    key: Annotated[Path | None, typer.Option("--key", help="Your private key's file.", show_default=False)] = None,
-    note: Annotated[str | None, typer.Option("--note", help="A line of words that is signed, too.")] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", metavar="FILE", help="sign with this private key", show_default=False)
+    ] = None,
+    note: Annotated[str | None, typer.Option("--note", metavar="WORDS", help="sign this line of words, too")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="The file to write.", show_default="statement.json.sig beside it")
+        Path | None, typer.Option("--out", metavar="FILE", help="write this file", show_default="statement.json.sig beside it")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a signature that is there.")] = False,
-    inconsistent: Annotated[
-        bool, typer.Option("--inconsistent", help="Sign a statement that contradicts itself, too.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="replace a signature that is there")] = False,
+    inconsistent: Annotated[bool, typer.Option("--inconsistent", help="sign a statement that contradicts itself, too")] = False,
     new_key: Annotated[
         Path | None,
-        typer.Option("--new-key", help="Write a new pair of keys; sign nothing.", show_default=False),
+        typer.Option("--new-key", metavar="FILE", help="write a new pair of keys; sign nothing", show_default=False),
     ] = None,
     passphrase: Annotated[
-        bool, typer.Option("--passphrase", help=f"With --new-key: ask for a passphrase (or read {PASSPHRASE_VARIABLE}).")
+        bool, typer.Option("--passphrase", help=f"ask for a passphrase of the new key (or read {PASSPHRASE_VARIABLE})")
     ] = False,
 ) -> None:
     """Sign a privacy statement with an ed25519 key; `fairveil verify STATEMENT --key holder.pub` checks the signature.
 
-    \b
-    fairveil sign --new-key holder.key
-    fairveil sign model --key holder.key --note "spring model"
-    fairveil verify model --key holder.pub
+    Exit status: 0 signed, 2 refused.
     """
     from ..errors import InputError, complaint
     from .options import warnings_as_notes

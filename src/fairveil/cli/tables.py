@@ -44,7 +44,7 @@ class Place:
         self, schema: Schema, *, sensitive_as_feature: bool = False, precision: str = "float64"
     ) -> EncodedRows | StreamedRows:
         """Rows coded by a schema, in memory."""
-        kind = self._kind()
+        kind = self.kind()
         options: dict[str, Any] = {
             "in_memory": True,
             "sensitive_as_feature": sensitive_as_feature,
@@ -59,12 +59,12 @@ class Place:
     def columns(self, words: Collection[str] = (), only: Collection[str] | None = None) -> Columns:
         """The columns as they come. In a CSV file a column whose cells are all numbers is numbers, unless it is among `words`;
         an empty cell is missing. `only`: those that are wanted, where they are all there; the others may be empty then."""
-        kind = self._kind()
+        kind = self.kind()
         if kind == "sql":
             return self._from_sql()
         return self._from_parquet(only) if kind == "parquet" else self._from_csv(words, only)
 
-    def _kind(self) -> str:
+    def kind(self) -> str:
         if self.query is not None:
             return "sql"
         remedy = "Say which rows with --query: a table, or a SELECT."
@@ -76,13 +76,13 @@ class Place:
             raise InputError(complaint(expected="a query beside a database", of=self.shown, got=None, remedy=remedy))
         return "parquet" if start.startswith(PARQUET_HEADER) else "csv"
 
-    def _from_csv(self, words: Collection[str], only: Collection[str] | None) -> Columns:
-        rows = rows_from(Path(self.address), _delimiter(self.address))
-        names = _distinct([name.strip() for name in next(rows, [])], self.shown)
-        read = columns_from(rows, names, _wanted(names, only), words)
-        return {name: read.get(name, NOT_READ) for name in names}
+    @property
+    def delimiter(self) -> str:
+        """Of a CSV file: a tab where its name says so."""
+        return _delimiter(self.address)
 
-    def _from_parquet(self, only: Collection[str] | None) -> Columns:
+    def parquet_schema(self) -> Any:
+        """Names and types of a Parquet file, without a row."""
         import importlib.util
 
         if importlib.util.find_spec("pyarrow") is None:
@@ -90,8 +90,24 @@ class Place:
             raise InputError(complaint(expected="pyarrow", of=self.shown, got="no pyarrow", remedy=remedy))
         from pyarrow import parquet
 
+        try:
+            return parquet.read_schema(self.address)
+        except BROKEN:
+            pass
+        raise unreadable(Path(self.address), "a whole Parquet file")
+
+    def _from_csv(self, words: Collection[str], only: Collection[str] | None) -> Columns:
+        rows = rows_from(Path(self.address), _delimiter(self.address))
+        names = _distinct([name.strip() for name in next(rows, [])], self.shown)
+        read = columns_from(rows, names, _wanted(names, only), words)
+        return {name: read.get(name, NOT_READ) for name in names}
+
+    def _from_parquet(self, only: Collection[str] | None) -> Columns:
+        found = self.parquet_schema()
+        from pyarrow import parquet
+
         try:  # a column at a time: no second copy of the table
-            names = _distinct(list(parquet.read_schema(self.address).names), self.shown)
+            names = _distinct(list(found.names), self.shown)
             read = {name: column_of(_parquet_column(parquet, self.address, name), name) for name in _wanted(names, only)}
             return {name: read.get(name, NOT_READ) for name in names}
         except FairveilError:
@@ -145,8 +161,9 @@ def picked(columns: Mapping[str, Any], names: Collection[str], shown: str, of: s
     if lacking:
         remedy = f"Name columns of {shown}."
         known = headed(list(columns), names)
-        known = f"columns out of {known}" if isinstance(known, list) else f"columns of {shown}: it has {known}"
-        raise InputError(complaint(expected=known, of=of, got=lacking, remedy=remedy))
+        among = known if isinstance(known, list) else ()
+        words = f"columns out of {known}" if isinstance(known, list) else f"columns of {shown}: it has {known}"
+        raise InputError(complaint(expected=words, of=of, got=lacking, remedy=remedy, among=among))
     return {name: columns[name] for name in names}
 
 

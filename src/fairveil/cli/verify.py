@@ -20,15 +20,21 @@ WHAT_THE_KEY_PROVES = "It was signed with that key: its holder stands by it. Thi
 
 def verify(
     file: Annotated[
-        Path, typer.Argument(help="The statement, as written by PrivacyStatement.write(), or its folder.", show_default=False)
+        Path, typer.Argument(metavar="FILE", help="a statement, or the folder of a model with one", show_default=False)
     ],
     key: Annotated[
-        Path | None, typer.Option("--key", help="The signer's public key: check the signature, too.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--key", metavar="FILE", help="check the signature, too, with the signer's public key", show_default=False
+        ),
     ] = None,
     signature: Annotated[
-        Path | None, typer.Option("--signature", help="Where the signature is.", show_default="statement.json.sig beside it")
+        Path | None,
+        typer.Option(
+            "--signature", metavar="FILE", help="look for the signature here", show_default="statement.json.sig beside it"
+        ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="print the findings as JSON")] = False,
 ) -> None:
     """Recompute the epsilon of a privacy statement from its events, and look for contradictions.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.terms_words import left_share
 from ..privacy.statement import PrivacyStatement
-from .summary import Fact
+from .printing import Fact
 
 
 def written(out: Path, files: str, statement: PrivacyStatement, ledger: Ledger | None) -> Iterator[Fact]:

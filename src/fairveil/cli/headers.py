@@ -1,0 +1,86 @@
+"""The names and kinds of a table's columns, without a value of any row: a header, a Parquet file's schema, a catalogue.
+
+Guarantee (tests/cli/test_cli_schema.py):
+1. No row is read: of a CSV file its first line, of Parquet its metadata, of a database the names of a query that yields no row,
+   and what SQLite's catalogue says of kinds.
+2. A first line that may be a person's is not taken for a header, nor shown.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+from .._urls import scrubbed
+from ..data.csv_rows import headed
+from ..data.databases import Failure, connector_for
+from ..data.files import BROKEN_GZIP, open_bytes
+from ..data.sql import QUERY
+from ..errors import DataNotFoundError, SchemaError, complaint
+from .tables import Place
+
+NUMBERS = re.compile(r"int|float|double|decimal|numeric|real|halffloat", re.IGNORECASE)
+TRUTHS = re.compile(r"bool", re.IGNORECASE)
+WORDS = re.compile(r"string|char|text|dictionary|enum|utf8", re.IGNORECASE)
+
+
+def kinds(place: Place) -> dict[str, str | None]:
+    """Each column's kind, by what the table says of itself; None where it says nothing."""
+    how = place.kind()
+    if how == "sql":
+        return _of_database(place)
+    return _of_parquet(place) if how == "parquet" else dict.fromkeys(_of_csv(place))
+
+
+def _of_csv(place: Place) -> list[str]:
+    with io.TextIOWrapper(open_bytes(Path(place.address)), encoding="utf-8-sig", errors="replace", newline="") as text:
+        try:  # a block of bytes is decoded at once: what is no UTF-8 in a later row is not looked at
+            names = [name.strip() for name in next(csv.reader(text, delimiter=place.delimiter), [])]
+        except (csv.Error, *BROKEN_GZIP):
+            names = []
+    strange = any(not name.isprintable() or "\ufffd" in name for name in names)
+    if strange or not isinstance(headed(names, ()), list) or len(set(names)) != len(names) or not names:
+        remedy = "Give the table a first line with a name of its own for every column."
+        got = "none that is surely one: it has numbers, blanks or a name twice" if names else "no first line"
+        raise SchemaError(complaint(expected="a header", of=place.shown, got=got, remedy=remedy, quote=False))
+    return names
+
+
+def _of_parquet(place: Place) -> dict[str, str | None]:
+    found = place.parquet_schema()
+    return {str(field.name): _kind(str(field.type)) for field in found}
+
+
+def _of_database(place: Place) -> dict[str, str | None]:
+    text = str(place.query).strip().rstrip(";").rstrip()
+    connector = connector_for(place.address)
+    table = None if QUERY.match(text) else ".".join(map(connector.quoted, text.split(".")))
+    what = f"({text}\n) AS fairveil_rows" if table is None else table
+    names = _rows(place, f"SELECT * FROM {what} WHERE 1 = 0")[0]
+    known: dict[str, str] = {}
+    if table is not None and type(connector).__name__ == "_Sqlite":
+        known = {str(row[1]): str(row[2]) for row in _rows(place, f"PRAGMA table_info({table})")[1]}
+    return {name: _kind(known.get(name, "")) for name in names}
+
+
+def _rows(place: Place, query: str) -> tuple[tuple[str, ...], Any]:
+    try:
+        cursor = connector_for(place.address).run(query)
+        try:
+            return cursor.names, cursor.fetch(10_000)
+        finally:
+            cursor.close()
+    except Failure as failure:
+        got = scrubbed(str(failure), place.address)
+    remedy = "Look for the table's name, or mend the query."
+    raise DataNotFoundError(complaint(expected="columns from a query", of=place.shown, got=got, remedy=remedy))
+
+
+def _kind(type_name: str) -> str | None:
+    for pattern, kind in ((TRUTHS, "boolean"), (WORDS, "category"), (NUMBERS, "number")):
+        if pattern.search(type_name):
+            return kind
+    return None
