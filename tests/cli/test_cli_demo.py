@@ -15,7 +15,7 @@ from fairveil import data
 from fairveil.cli.published import CURVES, adult_parity
 from fairveil.errors import DataNotFoundError
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.report.words import up
+from fairveil.privacy.shown import at_most
 
 FILES = {"report.html", "report.json", "statement.json", "all_models.json", "frontier.json", "model.json", "arrays.npz"}
 PUBLISHED = Path(__file__).parents[3] / "shared" / "published" / "published_frontiers.json"
@@ -92,12 +92,17 @@ def says_what_all_models_cost(folder: Path) -> None:
         PrivacyStatement.from_json((folder / f"{name}.json").read_text("utf-8")) for name in ("statement", "all_models")
     )
     assert whole.epsilon > one.epsilon
-    cost = f"Looking at all models of this page costs epsilon = {up(whole.epsilon)} at delta = 5e-10"
-    assert f"{cost}; the one shown in full alone: epsilon = {up(one.epsilon)};" in twin["verdict"]
+    cost = (
+        f"Looking at all models of this page costs epsilon = {at_most(whole.epsilon, whole.promise.epsilon)} at delta = 5e-10"
+    )
+    assert f"{cost}; the one shown in full alone: epsilon = {at_most(one.epsilon, one.promise.epsilon)};" in twin["verdict"]
     facts = {fact["name"]: fact["value"] for fact in twin["key_facts"]}
-    assert (facts["Privacy spent"], facts["One model alone"]) == (f"ε = {up(whole.epsilon)}", f"ε = {up(one.epsilon)}")
+    assert (facts["Privacy spent"], facts["One model alone"]) == (
+        f"ε = {at_most(whole.epsilon, whole.promise.epsilon)}",
+        f"ε = {at_most(one.epsilon, one.promise.epsilon)}",
+    )
     (sentence,) = (words for words in twin["not_covered"] if "models of this page costs" in words)
-    assert sentence.endswith(f"costs epsilon {up(whole.epsilon)} at delta 5e-10 (all_models.json).")
+    assert sentence.endswith(f"costs epsilon {at_most(whole.epsilon, whole.promise.epsilon)} at delta 5e-10 (all_models.json).")
 
 
 def test_a_folder_of_somebody_else_is_left_alone(fairveil: Command, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import fairveil as fv
 from fairveil.cli.samples import Roles
 from fairveil.cli.tables import Place
 from fairveil.facts import Schema
-from fairveil.report.words import up
+from fairveil.privacy.shown import at_most
 
 SMALL = ("--gaps", "0.2,0.05", "--epsilons", "1,3")
 FILES = {"frontier.json", "frontier.svg", "report.html", "report.json", "statement.json"}
@@ -83,10 +83,10 @@ def test_the_page_says_first_what_looking_at_all_models_costs(
     twin = json.loads((tmp_path / "f/report.json").read_text("utf-8"))
     epsilon = fv.PrivacyStatement.from_json((tmp_path / "f/statement.json").read_text("utf-8")).epsilon
     assert epsilon > 3.0
-    assert f"Looking at all models of this page costs epsilon = {up(epsilon)} at delta = 1e-6" in twin["verdict"]
+    assert f"Looking at all models of this page costs epsilon = {at_most(epsilon)} at delta = 1e-6" in twin["verdict"]
     assert "one of them alone: epsilon = 1 or 3" in twin["verdict"]
     facts = {fact["name"]: fact["value"] for fact in twin["key_facts"]}
-    assert facts["Privacy spent"] == f"ε = {up(epsilon)}"
+    assert facts["Privacy spent"] == f"ε = {at_most(epsilon)}"
     assert facts["One model alone"] == "ε = 1 or 3"
 
 

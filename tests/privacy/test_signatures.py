@@ -22,6 +22,7 @@ import fairveil as fv
 from fairveil.errors import DataNotFoundError, ExposedKey, InputError, SignatureError, StatementError
 from fairveil.privacy import NamedGroups, PrivacyStatement, Promise, PublicFact, Signature, new_key, sign, verify_signature
 from fairveil.privacy.events import Gaussian, PerCell
+from fairveil.privacy.releases import releases_of
 from fairveil.privacy.signatures import canonical, remarks
 from fairveil.privacy.statement import READ_FROM_DATA, Audit, Receipt, StatedBound
 from fairveil.privacy.statement_checks import ON_TRUST, RECOMPUTED, examine
@@ -42,6 +43,7 @@ def statement_of(**options: Any) -> PrivacyStatement:
         audit=Audit(0.01, 0.95, "an attack"),
         groups=[NamedGroups(("few", "many"), limits=(1.0, None))],
         ledger=Receipt("people", "a-spend", 3, "0" * 64),
+        releases=releases_of((("a sum",), event) for event in PLAN),
         **{
             "tuning": "one fit",
             "earlier_releases": "none",

@@ -20,6 +20,7 @@ from fairveil.estimators import inputs, side_by_side
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.figures import Point, Series
 from fairveil.privacy.events import Composed, Event, Gaussian, Repeated
+from fairveil.privacy.shown import at_most
 from fairveil.study import Family
 
 INF = math.inf
@@ -139,7 +140,7 @@ def test_guarantee_2_the_frontier_states_the_price_of_all_models(options: dict[s
         assert model.privacy_.check() == []
         assert model.privacy_.tuning is not None
         assert model.privacy_.tuning.startswith("one of 12 models")
-        assert f"epsilon {e:.6g}"[:12] in model.privacy_.tuning
+        assert f"epsilon {at_most(e)}" in model.privacy_.tuning
     assert any("share their noise" in sentence for sentence in found.privacy.not_covered)
 
 

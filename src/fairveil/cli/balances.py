@@ -22,6 +22,7 @@ from ..privacy.ledger.terms_words import (
     spent_share,
     unsettled,
 )
+from ..privacy.shown import promised
 from .printing import bar, on_one_line, print_table
 
 MOST_OPEN = 20
@@ -48,7 +49,7 @@ def words(ledger: Ledger) -> str:
         f"{bar(balance.spent_share)} {spent} spent",
         *_headed(
             [
-                ("spent", f"{spent:>7}, as one release epsilon = {spent_epsilon(balance.spent)} {at}"),
+                ("spent", f"{spent:>7}, as one release epsilon = {spent_epsilon(balance.spent, balance.epsilon)} {at}"),
                 ("left", f"{left:>7}, as one release epsilon = {left_epsilon(balance.left)} {at}"),
             ]
         ),
@@ -68,7 +69,7 @@ def several(ledgers: Sequence[Ledger]) -> None:
     rows = []
     for ledger in ledgers:
         balance, promise = ledger.balance(), ledger.promise
-        terms = (f"{promise.epsilon:g}", delta_words(promise.delta), f"{promise.protects}, {promise.neighbours}")
+        terms = (promised(promise.epsilon), delta_words(promise.delta), f"{promise.protects}, {promise.neighbours}")
         shares = (spent_share(balance.spent_share), left_share(balance.left_share))
         rows.append((ledger.dataset, *terms, *shares, bar(balance.spent_share, 20), f"{balance.open:,}", balance.last[:19]))
     print_table(("dataset", "epsilon", "delta", "promise", "spent", "left", "", "open", "last (UTC)"), rows)

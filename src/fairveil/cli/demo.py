@@ -119,8 +119,9 @@ def _rows(path: Path | None) -> tuple[CodedSample, str, int]:
 
 def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, source: str, notes: list[str]) -> Report:
     from ..fairness import DemographicParity
+    from ..privacy.shown import at_most
     from ..report import GroupSection, Report
-    from ..report.words import delta_words, up
+    from ..report.words import delta_words
     from .measured import measure, table_of
     from .published import NOTE
     from .required import notion_figure
@@ -141,9 +142,10 @@ def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, 
         layout="by-epsilon",
     )
     delta = delta_words(found.privacy.delta)
+    alone, together = at_most(clf.privacy_.epsilon, clf.privacy_.promise.epsilon), at_most(found.epsilon)
     all_models = (
-        f"The model shown in full costs epsilon {up(clf.privacy_.epsilon)} for whoever has not seen the others only: looking "
-        f"at all {len(found.runs)} models of this page costs epsilon {up(found.epsilon)} at delta {delta} (all_models.json)."
+        f"The model shown in full costs epsilon {alone} for whoever has not seen the others only: looking "
+        f"at all {len(found.runs)} models of this page costs epsilon {together} at delta {delta} (all_models.json)."
     )
     return Report(
         f"Fair and private models: {name}",

@@ -18,6 +18,7 @@ from pathlib import Path
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.entries import RESERVED
 from ..privacy.ledger.terms import WHOLE
+from ..privacy.shown import at_most
 from ..privacy.statement import PrivacyStatement
 from .ending import INTERRUPTED, Ended
 
@@ -63,7 +64,7 @@ def _save_elsewhere(out: Path, save: Callable[[Path], object], done: PrivacyStat
 
 
 def _spent(done: PrivacyStatement, book: Ledger | None) -> str:
-    words = f"it spent epsilon={done.epsilon:.3g} at delta={done.delta:g}"
+    words = f"it spent epsilon={at_most(done.epsilon, done.promise.epsilon)} at delta={done.delta:g}"
     if book is not None and done.ledger is not None:
         words += f", line {done.ledger.entry} of {book.dataset} in {book.shown}"
     return f"{words}. A budget is not given back for a fit that ended."

@@ -29,6 +29,7 @@ from ..privacy.filters import Filter
 from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
+from ..privacy.releases import releases_of
 from ..privacy.statement import Arithmetic, NamedGroups, PrivacyStatement, PublicFact, StatedBound, names_read
 from . import choice, choice_by_function, decisions, noising, pricing, public_scale
 from .attached import Attached
@@ -417,6 +418,7 @@ class Curator:
             arithmetic=self._arithmetic,
             groups=groups,
             ledger=self._recording.receipt,
+            releases=releases_of((entry.questions, entry.event) for entry in self.log.entries),
         )
 
     # -- inside ------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from ..privacy.events import NonPrivate
 from ..privacy.promise import Promise
+from ..privacy.releases import same_releases
+from ..privacy.shown import at_most
 from ..privacy.statement import PrivacyStatement, PublicFact, Receipt
 from ..privacy.statement_checks import BASE_FACT
 from ..privacy.two_steps import TwoSteps
@@ -42,6 +44,7 @@ def of(
     seeded = any(one is not None and one.noise == "seeded" for one in (first, counts))
     groups = (READS_GROUPS,) if reads_groups else ()
     said = (*training.not_covered, *base.not_covered, *(() if first is None else first.not_covered), *groups)
+    named = [*(() if first is None else first.releases), *(() if counts is None else counts.releases)]
     return PrivacyStatement.of(
         promise,
         events,
@@ -56,11 +59,12 @@ def of(
         arithmetic="exact" if first is None else first.arithmetic,
         user_code="none" if base.is_ours and (first is None or first.user_code == "none") else "trusted",
         ledger=receipt,
+        releases=named if same_releases(named, events) else (),
     )
 
 
 def _earlier(base: PrivacyStatement) -> str:
     """What was released before the counts were chosen: the base, which is counted, and what its own statement says."""
-    cost = f"epsilon {base.epsilon:.4g} at delta {base.delta:g} by itself"
+    cost = f"epsilon {at_most(base.epsilon, base.promise.epsilon)} at delta {base.delta:g} by itself"
     before = base.earlier_releases or "what else was released before adds to this cost and is not counted"
     return f"the base classifier was fitted before ({cost}), and is counted here; {before}"

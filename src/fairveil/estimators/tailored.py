@@ -21,6 +21,7 @@ from ..learning.tailored_steps import ITERATES, REGIONS, STEP_SIZES
 from ..learning.tailoring import SPENDS, STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
 from ..privacy.promise import Promise
 from ..privacy.routes import gaussian_mu
+from ..privacy.shown import at_most
 from ..privacy.statement import NamedGroups, PrivacyStatement
 from . import files_json, unused
 from .constraint_report import ConstraintLine
@@ -105,7 +106,7 @@ class TailoringReport:
     def __str__(self) -> str:
         head = f"Shares of the budget: {self.rule} ({self.why})."
         body = [
-            f"  {line['group']}: share {line['share']:.4g}, epsilon {line['epsilon']:.4g}"
+            f"  {line['group']}: share {line['share']:.4g}, epsilon {at_most(line['epsilon'])}"
             + ("" if line["standard_error"] is None else f", standard error {line['standard_error']:.4g}")
             + ("" if line["count"] is None else f", about {line['count']:,.0f} rows")
             for line in self.table()

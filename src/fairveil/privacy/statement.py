@@ -42,19 +42,41 @@ from .events import (
     spelled_out,
 )
 from .promise import Promise
+from .releases import Release, releases_of, same_releases
 
 if TYPE_CHECKING:
     from .filters import Filter
     from .statement_checks import Finding
     from .two_steps import TwoSteps
 
-Origin = Literal["schema", "argument", "read from the data, not covered"]
+Origin = Literal[
+    "schema",
+    "argument",
+    "read from the data, not covered",
+    "library default",
+    "by definition",
+    "public features",
+    "schema x (1 - holdout)",
+    "argument x (1 - holdout)",
+]
 Noise = Literal["secure", "seeded"]
 Arithmetic = Literal["exact", "float32-by-row", "float32"]
 UserCode = Literal["none", "trusted"]
 Stamp = Literal["not-private", "seeded-noise", "data-dependent-bounds", "user-code-trusted"]
 
-ORIGINS: tuple[Origin, ...] = ("schema", "argument", "read from the data, not covered")
+ORIGINS: tuple[Origin, ...] = (
+    "schema",
+    "argument",
+    "read from the data, not covered",
+    "library default",
+    "by definition",
+    "public features",
+    "schema x (1 - holdout)",
+    "argument x (1 - holdout)",
+)
+"""Where something public came from. "argument": the caller said so; "library default": nobody did, and the library has a
+value for that; "by definition": a row counts once, for example; "public features": of these, where sensitive columns alone are
+protected. Earlier versions know the first three."""
 NOISES: tuple[Noise, ...] = ("secure", "seeded")
 ARITHMETICS: tuple[Arithmetic, ...] = ("exact", "float32-by-row", "float32")  # the last: of versions before by-row
 USER_CODES: tuple[UserCode, ...] = ("none", "trusted")
@@ -201,6 +223,7 @@ class PrivacyStatement:
     (neither, where nothing is promised or nothing was done). `neighbours`: the relation that `epsilon` was priced under.
     `tuning`, `earlier_releases`: a sentence, or None when nothing was said. `groups`: what the people of each named group have,
     where noise differs by group; `epsilon` is everybody's. `ledger`: the receipt of the ledger that holds this release.
+    `releases`: the events by what was asked, one line a kind; empty where nobody said.
     """
 
     promise: Promise
@@ -225,6 +248,7 @@ class PrivacyStatement:
     created: str | None = None
     groups: tuple[GroupGuarantee, ...] = ()
     ledger: Receipt | None = None
+    releases: tuple[Release, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
@@ -266,13 +290,14 @@ class PrivacyStatement:
         created: str | None = None,
         groups: Iterable[NamedGroups] = (),
         ledger: Receipt | None = None,
+        releases: Iterable[Release] = (),
     ) -> PrivacyStatement:
         """The statement of these events under this promise, priced now. Runs of equal events are folded, free ones dropped.
 
         Without a plan, `cap` is the filter that admitted them, or None for the one that takes every event (Renyi; pure for
         delta 0); `TwoSteps(promise)` where only the last was chosen after the others were seen. A `BudgetError` when it would
         not have admitted them. `groups`: whose own guarantees to tell, one a column. `ledger`: the receipt of the ledger that
-        holds them.
+        holds them. `releases`: the events by the names of what was asked, where these are known (`releases.releases_of`).
 
         >>> from fairveil.privacy.events import Gaussian
         >>> statement = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4)
@@ -288,6 +313,10 @@ class PrivacyStatement:
         known_facts, known_bounds = tuple(facts), tuple(bounds)
         capped = cap_of(done, planned, promise, cap)
         price = reprice(done, planned, capped, promise)
+        named = tuple(releases)
+        if named and not same_releases(named, done):
+            remedy = "Make them of the same answers: releases_of((names, event) for each answer)."
+            raise StatementError(complaint(expected="the releases of the events", of="releases", got="others", remedy=remedy))
         stamps = required_stamps(price.epsilon, noise, user_code, known_bounds, known_facts)
         return cls(
             promise=promise,
@@ -312,12 +341,18 @@ class PrivacyStatement:
             created=created,
             groups=guarantees(groups, done, planned, promise, price.epsilon),
             ledger=ledger,
+            releases=named,
         )
 
     @property
     def is_private(self) -> bool:
         """False when epsilon is inf."""
         return not math.isinf(self.epsilon)
+
+    @property
+    def told_releases(self) -> tuple[Release, ...]:
+        """`releases`, or the same made of the events alone, without names."""
+        return self.releases or releases_of(((), event) for event in self.events)
 
     @property
     def samples(self) -> bool:
@@ -337,9 +372,18 @@ class PrivacyStatement:
 
     def summary(self) -> str:
         """The statement in plain words, item by item after NIST SP 800-226."""
-        from .statement_words import items
+        from .statement_words import MECHANISMS, items, table_lines
 
-        return "\n".join(f"{heading}: {words}" for heading, words in items(self))
+        lines = []
+        for heading, words in items(self):
+            if heading == MECHANISMS and self.told_releases:
+                lines += [f"{heading}:", *(f"  {line}" for line in table_lines(self))]
+            else:
+                lines.append(f"{heading}: {words}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, with the format's name, its version and a checksum."""

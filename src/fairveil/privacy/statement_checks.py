@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ..errors import FairveilError, InputError, complaint
 from .bounding import covers
 from .events import Composed, Event, NoOp, Repeated, compose
+from .releases import same_releases
 from .statement import READ_FROM_DATA, Cap, GroupGuarantee, NamedGroups, Noise, PublicFact, Stamp, StatedBound, UserCode
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ RECOMPUTED = ("epsilon", "delta", "accounting", "groups", "stamps", "checksum")
 """Fields that `check` and `verify` work out again from the others; of groups their epsilons."""
 ON_TRUST = (
     *("promise", "events", "plan", "cap", "facts", "bounds", "not_covered", "tuning", "earlier_releases", "audit"),
-    *("noise", "arithmetic", "user_code", "versions", "created", "ledger"),
+    *("noise", "arithmetic", "user_code", "versions", "created", "ledger", "releases"),
 )
 """Fields that are taken as they are: nobody can tell from a statement alone whether they are true. A signature says who
 stands by them."""
@@ -199,6 +200,7 @@ def findings(statement: PrivacyStatement) -> list[Finding]:
         *_groups(statement),
         *_stamps(statement),
         *_log_and_plan(statement),
+        *_releases(statement),
         *_arithmetic(statement),
         *_audit(statement),
         *_versions(statement),
@@ -307,6 +309,18 @@ def _log_and_plan(statement: PrivacyStatement) -> Iterator[Finding]:
         yield Finding(True, "a filter is named, but there is a plan or nothing to cap")
     if statement.plan is not None and not is_prefix(statement.events, statement.plan, statement.promise.neighbours):
         yield Finding(True, "the log is not a beginning of the plan: something else was done than was planned")
+
+
+def _releases(statement: PrivacyStatement) -> Iterator[Finding]:
+    """Names are taken on trust, mechanisms and counts are not."""
+    if not statement.releases:
+        return
+    try:
+        agrees = same_releases(statement.releases, statement.events)
+    except UNPRICED:
+        agrees = False
+    if not agrees:
+        yield Finding(True, "the table of releases is not that of the events")
 
 
 def _arithmetic(statement: PrivacyStatement) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from ..errors import FairveilError, StatementError, complaint
 from . import events as event_tree
 from .events import Composed, Event
 from .promise import Promise
+from .releases import Release
 from .statement import Audit, Cap, GroupGuarantee, PrivacyStatement, PublicFact, Receipt, StatedBound
 
 FORMAT = "fairveil privacy statement"
@@ -33,9 +34,10 @@ FIELDS = frozenset(
         *("noise", "arithmetic", "user_code", "stamps", "versions"),
     )
 )
-LATER = frozenset(("groups", "ledger"))
+LATER = frozenset(("groups", "ledger", "releases"))
 """Fields that a file need not have."""
 RECEIPT = frozenset(("dataset", "spend", "entry", "hash"))
+RELEASE = frozenset(("name", "mechanism", "numbers", "rows", "times"))
 
 
 def to_dict(statement: PrivacyStatement) -> dict[str, Any]:
@@ -67,6 +69,8 @@ def to_dict(statement: PrivacyStatement) -> dict[str, Any]:
         out["groups"] = [_told(group) for group in statement.groups]
     if statement.ledger is not None:
         out["ledger"] = asdict(statement.ledger)
+    if statement.releases:
+        out["releases"] = [asdict(release) | {"numbers": list(release.numbers)} for release in statement.releases]
     out["checksum"] = checksum(out)
     return out
 
@@ -154,7 +158,13 @@ def _statement(values: Any) -> PrivacyStatement:
         created=fields["created"],
         groups=tuple(_group(group) for group in _list(fields.get("groups", []), "groups")),
         ledger=Receipt(**_fields(fields["ledger"], RECEIPT, "ledger")) if "ledger" in fields else None,
+        releases=tuple(_release(one) for one in _list(fields.get("releases", []), "releases")),
     )
+
+
+def _release(value: object) -> Release:
+    fields = _fields(value, RELEASE, "release")
+    return Release(**{**fields, "numbers": tuple(_list(fields["numbers"], "numbers"))})
 
 
 def _told(group: GroupGuarantee) -> dict[str, Any]:

@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .events import (
-    Approximate,
-    Composed,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    Exponential,
-    Gaussian,
-    Laplace,
-    NonPrivate,
-    NoOp,
-    OnPart,
-    PerCell,
-    PoissonSampled,
-    PrivateSelection,
-    Pure,
-    Repeated,
-    SamplerError,
-    VisiblySampled,
-    ZeroConcentrated,
-)
+from .events import Composed, Event, OnPart, PerCell, PoissonSampled, PrivateSelection, Repeated, VisiblySampled
+from .releases import ALL_ROWS, NORMS, Release
+from .shown import at_least, at_most, promised
 from .statement import READ_FROM_DATA, GroupGuarantee, PrivacyStatement, Stamp
 from .statement_checks import is_whole
 from .two_steps import KIND as TWO_STEPS
@@ -35,12 +16,40 @@ from .two_steps import KIND as TWO_STEPS
 if TYPE_CHECKING:
     from .promise import Promise
 
-MOST_MECHANISMS = 20
-"""How many different mechanisms the words list; the JSON lists all."""
+MOST_RELEASES = 20
+"""How many kinds of release the words list; the JSON lists all."""
 MOST_GROUPS = 20
 """The same of groups."""
 
 WEAKER = "A larger share of the budget, hence a larger epsilon, is a weaker guarantee for that group."
+
+NOT_STATED = "Not stated. If this model was picked from several fits, that choice is not covered."
+MECHANISMS = "Mechanisms"
+HEADS = ("release", "noise multiplier", "sensitivity", "rows", "times")
+"""Of the table of releases."""
+NOTHING = "-"
+MOST_CELLS = 8
+"""Multipliers that a line of the table lists; the JSON lists all."""
+MADE_BY = {
+    "Gaussian": "Gaussian noise",
+    "discrete Gaussian": "discrete Gaussian noise",
+    "Laplace": "Laplace noise",
+    "discrete Laplace": "discrete Laplace noise",
+    "Gaussian by cell": "Gaussian noise by cell",
+    "exponential": "a choice by the exponential mechanism",
+    "pure": "a mechanism known by its epsilon",
+    "approximate": "a mechanism known by its epsilon and delta",
+    "zero-concentrated": "a mechanism known by its rho",
+    "sampler error": "samplers that are not exact",
+    "exact": "something protected, exactly",
+}
+PARAMETERS = {
+    "exponential": ("epsilon",),
+    "pure": ("epsilon",),
+    "approximate": ("epsilon", "delta"),
+    "zero-concentrated": ("rho",),
+    "sampler error": ("total variation at most",),
+}
 
 STAMP_WORDS: dict[Stamp, str] = {
     "not-private": "NOT PRIVATE",
@@ -59,11 +68,11 @@ def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
         ("What is protected", _protected(statement.promise)),
         ("Unit", "one row is one person; a person with several rows is protected for one of them only."),
         ("Trust model", _trust(statement)),
-        ("Mechanisms", _join(_mechanisms(statement))),
+        (MECHANISMS, _join(_mechanisms(statement))),
         ("Bounds", _join(_bounds(statement))),
         ("Composition", _composition(statement)),
         ("Sampling", _sampling(statement)),
-        ("Tuning", _said(statement.tuning) or "nothing was said: a choice among several fits on these data is not covered."),
+        ("Tuning", _said(statement.tuning) or NOT_STATED),
         ("Earlier releases", _earlier(statement)),
         ("Noise source", _noise(statement)),
         ("Floating point", _arithmetic(statement)),
@@ -78,9 +87,10 @@ def _definition(statement: PrivacyStatement) -> str:
     stamps = "".join(f"{STAMP_WORDS[stamp]}. " for stamp in statement.stamps)
     if not statement.is_private:
         return f"{stamps}Epsilon is infinite: nothing is promised to anybody."
-    spent = f"epsilon = {_up(statement.epsilon)} at delta = {statement.delta:g}"
-    promised = "nothing was promised" if not statement.promise.is_private else f"promised was {statement.promise.epsilon:g}"
-    return f"{stamps}({_up(statement.epsilon)}, {statement.delta:g})-differential privacy: {spent} was spent, {promised}."
+    spent = at_most(statement.epsilon, statement.promise.epsilon)
+    limit = f"promised was {promised(statement.promise.epsilon)}" if statement.promise.is_private else "nothing was promised"
+    at = f"{statement.delta:g}"
+    return f"{stamps}({spent}, {at})-differential privacy: epsilon = {spent} at delta = {at} was spent, {limit}."
 
 
 def _groups(statement: PrivacyStatement) -> str:
@@ -91,17 +101,26 @@ def _groups(statement: PrivacyStatement) -> str:
             if by_cell
             else "everybody has the same guarantee."
         )
-    told = [f"{group.name}: {_own(group)}" for group in statement.groups[:MOST_GROUPS]]
+    told = [f"{group.name}: {_own(group, statement)}" for group in statement.groups[:MOST_GROUPS]]
     if len(statement.groups) > MOST_GROUPS:
         told.append(f"and {len(statement.groups) - MOST_GROUPS} more, listed in the JSON")
     whose = f"Each is at delta = {statement.delta:g}, of people who are in that group in one of two neighbouring tables"
     return f"{'; '.join(told)}. {whose}. {' '.join(_when(statement))} {WEAKER}"
 
 
-def _own(group: GroupGuarantee) -> str:
-    words = "no guarantee of its own" if math.isinf(group.epsilon) else f"epsilon = {_up(group.epsilon)}"
-    words = words if group.fixed else f"{words} after the fact"
-    return words if group.limit is None else f"at most {_up(group.limit)}, as was promised to it beforehand ({words})"
+def _own(group: GroupGuarantee, statement: PrivacyStatement) -> str:
+    """What is promised to a group beforehand comes first; a larger number beside it would say nothing."""
+    after = "" if group.fixed else " after the fact"
+    if math.isinf(group.epsilon):
+        words = "no guarantee of its own"
+    elif group.epsilon > statement.epsilon:
+        words = "no better than the guarantee above"
+    else:
+        words = f"epsilon = {at_most(group.epsilon, group.limit, statement.promise.epsilon)}{after}"
+    if group.limit is None:
+        return words
+    beforehand = f"at most {promised(group.limit)}, as was promised to it beforehand"
+    return f"{beforehand} ({words})" if group.epsilon <= min(group.limit, statement.epsilon) else beforehand
 
 
 def _when(statement: PrivacyStatement) -> Iterator[str]:
@@ -151,82 +170,62 @@ def _trust(statement: PrivacyStatement) -> str:
     return words + " No code of the caller ran beside the rows."
 
 
+def table(statement: PrivacyStatement) -> tuple[tuple[str, ...], ...]:
+    """A row of texts for each kind of release, under `HEADS`; none where nothing was read."""
+    bounds = {(bound.question, bound.norm): bound.sensitivity for bound in statement.bounds}
+    lines = [
+        (_release(one), _numbers(one), _sensitivity(one, bounds), one.rows, f"{one.times:,}") for one in statement.told_releases
+    ]
+    return tuple(lines)
+
+
+def table_lines(statement: PrivacyStatement) -> Iterator[str]:
+    """The table as lines of one width a column."""
+    told = table(statement)
+    rows = [HEADS, *told[:MOST_RELEASES]]
+    widths = [max(len(row[j]) for row in rows) for j in range(len(HEADS))]
+    for row in rows:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    if len(told) > MOST_RELEASES:
+        yield f"and {len(told) - MOST_RELEASES} more, listed in the JSON"
+
+
 def _mechanisms(statement: PrivacyStatement) -> Iterator[str]:
-    told = list(_told(statement.events))
-    yield from told[:MOST_MECHANISMS]
-    if len(told) > MOST_MECHANISMS:
-        yield f"and {len(told) - MOST_MECHANISMS} more, listed in the JSON"
-    if not statement.events:
+    """The same in one sentence: for the twin of a page, and for a reader without columns."""
+    told = table(statement)
+    for release, numbers, sensitivity, rows, times in told[:MOST_RELEASES]:
+        where = "" if rows == ALL_ROWS else f", on {rows}"
+        size = "" if sensitivity == NOTHING else f", sensitivity {sensitivity}"
+        value = "" if numbers == NOTHING else f", {numbers}" if " " in numbers else f", noise multiplier {numbers}"
+        yield f"{release}{value}{size}{where}, {times} times" if times != "1" else f"{release}{value}{size}{where}"
+    if len(told) > MOST_RELEASES:
+        yield f"and {len(told) - MOST_RELEASES} more, listed in the JSON"
+    if not told:
         yield "nothing that is protected was read"
 
 
-def _told(events: Iterable[Event]) -> Iterator[str]:
-    """Each event in words; the same release on part after part in one phrase."""
-    for same, run in groupby(events, key=lambda event: (event.event, event.parts) if isinstance(event, OnPart) else None):
-        if same is None:
-            yield from (_describe(event) for event in run)
-            continue
-        inner, parts = same
-        asked = [event.part for event in run if isinstance(event, OnPart)]
-        epochs, left = divmod(len(asked), parts)
-        if epochs and not left and asked == list(range(parts)) * epochs:
-            often = "" if epochs == 1 else f"{epochs} times "
-            yield f"{often}on each of {parts} fixed parts of the rows: {_describe(inner)}"
-        elif len(asked) == 1:
-            yield _describe(OnPart(inner, asked[0], parts))
-        else:
-            yield f"{len(asked)} times on one of {parts} fixed parts of the rows, one after another: {_describe(inner)}"
+def _release(one: Release) -> str:
+    return f"{one.name} ({MADE_BY[one.mechanism]})" if one.name else MADE_BY[one.mechanism]
 
 
-def _describe(event: Event, times: int = 1) -> str:
-    often = "" if times == 1 else f"{times} times "
-    match event:
-        case Repeated(inner, count):
-            return _describe(inner, times * count)
-        case Composed(events):
-            told = list(_told(events)) or ["nothing"]
-            return often + (f"together ({' and '.join(told)})" if len(events) == 1 or len(told) > 1 else told[0])
-        case PoissonSampled(rate, inner):
-            return f"{often}on a secret random batch, each row in it with probability {rate:g}: {_describe(inner)}"
-        case VisiblySampled(rate, inner):
-            return f"{often}on a random batch that can be seen, each row in it with probability {rate:g}: {_describe(inner)}"
-        case OnPart(inner, part, parts):
-            return f"{often}on part {part + 1} of {parts} fixed parts of the rows: {_describe(inner)}"
-        case PrivateSelection(inner, mean, shape):
-            return f"{often}the best of a random number of runs (mean {mean:g}, shape {shape:g}) of: {_describe(inner)}"
-        case _:
-            return often + _leaf(event)
+def _numbers(one: Release) -> str:
+    """Noise multipliers as numbers; what another mechanism is known by in words."""
+    if not one.numbers:
+        return NOTHING
+    if one.mechanism in PARAMETERS:
+        return ", ".join(
+            f"{name} {at_most(value)}" for name, value in zip(PARAMETERS[one.mechanism], one.numbers, strict=False)
+        )
+    shown = ", ".join(f"{number:.4g}" for number in one.numbers[:MOST_CELLS])
+    return shown if len(one.numbers) <= MOST_CELLS else f"{shown}, ..."
 
 
-def _leaf(event: Event) -> str:
-    match event:
-        case Gaussian(multiplier):
-            return f"Gaussian noise, standard deviation {multiplier:g} x L2 sensitivity"
-        case DiscreteGaussian(multiplier):
-            return f"discrete Gaussian noise, scale {multiplier:g} x L2 sensitivity"
-        case Laplace(multiplier):
-            return f"Laplace noise, scale {multiplier:g} x L1 sensitivity"
-        case DiscreteLaplace(multiplier, sensitivity):
-            return f"discrete Laplace noise, scale {multiplier:g} x L1 sensitivity {sensitivity}"
-        case Exponential(epsilon):
-            return f"a choice by the exponential mechanism, epsilon {epsilon:g}"
-        case Pure(epsilon):
-            return f"a mechanism known to be {epsilon:g}-differentially private"
-        case Approximate(epsilon, delta):
-            return f"a mechanism known to be ({epsilon:g}, {delta:g})-differentially private"
-        case ZeroConcentrated(rho):
-            return f"a mechanism known to be {rho:g}-zero-concentrated differentially private"
-        case SamplerError(distance):
-            return f"samplers within total variation {distance:g} of their laws"
-        case PerCell(multipliers):
-            parts = "; ".join(", ".join(f"{multiplier:g}" for multiplier in part) for part in multipliers)
-            return f"Gaussian noise by cell, standard deviations {parts} x the largest contribution"
-        case NonPrivate():
-            return "something protected was released exactly"
-        case NoOp():
-            return "nothing that is protected was read"
-        case _:
-            return event.kind
+def _sensitivity(one: Release, bounds: dict[tuple[str, str], float]) -> str:
+    norm = NORMS.get(one.mechanism)
+    if norm is None:
+        return NOTHING
+    known = bounds.get((one.name, norm))
+    return norm if known is None else f"{norm} {known:g}"
 
 
 def _bounds(statement: PrivacyStatement) -> Iterator[str]:
@@ -336,7 +335,7 @@ def _audit(statement: PrivacyStatement) -> str:
     audit = statement.audit
     if audit is None:
         return "none was made."
-    return f"{audit.attack} shows that epsilon is at least {audit.epsilon:g}, at confidence {audit.confidence:g}."
+    return f"{audit.attack} shows that epsilon is at least {at_least(audit.epsilon)}, at confidence {audit.confidence:g}."
 
 
 def _said(sentence: str | None) -> str | None:
@@ -345,10 +344,3 @@ def _said(sentence: str | None) -> str | None:
 
 def _join(sentences: Iterator[str]) -> str:
     return "; ".join(sentences) + "."
-
-
-def _up(value: float) -> str:
-    """Four decimals, rounded up: words must not promise more than the number does."""
-    if value >= 1e11:  # decimals no longer count, and the product may overflow
-        return str(math.ceil(value)) if math.isfinite(value) else "inf"
-    return f"{math.ceil(value * 10_000) / 10_000:.4f}"

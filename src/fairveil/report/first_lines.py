@@ -16,12 +16,13 @@ from ..figures import GapFigure
 from ..figures.contents import Unit
 from ..figures.scales import number, with_unit
 from ..figures.words import percent
+from ..privacy.shown import at_most, promised
 from ..privacy.statement import PrivacyStatement
 from .baselines import SAME, AgainstConstant, against_constant
 from .contents import Baselines, GroupSection, Report
 from .ledger import ledger_left, ledger_verdict
 from .other_gaps import gaps_of
-from .phrases import GUARDED, alone, capital, count, delta_words, names_in_full, own_curves, stamps, up
+from .phrases import GUARDED, alone, capital, count, delta_words, names_in_full, own_curves, stamps
 from .rates import printable, rate_words
 from .strength import strength
 
@@ -163,7 +164,8 @@ def _of_all(report: Report, whole: PrivacyStatement) -> str:
     """What looking at the page has cost comes first, what one of its models costs alone stands beside it."""
     if whole.is_private:
         guarded, at = GUARDED[whole.promise.protects], delta_words(whole.delta)
-        cost = f"Looking at all models of this page costs epsilon = {up(whole.epsilon)} at delta = {at}"
+        spent = at_most(whole.epsilon, whole.promise.epsilon)
+        cost = f"Looking at all models of this page costs epsilon = {spent} at delta = {at}"
     else:
         guarded, cost = "nothing", "Some models of this page are not private: nothing is promised to anybody"
     which = "the one shown in full" if names_in_full(report) else "one of them"
@@ -173,8 +175,9 @@ def _of_all(report: Report, whole: PrivacyStatement) -> str:
 def _of_one(statement: PrivacyStatement) -> str:
     if not statement.is_private:
         return "Epsilon is infinite: nothing is promised to anybody."
-    promised = "" if not statement.promise.is_private else f" of {statement.promise.epsilon:g} promised"
-    spent = f"Epsilon = {up(statement.epsilon)}{promised} was spent at delta = {delta_words(statement.delta)}"
+    of = "" if not statement.promise.is_private else f" of {promised(statement.promise.epsilon)} promised"
+    epsilon = at_most(statement.epsilon, statement.promise.epsilon)
+    spent = f"Epsilon = {epsilon}{of} was spent at delta = {delta_words(statement.delta)}"
     return f"{spent}; protected: {GUARDED[statement.promise.protects]}."
 
 

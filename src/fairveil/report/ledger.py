@@ -25,6 +25,7 @@ from ..privacy.ledger.terms_words import (
     spent_share,
     unsettled,
 )
+from ..privacy.shown import promised
 from .contents import LedgerSection
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def ledger_verdict(section: LedgerSection) -> str:
     made = balance.committed + balance.open
     spends = "one release" if made == 1 else f"{made:,} releases"
     waiting = f" Of them {unsettled(balance.open)}" if balance.open else ""
-    whole = f"epsilon = {promise.epsilon:g} at delta = {delta_words(promise.delta)}"
+    whole = f"epsilon = {promised(promise.epsilon)} at delta = {delta_words(promise.delta)}"
     spent = f"Of the budget of {balance.dataset}, {whole}, {spent_share(balance.spent_share)} is spent by {spends}.{waiting}"
     return f"{CONTRADICTS}. {spent}" if contradicts else f"{spent} {AGREES}"
 
@@ -112,9 +113,13 @@ def ledger_left(section: LedgerSection) -> str:
 def ledger_facts(section: LedgerSection) -> list[tuple[str, str, str]]:
     """(name, value, remark) for the head of the page."""
     balance = section.balance
-    at = f"at δ = {delta_words(balance.delta)}"
+    at, spent = f"at δ = {delta_words(balance.delta)}", spent_epsilon(balance.spent, balance.epsilon)
     return [
-        ("Budget spent", spent_share(balance.spent_share), f"as one release ε = {spent_epsilon(balance.spent)} {at}"),
+        (
+            "Budget spent",
+            spent_share(balance.spent_share),
+            f"as one release ε = {spent} {at}",
+        ),
         ("Budget left", left_share(balance.left_share), f"as one release ε = {left_epsilon(balance.left)} {at}"),
         ("Releases", f"{balance.committed + balance.open:,}", f"{balance.open:,} not settled, {balance.refunded:,} given back"),
     ]

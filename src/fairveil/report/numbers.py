@@ -13,7 +13,7 @@ from ..figures.rate_panels import panel_scale
 from ..figures.scales import Scale
 from ..figures.words import PROTECTED, frontier_description, frontier_title, gap_description, gap_title
 from ..privacy.statement_checks import versions_now
-from ..privacy.statement_words import items
+from ..privacy.statement_words import HEADS, MOST_RELEASES, items, table
 from .baselines import against_constant
 from .contents import Baselines, Certainty, GroupSection, Payments, Report
 from .first_lines import first_lines, warnings
@@ -67,6 +67,9 @@ def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
         "statement_words": []
         if statement is None
         else [{"heading": heading, "words": words} for heading, words in items(statement)],
+        "releases": None
+        if statement is None
+        else {"heads": list(HEADS), "rows": [list(row) for row in table(statement)[:MOST_RELEASES]]},
         "all_models": None if report.all_models is None else report.all_models.to_dict(),
         "not_covered": not_covered(report),
         "verify": [{"words": words, "command": command} for words, command in how_to_verify(report, twin)],

@@ -15,11 +15,11 @@ from ..figures.budget import left_text, spent_text
 from ..figures.dark import dark_rules
 from ..figures.scales import ON_AXIS, number
 from ..figures.words import percent
+from ..privacy.shown import at_most, promised
 from .certain import bound_text
 from .contents import Report
 from .ledger import budget_figure, course_figure
 from .numbers import to_dict
-from .phrases import up
 from .rates import panels_of, panels_title
 
 FILES = ("report.html", "ledger.html", "tables.html", "ledger_tables.html", "report.css")
@@ -92,16 +92,17 @@ def counted(value: float) -> Markup:
 
 def epsilon(value: float | str) -> Markup | str:
     """An epsilon as it was given; infinity in words."""
-    return "∞" if isinstance(value, str) or math.isinf(value) else _data(value, f"{value:g}")
+    return "∞" if isinstance(value, str) or math.isinf(value) else _data(value, promised(value))
 
 
-def paid(value: float | str) -> Markup | str:
-    """An epsilon that was found, rounded up; infinity in words.
+def paid(value: float | str, limit: float | str | None = None) -> Markup | str:
+    """An epsilon that was found, rounded up, but not above the promise that it keeps; infinity in words.
 
-    >>> str(paid(0.34561))
-    '<data value="0.34561">0.3457</data>'
+    >>> str(paid(0.34561)), str(paid(0.9999, 1.0))
+    ('<data value="0.34561">0.346</data>', '<data value="0.9999">1</data>')
     """
-    return "∞" if isinstance(value, str) else _data(value, up(value))
+    most = None if isinstance(limit, str) else limit
+    return "∞" if isinstance(value, str) else _data(value, at_most(value, most))
 
 
 def bound(value: float | None, unit: str, missing: str = UNDEFINED) -> Markup | str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from ..figures import Series
+from ..privacy.shown import at_most, promised
 from ..privacy.statement import PrivacyStatement
 from ..privacy.statement_words import STAMP_WORDS
 from .contents import LedgerSection, Report
@@ -22,17 +21,6 @@ def stamps(*statements: PrivacyStatement | None, of: LedgerSection | None = None
             broken = statement.promise.is_private and statement.epsilon > statement.promise.epsilon
             found += [*(STAMP_WORDS[stamp] for stamp in statement.stamps), *([MORE_THAN_PROMISED] if broken else [])]
     return list(dict.fromkeys(found))
-
-
-def up(value: float) -> str:
-    """At most four decimals, rounded up: words must not promise more than the number does.
-
-    >>> up(0.99991), up(0.99999), up(float("inf"))
-    ('1', '1', 'inf')
-    >>> up(0.51681)
-    '0.5169'
-    """
-    return "inf" if math.isinf(value) else f"{math.ceil(value * 10_000) / 10_000:.4f}".rstrip("0").rstrip(".")
 
 
 def delta_words(delta: float) -> str:
@@ -58,13 +46,13 @@ def alone(report: Report) -> str:
     if names_in_full(report):
         assert report.statement is not None
         return spent(report.statement)
-    epsilons = dict.fromkeys(f"{series.epsilon:g}" for series in own_curves(report))
+    epsilons = dict.fromkeys(f"{promised(series.epsilon)}" for series in own_curves(report))
     return f"ε = {' or '.join(epsilons)}" if epsilons else "not known"
 
 
 def spent(statement: PrivacyStatement) -> str:
     """The epsilon that was spent; "none" where nothing is promised."""
-    return f"ε = {up(statement.epsilon)}" if statement.is_private else "none"
+    return f"ε = {at_most(statement.epsilon, statement.promise.epsilon)}" if statement.is_private else "none"
 
 
 def count(number: int, noun: str) -> str:

@@ -10,9 +10,9 @@ from ..figures.scales import with_unit
 from .contents import Report
 from .first_lines import verdict
 from .ledger import NOT_RECORDED, TO_CHECK, ledger_facts
-from .phrases import GUARDED, alone, capital, delta_words, names_in_full, own_curves, spent, stamps, up
+from .phrases import GUARDED, alone, capital, delta_words, names_in_full, own_curves, spent, stamps
 
-__all__ = ["GUARDED", "delta_words", "how_to_verify", "key_facts", "not_covered", "stamps", "up", "verdict"]
+__all__ = ["GUARDED", "delta_words", "how_to_verify", "key_facts", "not_covered", "stamps", "verdict"]
 
 NEIGHBOURS = {"add-remove": "one row added or removed", "replace-one": "one row replaced"}
 

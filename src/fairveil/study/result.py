@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ..errors import InputError, complaint
 from ..estimators import RateConstrainedClassifier
 from ..figures import Floor, FrontierFigure, Measure, Point, Series, svg_frontier
+from ..privacy.shown import at_most
 from ..privacy.statement import PrivacyStatement
 from .runs import Run, point
 
@@ -125,7 +126,7 @@ class Frontier:
         if math.isinf(self.epsilon):
             price = "some are not private: looking at them all is covered by no promise"
         else:
-            price = f"looking at all of them costs epsilon {self.epsilon:.4g} at delta {self.privacy.delta:g}"
+            price = f"looking at all of them costs epsilon {at_most(self.epsilon)} at delta {self.privacy.delta:g}"
         return f"{count}; {price}."
 
     @property

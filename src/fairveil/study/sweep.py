@@ -48,6 +48,7 @@ from ..figures import Series
 from ..privacy import epsilon as price
 from ..privacy.events import Event, NonPrivate, NoOp
 from ..privacy.promise import Promise
+from ..privacy.shown import at_most
 from ..privacy.statement import ARITHMETICS, PrivacyStatement, StatedBound
 from .families import Family, Judge
 from .held_out import HeldOut, error_of
@@ -241,7 +242,7 @@ def _events(jobs: Sequence[Job]) -> list[Event]:
 def _tuning(jobs: dict[Key, Job], whole: Promise) -> str:
     epsilons, gaps, seeds = (len({key[place] for key in jobs}) for place in range(3))
     grid = f"one of {len(jobs)} models of a frontier ({epsilons} epsilons, {gaps} gaps, {seeds} seeds)"
-    cost = f"epsilon {whole.epsilon:.6g} at delta {whole.delta:g}" if whole.is_private else "what no promise covers"
+    cost = f"epsilon {at_most(whole.epsilon)} at delta {whole.delta:g}" if whole.is_private else "what no promise covers"
     return f"{grid}; whoever saw them all, or chose this one by what was seen, was shown {cost}"
 
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from ..shown import promised
 from .entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry
 from .store import Store
 from .terms import WHOLE, Terms
@@ -60,10 +61,10 @@ class Balance:
         return asdict(self)
 
     def __str__(self) -> str:
-        promised = f"epsilon = {self.epsilon:g} at delta = {delta_words(self.delta)}"
+        whole = f"epsilon = {promised(self.epsilon)} at delta = {delta_words(self.delta)}"
         left = f"{left_share(self.left_share)} left (as one release epsilon = {left_epsilon(self.left)})"
         waiting = f"; not settled: {self.open:,}" if self.open else ""
-        return f"{self.dataset}: {spent_share(self.spent_share)} of {promised} spent, {left}{waiting}"
+        return f"{self.dataset}: {spent_share(self.spent_share)} of {whole} spent, {left}{waiting}"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...errors import Overspent, complaint
 from ..events import Event
 from ..promise import Promise
+from ..shown import at_least, at_most, promised
 from .entries import Entry
 from .terms import MOST, WHOLE, Cost, Terms, tight_epsilon
 from .terms_words import left_share, spent_share
@@ -28,9 +29,9 @@ def overspent(terms: Terms, event: Event, asked: Promise, cost: Cost, head: Entr
         f"The largest epsilon that fits is {least}." if figures["largest_epsilon"] else "Nothing of this kind fits any more."
     )
     got = (
-        f"{size} (epsilon={figures['asked']:.6g}); spent {spent_share(spent / WHOLE)}, left {room} (as one release "
-        f"epsilon={figures['left']:.6g} of {terms.promise.epsilon:g} at delta={terms.promise.delta:g}; "
-        f"epsilon={figures['spent']:.6g} is spent)"
+        f"{size} (epsilon={at_most(figures['asked'])}); spent {spent_share(spent / WHOLE)}, left {room} (as one release "
+        f"epsilon={at_least(figures['left'])} of {promised(terms.promise.epsilon)} at delta={terms.promise.delta:g}; "
+        f"epsilon={at_most(figures['spent'], terms.promise.epsilon)} is spent)"
     )
     expected = f"a release of at most {room} of {part}"
     text = complaint(expected=expected, of=f"ledger {terms.dataset!r}", got=got, remedy=remedy, quote=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
+from ..shown import at_least, at_most, promised
 from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry
 from .terms import Terms
 
@@ -34,11 +34,9 @@ def items(terms: Terms, first: Entry) -> tuple[tuple[str, str], ...]:
     order = "" if terms.order is None else f" of order {terms.order:g}"
     leaks = "" if terms.kind == "pure" else f"; {100 * terms.reserve:.3g}% of delta is kept for leaks"
     strict = "yes: no seeded noise, and nothing that was read from the data without privacy"
+    whole = f"epsilon = {promised(promise.epsilon)} at delta = {delta_words(promise.delta)}"
     return (
-        (
-            "Promise",
-            f"epsilon = {promise.epsilon:g} at delta = {delta_words(promise.delta)}, for all that is recorded here together",
-        ),
+        ("Promise", f"{whole}, for all that is recorded here together"),
         ("Protected", GUARDED[promise.protects] + (f" ({', '.join(terms.columns)})" if terms.columns else "")),
         ("Neighbours", f"{NEIGHBOURS[promise.neighbours]} ({promise.neighbours})"),
         ("Filter", f"{terms.kind}{order}, which {TAKES[terms.kind]}{leaks}"),
@@ -73,18 +71,22 @@ def left_share(share: float) -> str:
     return _percent(math.floor(share * 10_000 + 1e-6))
 
 
-def spent_epsilon(epsilon: float) -> str:
-    """Four digits, rounded up.
+def spent_epsilon(epsilon: float, limit: float | None = None) -> str:
+    """Three digits, rounded up, but no further than the budget that it is spent of.
 
-    >>> spent_epsilon(0.051681)
-    '0.05169'
+    >>> spent_epsilon(0.051681), spent_epsilon(0.9999, 1.0)
+    ('0.0517', '1')
     """
-    return _digits(epsilon, math.ceil, -1e-9)
+    return at_most(epsilon, limit)
 
 
 def left_epsilon(epsilon: float) -> str:
-    """Four digits, rounded down."""
-    return _digits(epsilon, math.floor, 1e-9)
+    """Three digits, rounded down.
+
+    >>> left_epsilon(0.92999)
+    '0.929'
+    """
+    return at_least(epsilon)
 
 
 def delta_words(delta: float) -> str:
@@ -97,10 +99,3 @@ def delta_words(delta: float) -> str:
 
 def _percent(hundredths: int) -> str:
     return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".") + "%"
-
-
-def _digits(value: float, whole: Callable[[float], int], slack: float) -> str:
-    if value <= 0:
-        return "0"
-    place = 10.0 ** (3 - math.floor(math.log10(value)))
-    return f"{whole(value * place * (1 + slack)) / place:.4g}"
