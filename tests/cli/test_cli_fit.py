@@ -111,6 +111,24 @@ def test_numbers_without_a_schema_and_a_weak_promise_are_noted_in_words_of_the_s
     assert "TABLE" not in done.err
 
 
+def test_the_statement_says_where_the_number_of_rows_comes_from(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path
+) -> None:
+    passed = ("--public-rows", 4100)
+    held = ("--holdout", 0.25)
+    cases: list[tuple[tuple[object, ...], str, str]] = [
+        ((), "4000", "schema"),
+        (held, "3000", "schema x (1 - holdout)"),
+        (passed, "4100", "argument"),
+        ((*passed, *held), "3075", "argument x (1 - holdout)"),
+    ]
+    for at, (options, rows, origin) in enumerate(cases):
+        assert fairveil("fit", table, "--schema", schema, *PARITY, *options, "--out", f"model{at}").code == 0
+        text = (tmp_path / f"model{at}/statement.json").read_text("utf-8")
+        (fact,) = (one for one in fv.PrivacyStatement.from_json(text).facts if one.name == "number of rows")
+        assert (fact.value, fact.origin) == (rows, origin)
+
+
 def test_words_of_the_promise_arrive(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
     done = fairveil(
         *("fit", table, "--schema", schema, "--out", "model", "--epsilon", "2", "--delta", "1e-7", *PARITY),

@@ -197,7 +197,7 @@ def test_scaling_by_public_features_is_not_unsafe(people: Columns) -> None:
     assert "unsafe" in private.not_covered[0]
     assert "data-dependent-bounds" not in public.stamps
     assert public.not_covered == ()
-    assert [fact.origin for fact in public.facts if fact.name == "scale of the numbers"] == ["argument"]
+    assert [fact.origin for fact in public.facts if fact.name == "scale of the numbers"] == ["public features"]
     assert not public.check()
 
 

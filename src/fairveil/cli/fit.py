@@ -115,6 +115,7 @@ def fit(
         tuning=tuning,
         earlier_releases=earlier_releases,
         seeded=seed is not None,
+        rows_are="argument" if public_rows is not None else None if rows is None else "schema",
     )
 
     def done() -> PrivacyStatement | None:
@@ -177,12 +178,20 @@ def report_of(
 
 
 def _described(
-    clf: Fitted, *, holdout: float, measured: bool, tuning: str | None, earlier_releases: str | None, seeded: bool
+    clf: Fitted,
+    *,
+    holdout: float,
+    measured: bool,
+    tuning: str | None,
+    earlier_releases: str | None,
+    seeded: bool,
+    rows_are: str | None,
 ) -> Fitted:
     """What only this command knows goes into the statement, once."""
     from dataclasses import replace
 
     from .coins import in_words
+    from .samples import with_rows_from
 
     what = "their exact errors, gaps and counts stand in report.html"
     outside: tuple[str, ...] = ()
@@ -196,6 +205,7 @@ def _described(
         return clf
     clf.privacy_ = replace(
         statement,
+        facts=with_rows_from(statement.facts, rows_are, holdout),
         not_covered=(*statement.not_covered, *outside),
         tuning=tuning or statement.tuning,
         earlier_releases=earlier_releases or statement.earlier_releases,

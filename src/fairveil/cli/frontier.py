@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -96,7 +97,7 @@ def frontier(
     from .folders import require_free, staged
     from .ledger_option import opened
     from .rescue import paid_for
-    from .samples import Roles
+    from .samples import Roles, with_rows_from
 
     require_free(out, force=force, mark=MARK)
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout or 0.0)
@@ -133,15 +134,16 @@ def frontier(
                 test=held.fit_arguments,
                 estimator=template,
             )
-            done.append(found if other is not None else _with_coins(found, share, seeded=seeds is not None))
+            said = found if other is not None else _with_coins(found, share, seeded=seeds is not None)
+            rows_are = "argument" if public_rows is not None else None if rows is None else "schema"
+            facts = with_rows_from(said.privacy.facts, rows_are, share)
+            done.append(replace(said, privacy=replace(said.privacy, facts=facts)))
         figure = _write(done[0], place.shown, notes, made)
     _tell(done[0], figure, out, book)
 
 
 def _with_coins(found: Frontier, share: float, *, seeded: bool) -> Frontier:
     """What only this command knows goes into the statement: how rows were set aside."""
-    from dataclasses import replace
-
     from .coins import in_words
 
     statement = found.privacy

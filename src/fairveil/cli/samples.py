@@ -18,10 +18,12 @@ from ..estimators.coded import as_array
 from ..estimators.coding import TableCoding
 from ..estimators.inputs import Ways
 from ..facts import RowBlock, Schema
+from ..privacy.statement import PublicFact
 from ..study.held_out import HeldOut
 from .coins import set_aside
 from .tables import Columns, Place, picked
 
+ROWS = "number of rows"
 Mask = npt.NDArray[np.bool_]
 
 
@@ -220,6 +222,14 @@ def _with_roles(schema: Schema, target: str, sensitive: tuple[str, ...], ignore:
     """Sensitive columns of the schema that were not named are neither groups nor features."""
     unused = [name for name in schema.sensitive if name not in sensitive and name != target]
     return schema.with_roles(target=target, sensitive=sensitive).without(*dict.fromkeys((*unused, *ignore)))
+
+
+def with_rows_from(facts: Sequence[PublicFact], rows_are: str | None, holdout: float) -> tuple[PublicFact, ...]:
+    """The facts, their number of rows with where the command has it from: "schema" or "argument", less what is held out."""
+    if rows_are is None:
+        return tuple(facts)
+    origin = f"{rows_are} x (1 - holdout)" if holdout else rows_are
+    return tuple(replace(one, origin=origin) if one.name == ROWS else one for one in facts)  # type: ignore[arg-type]
 
 
 def _require_all(column: npt.NDArray[Any], name: str) -> None:

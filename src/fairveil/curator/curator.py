@@ -30,7 +30,7 @@ from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.releases import releases_of
-from ..privacy.statement import Arithmetic, NamedGroups, PrivacyStatement, PublicFact, StatedBound, names_read
+from ..privacy.statement import Arithmetic, NamedGroups, Origin, PrivacyStatement, PublicFact, StatedBound, names_read
 from . import choice, choice_by_function, decisions, noising, pricing, public_scale
 from .attached import Attached
 from .block import Block, Drawn, lines_of
@@ -91,6 +91,7 @@ class Curator:
         earlier: Sequence[Entry] | Journal = (),
         ledger: Ledger | None = None,
         purpose: str = "",
+        stated_clips: Sequence[float] | None = None,
     ) -> None:
         _need_type("rows", rows, Rows, "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table).")
         _need_type("promise", promise, Promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
@@ -102,6 +103,7 @@ class Curator:
         self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
         self._facts = public_facts(rows, self._public_rows, facts)
         self._bounds_before = tuple(bounds)
+        self._stated_clips = stated_clips
         self._scalings: tuple[tuple[Floats, Floats], ...] = ()
         self._bounds: dict[tuple[str, str], StatedBound] = {}
         self._ready: dict[tuple[object, ...], Prepared] = {}
@@ -287,7 +289,9 @@ class Curator:
             self._trust()
         names = tuple(dict.fromkeys(f"choice by {one.name}" for one in asked))
         if isinstance(event, Exponential) and contest.stated is not None:
-            self._widest(StatedBound(names[0], "range", contest.stated, "scores of candidates move apart by no more"))
+            self._widest(
+                StatedBound(names[0], "range", contest.stated, "scores of candidates move apart by no more", "by definition")
+            )
         with self._admitted(event, purpose) as number:
             if isinstance(event, Exponential):
                 index = contest.drawn(event.epsilon, self._sources[0].stream("noise", number, 0))
@@ -453,19 +457,26 @@ class Curator:
         if self._public and public_scale.needs_rows(question):
             scales = public_scale.of(question, self._rows, ask.order, exact=free, threads=self._threads)
             if not free:
-                self._state(ask, scales, "largest over the public rows and all listed groups")
+                self._state(ask, scales, "largest over the public rows and all listed groups", "public features")
             return scales
         key = ask.key
         if key not in self._known:
             self._known[key] = [pricing.constant_scale(question, self.layout, self.promise, self._cap, ask.order)]
             if not free:
-                self._state(ask, self._known[key], question.why)
+                self._state(ask, self._known[key], question.why, self._origin_of(question))
         return self._known[key]
 
-    def _state(self, ask: Ask, scales: list[Scale], reason: str) -> None:
+    def _origin_of(self, question: Question) -> Origin:
+        """Of a bound that is a constant: a caller's clip, a clip that the library chose, or what the question is."""
+        clip = question.clipped_to
+        if clip is None:
+            return "by definition"
+        return "argument" if self._stated_clips is None or clip in self._stated_clips else "library default"
+
+    def _state(self, ask: Ask, scales: list[Scale], reason: str, origin: Origin) -> None:
         """Write a sensitivity down for the statement: the largest of the run, where rounds or questions of one name differ."""
         moved = max(scale.bound.sensitivity(self.promise.neighbours) for scale in scales)
-        self._widest(StatedBound(ask.question.name, f"L{ask.order}", moved, reason))
+        self._widest(StatedBound(ask.question.name, f"L{ask.order}", moved, reason, origin))
 
     def _widest(self, bound: StatedBound) -> None:
         key = (bound.question, bound.norm)

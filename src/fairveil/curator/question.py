@@ -160,6 +160,12 @@ class Question:
         raise NotImplementedError
 
     @property
+    def clipped_to(self) -> float | None:
+        """The number of a caller's that bounds each row's contribution; None where the question alone does."""
+        clip: float | None = getattr(self, "clip", None)
+        return clip
+
+    @property
     def has_cells(self) -> bool:
         """Whether the first axis of the answer is disjoint cells, each of which only its own rows move."""
         return getattr(self, "cells", None) is not None and getattr(self, "group", None) is None and self.per_row == 1

@@ -69,6 +69,10 @@ class Around(Question):
         return self.inner.why
 
     @property
+    def clipped_to(self) -> float | None:
+        return self.inner.clipped_to
+
+    @property
     def within(self) -> float:
         return self.inner.within
 

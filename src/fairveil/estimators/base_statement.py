@@ -12,7 +12,7 @@ from ..privacy.events import NonPrivate
 from ..privacy.promise import Promise
 from ..privacy.releases import same_releases
 from ..privacy.shown import at_most
-from ..privacy.statement import PrivacyStatement, PublicFact, Receipt
+from ..privacy.statement import Origin, PrivacyStatement, PublicFact, Receipt
 from ..privacy.statement_checks import BASE_FACT
 from ..privacy.two_steps import TwoSteps
 from .bases import Base
@@ -31,6 +31,7 @@ def of(
     receipt: Receipt | None,
     *,
     reads_groups: bool,
+    base_origin: Origin = "argument",
 ) -> PrivacyStatement:
     """Base and counts together, under the whole promise. `counts`: what the curator says of them; None: nothing was asked."""
     released = () if counts is None else counts.events
@@ -40,7 +41,7 @@ def of(
     first = base.statement
     facts = dict.fromkeys((*training.facts, *(() if first is None else first.facts)))  # each reading of its own
     if both:
-        facts[PublicFact(BASE_FACT, FITTED_BEFORE if base.looked_at else FITTED_HERE, "argument")] = None
+        facts[PublicFact(BASE_FACT, FITTED_BEFORE if base.looked_at else FITTED_HERE, base_origin)] = None
     seeded = any(one is not None and one.noise == "seeded" for one in (first, counts))
     groups = (READS_GROUPS,) if reads_groups else ()
     said = (*training.not_covered, *base.not_covered, *(() if first is None else first.not_covered), *groups)

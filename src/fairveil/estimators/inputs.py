@@ -137,7 +137,9 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
         assert coding.standard is not None
         blocks = [coding.standard.apply(block) for block in blocks]
         if ways.features_are_public:  # then their means and deviations are, too
-            found.facts.append(PublicFact("scale of the numbers", "means and standard deviations of the features", "argument"))
+            found.facts.append(
+                PublicFact("scale of the numbers", "means and standard deviations of the features", "public features")
+            )
         else:
             not_covered = (
                 "unsafe: numbers were scaled by the training rows' own means and standard deviations, as asked by "

@@ -34,7 +34,7 @@ from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement, Receipt
-from . import base_spends, base_statement, bases, cautions, decided, promises, unused
+from . import base_spends, base_statement, bases, cautions, decided, origins, promises, unused
 from .baselines import BaselineReport, of_comparison, warn_if_worse
 from .bases import Base, Wishes
 from .carried import groups_of
@@ -416,7 +416,15 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             compared = mixing_comparison.compared(released, system, solved.table)
             baselines = of_comparison(compared, classes, free="the base classifier")
         counts = None if curator is None else curator.statement()
-        statement = base_statement.of(training, base, promise, counts, receipt, reads_groups=cells is not None)
+        statement = base_statement.of(
+            training,
+            base,
+            promise,
+            counts,
+            receipt,
+            reads_groups=cells is not None,
+            base_origin=origins.of_argument(self, "estimator"),
+        )
         whole = groups_of(training, either=False)
         self._set_base(base.estimator, model)
         self.privacy_ = statement

@@ -11,7 +11,8 @@ from ..privacy.events import Event
 from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
-from . import cautions, promises
+from ..privacy.statement import PublicFact
+from . import cautions, origins, promises
 from .cautions import Numbers
 from .inputs import Training
 from .publish import read_from_data
@@ -20,7 +21,8 @@ from .publish import read_from_data
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
 class Opening:
     """A fit that asked nothing yet. `public_rows`: what averages divide by, if public; `rows_given`: it was an argument;
-    `ledger`: where it is recorded, for `purpose`."""
+    `ledger`: where it is recorded, for `purpose`; `facts`: arguments that are public, with their origins; `stated_clips`: those
+    that the caller passed."""
 
     promise: Promise
     training: Training
@@ -29,6 +31,8 @@ class Opening:
     random_state: Any
     ledger: Ledger | None
     purpose: str
+    facts: tuple[PublicFact, ...] = ()
+    stated_clips: tuple[float, ...] = ()
 
     @staticmethod
     def of(
@@ -43,7 +47,8 @@ class Opening:
         public_rows = promises.public_rows_of(estimator.public_rows, training, promise)
         purpose = f"{type(estimator).__name__}.fit"
         given = estimator.public_rows is not None
-        opening = Opening(promise, training, public_rows, given, estimator.random_state, ledger, purpose)
+        known, clips = origins.facts_of(estimator, training), origins.stated_clips(estimator)
+        opening = Opening(promise, training, public_rows, given, estimator.random_state, ledger, purpose, known, clips)
         cautions.of_promise(promise, opening.known_rows)
         cautions.of_units(training, promise, numbers)
         if ledger is not None:
@@ -81,8 +86,9 @@ class Opening:
             noise=noise or promises.noise_of(self.random_state),
             public_rows=self.public_rows if private else None,
             earlier=() if earlier is None else earlier,
-            facts=list(told),
+            facts=[*told, *self.facts],
             bounds=read_from_data(self.training, promise),
             ledger=self.ledger,
             purpose=self.purpose if purpose is None else purpose,
+            stated_clips=self.stated_clips,
         )

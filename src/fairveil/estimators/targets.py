@@ -112,9 +112,13 @@ class NumericTarget:
                 "unsafe_data_dependent_bounds=True reads them from the rows, and says so.",
             )
             warnings.warn(text, UnstatedBounds, stacklevel=2)
-            return TargetScale(-1.0, 1.0)
-        origin: Origin = "argument" if self.open_range else READ_FROM_DATA
-        return TargetScale(float(targets.min()), float(targets.max()), origin) if len(targets) else TargetScale(-1.0, 1.0)
+            return TargetScale(-1.0, 1.0, "library default")
+        origin: Origin = "public features" if self.open_range else READ_FROM_DATA
+        return (
+            TargetScale(float(targets.min()), float(targets.max()), origin)
+            if len(targets)
+            else TargetScale(-1.0, 1.0, "library default")
+        )
 
     def refuse_both(self) -> None:
         """A schema states the bounds of its target: they are not given twice."""

@@ -61,14 +61,11 @@ class Release:
     times: int
 
     def __post_init__(self) -> None:
-        for of, text in (("mechanism", self.mechanism), ("rows", self.rows)):
+        given: tuple[tuple[str, object], ...] = (("name", self.name or "-"), ("mechanism", self.mechanism), ("rows", self.rows))
+        for of, text in given:
             if not isinstance(text, str) or not text.strip() or not text.isprintable():
-                raise StatementError(
-                    complaint(expected="some words on one line", of=of, got=text, remedy=f"Say {of} in words.")
-                )
-        if not isinstance(self.name, str) or not self.name.isprintable():
-            remedy = "Name the query in words, or leave it empty."
-            raise StatementError(complaint(expected="words on one line", of="name", got=self.name, remedy=remedy))
+                remedy = f"Say {of} in words."
+                raise StatementError(complaint(expected="some words on one line", of=of, got=text, remedy=remedy))
         object.__setattr__(self, "numbers", tuple(float(number) for number in self.numbers))
         object.__setattr__(self, "times", _checks.whole(at_least=1, times=self.times))
 
