@@ -94,6 +94,10 @@ class WorseThanBaseline(FairveilWarning):
     """The model is worse than what costs nothing: one answer for everybody, or no constraint and some such answers."""
 
 
+class NoBetterThanConstant(WorseThanBaseline):
+    """The model is not shown to be better than one answer for everybody, or nothing was learnt at all."""
+
+
 class NoGroups(FairveilWarning):
     """A model was to be fair to groups, and no groups were given: nothing was asked of it."""
 

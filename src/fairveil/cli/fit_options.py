@@ -9,6 +9,7 @@ import typer
 from .completing import (
     ALLOCATIONS,
     DECISIONS,
+    FALLBACKS,
     GAPS,
     METHODS,
     MODES,
@@ -42,6 +43,16 @@ Method = Annotated[
         "networks are fitted in Python",
         rich_help_panel=MODEL,
         autocompletion=out_of(*METHODS),
+    ),
+]
+Fallback = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="hand out mixing (by chance) or constant where the model is worse than it beyond noise; else the model, with a "
+        "warning",
+        rich_help_panel=MODEL,
+        autocompletion=out_of(*FALLBACKS),
     ),
 ]
 Notion = Annotated[

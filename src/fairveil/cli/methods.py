@@ -16,6 +16,7 @@ from ..estimators import (
     RateConstrainedClassifier,
     TailoredClassifier,
 )
+from ..estimators.fallbacks import FALLBACKS
 from ..estimators.group_objective import METHODS as SEARCHES
 from ..estimators.group_objective import NAMED
 from ..estimators.promises import notions_of
@@ -48,6 +49,7 @@ class Wishes:
     min_epsilon: list[str] | None = None
     max_epsilon: list[str] | None = None
     groups: str | None = None
+    fallback: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,14 @@ def _bounded(wishes: Wishes) -> Asked:
     """Of a method that keeps the bounds of notions."""
     notions = notions_of(wishes.constraint)
     return Asked(tuple(notions), {"constraints": notions or None})
+
+
+def _with_fallback(wishes: Wishes) -> Asked:
+    """Of one that keeps bounds, and may hand out another model in the place of one that is worse than what costs nothing."""
+    if wishes.fallback is not None:
+        _checks.one_of(FALLBACKS, fallback=wishes.fallback)
+    asked = _bounded(wishes)
+    return replace(asked, arguments=asked.arguments | {"fallback": wishes.fallback})
 
 
 def _group_objective(wishes: Wishes) -> Asked:
@@ -168,7 +178,8 @@ METHODS = {
         "rate-constrained private descent (RateConstrainedClassifier)",
         "A linear classifier, fitted to {source} by rate-constrained private descent.",
         RateConstrainedClassifier,
-        _bounded,
+        _with_fallback,
+        ("fallback",),
     ),
     "post-processing": Method(
         "private post-processing (OddsPostProcessor)",

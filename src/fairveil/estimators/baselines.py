@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from .._json import Node
 from .._verdicts import deviations
-from ..errors import WorseThanBaseline
+from ..errors import NoBetterThanConstant, WorseThanBaseline
 from ..learning.comparison import Comparison, Constant
 from ..learning.regression_task import RegressionOutcome
 
@@ -27,6 +27,7 @@ DEAF = 0.5
 """Errors are shares: through more noise than this none can be told from another."""
 Standing = Literal["better", "worse", "cannot be told"]
 REMEDY = "Use fewer groups, a larger epsilon, a larger bound or another method"
+REMEDY_OF_FEW = "Use more rows or a larger epsilon."
 
 
 @dataclass(frozen=True)
@@ -179,15 +180,28 @@ def of_tailored(outcome: RegressionOutcome) -> BaselineReport | None:
     return BaselineReport(outcome.value, outcome.value_noise, (line,), OBJECTIVE)
 
 
-def warn_if_worse(report: BaselineReport | None, *, stacklevel: int = 4) -> None:
-    """The warning of a model that is worse than what costs nothing, and of what is handed out in its place."""
-    if report is None or not report.worse:
+def warn_if_worse(report: BaselineReport | None, *, learnt: bool = True, stacklevel: int = 3) -> None:
+    """The warning of a model that is worse than what costs nothing, and of what is handed out in its place; or of one that is
+    not shown to be better than one answer for everybody. `learnt`: whether there is anything in the model."""
+    if not learnt:
+        text = f"nothing was learnt: the released number of rows cannot be told from none. {REMEDY_OF_FEW}"
+        warnings.warn(text, NoBetterThanConstant, stacklevel=stacklevel)
         return
-    line, unit = max(report.worse, key=lambda one: one.difference), report.unit
+    if report is None:
+        return
+    constant = report.line(CONSTANT)
+    if report.worse:
+        line = max(report.worse, key=lambda one: one.difference)
+        said, kind = f"the model is worse than {line.name}", WorseThanBaseline
+    elif constant is not None and constant.fair and constant.verdict != "better":
+        line, said, kind = constant, f"the model is not shown to be better than {constant.name}", NoBetterThanConstant
+    else:
+        return
+    unit = report.unit
     by = f"{_shown(report.error, unit)} against {_shown(line.error, unit)} in training (noise {_shown(line.noise, unit)})"
     instead = "" if report.handed_out == "model" else f" Handed out instead: {report.handed_out}."
-    text = f"the model is worse than {line.name}, {line.remark}: {unit} {by}.{instead} {REMEDY}; see baselines_."
-    warnings.warn(text, WorseThanBaseline, stacklevel=stacklevel)
+    text = f"{said}, {line.remark}: {unit} {by}.{instead} {REMEDY}; see baselines_."
+    warnings.warn(text, kind, stacklevel=stacklevel)
 
 
 def _shown(value: float, unit: str) -> str:

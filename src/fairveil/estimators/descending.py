@@ -78,7 +78,7 @@ class DescentClassifier(LinearClassifier):
             outcome = outcome_of(curator, intent.search, tick, kept)
         self._conclude(intent, outcome, statement_of(curator, intent.training))
         self._after_fit()
-        warn_if_worse(self.baselines_, stacklevel=3)
+        warn_if_worse(self.baselines_, learnt=self.outcome_.learnt)
         return self
 
     def _search(self, read: Read) -> Descent:

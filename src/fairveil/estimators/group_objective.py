@@ -174,7 +174,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         told = (outcome.objective, outcome.objective_noise, outcome.constant)
         is_error = isinstance(parse_objective(self.objective), Error)
         self.baselines_ = of_objective(*told, training.classes, is_error=is_error)
-        warn_if_worse(self.baselines_, stacklevel=3)
+        warn_if_worse(self.baselines_, learnt=outcome.learnt)
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self

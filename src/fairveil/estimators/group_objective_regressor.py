@@ -153,7 +153,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         self.privacy_ = statement
         self._set_outcome(outcome)
         self.baselines_ = of_regression(outcome)
-        warn_if_worse(self.baselines_, stacklevel=3)
+        warn_if_worse(self.baselines_, learnt=bool(outcome.coefficients.any()))
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self

@@ -214,7 +214,7 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         self._conclude(asked, base, promise, curator, (cells, system, released, solved, found), curator.statement().ledger)
         if solved.excess > mixing.FEASIBLE:
             self._warn(solved)
-        warn_if_worse(self.baselines_, stacklevel=3)
+        warn_if_worse(self.baselines_)
         return self
 
     def predict(self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None) -> npt.NDArray[Any]:

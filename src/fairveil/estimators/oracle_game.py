@@ -151,7 +151,7 @@ class OracleGameClassifier(MixingClassifier):
         self.named_ = names_in(sensitive_features) is not None
         self.privacy_ = statement
         self.baselines_ = of_comparison(outcome.comparison, training.classes)
-        warn_if_worse(self.baselines_, stacklevel=3)
+        warn_if_worse(self.baselines_, learnt=outcome.learnt)
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self

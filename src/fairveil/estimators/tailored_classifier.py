@@ -164,7 +164,7 @@ class TailoredClassifier(LinearClassifier):
             TailoringReport.of(shares, cells, statement, tailored.limits_of(self, cells)),
         )
         self.baselines_ = of_tailored(outcome)
-        warn_if_worse(self.baselines_, stacklevel=3)
+        warn_if_worse(self.baselines_, learnt=bool(np.any(outcome.coefficients)))
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self

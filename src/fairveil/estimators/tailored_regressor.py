@@ -168,7 +168,7 @@ class TailoredRegressor(CodedRegressor):
         limits, half = tailored.limits_of(self, cells), training.target.half
         self._set_outcome(outcome, TailoringReport.of(shares, cells, statement, limits, half))
         self.baselines_ = of_regression(outcome)
-        warn_if_worse(self.baselines_, stacklevel=3)
+        warn_if_worse(self.baselines_, learnt=bool(outcome.coefficients.any()))
         if self.constraint_report_.missed_by_far:
             self._warn()
         return self
