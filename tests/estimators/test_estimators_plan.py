@@ -149,8 +149,8 @@ SITUATIONS = [
 
 @pytest.mark.parametrize(("made", "options"), SITUATIONS, ids=lambda one: one.__name__ if isinstance(one, type) else "")
 def test_the_planned_noise_is_what_fits_have(made: Any, options: dict[str, Any]) -> None:
-    """What reports say, within 20 %; and what is seen, the root mean square over 24 seeds, within a factor of 1.35: right numbers
-    miss that once in 25 times, which these seeds do not; numbers that are wrong by 1.5 fail in 3 of 4 situations."""
+    """What reports say, within 20 %; and what is seen, the root mean square over 24 seeds, within a factor of 1.35: right
+    numbers miss that once in 25 times, which these seeds do not; numbers that are wrong by 1.5 fail in 3 of 4 situations."""
     notion = parse(options.get("constraints", options.get("constraint")))
     X, y = table()
     plan = made(schema=schema_of(), **options).plan()
