@@ -68,6 +68,7 @@ def audit(
     Exit status: 0, or 1 when a --constraint is broken on these rows, or undefined; 2 refused.
     """
     from .. import _checks
+    from .._waiting import waiting
     from ..errors import InputError, complaint
     from ..estimators.promises import notions_of
     from .folders import require_page
@@ -82,10 +83,12 @@ def audit(
         require_page(html, force=force)
     notions = notions_of(constraint)
     place = options.place_of(table, query)
-    truth, decisions, classes, expected = _decisions(place, target, sensitive, prediction, model)
-    found = table_of(truth, decisions, groups=groups, classes=classes)
-    gaps = [(words, measure(notion, truth, decisions, groups=groups, classes=classes)) for words, notion in _usual(groups)]
-    asked = [(notion, measure(notion, truth, decisions, groups=groups, classes=classes)) for notion in notions]
+    with waiting("Measuring"):
+        truth, decisions, classes, expected = _decisions(place, target, sensitive, prediction, model)
+        found = table_of(truth, decisions, groups=groups, classes=classes)
+        read = {"groups": groups, "classes": classes}
+        gaps = [(words, measure(notion, truth, decisions, **read)) for words, notion in _usual(groups)]
+        asked = [(notion, measure(notion, truth, decisions, **read)) for notion in notions]
     if html is not None:
         _write(html, place.shown, found, gaps, asked, expected)
     _print_json(found, gaps, asked, expected) if json else _print_words(found, gaps, asked, html, expected)

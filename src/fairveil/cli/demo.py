@@ -48,6 +48,7 @@ def demo(
     verbose: options.Verbose = False,
 ) -> None:
     """Fit models of Adult that are fair to women and men and private to everybody; write a report to look at."""
+    from .._waiting import waiting
     from ..estimators import RateConstrainedClassifier
     from ..report.words import verdict
     from ..study import frontier
@@ -64,7 +65,7 @@ def demo(
     train, held = rows.split(SHARE, seed)
     typer.echo(f"Data: {source}")
     typer.echo(f"Training {len(EPSILONS) * len(GAPS) * (1 if seed is None else SEEDS)} models, whole records protected ...")
-    with options.warnings_as_notes() as notes:
+    with options.warnings_as_notes() as notes, waiting("Fitting the models"):
         found = frontier(
             *train.fit_arguments,
             gaps=GAPS,

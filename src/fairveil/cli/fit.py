@@ -69,6 +69,7 @@ def fit(
     standard error.
     """
     from .. import _checks
+    from .._waiting import waiting
     from ..estimators import save
     from ..report.words import verdict
     from .by_group import resolved
@@ -90,8 +91,9 @@ def fit(
     book = opened(ledger, dataset, purpose)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     rows = public_rows if public_rows is not None else roles.public_rows
-    sample = roles.read(place)
-    held = None if other is None else roles.read(other, like=sample)
+    with waiting("Reading the table"):
+        sample = roles.read(place)
+        held = None if other is None else roles.read(other, like=sample)
     if holdout:
         sample, held = sample.split(holdout, seed)
     if held is not None:
@@ -127,9 +129,10 @@ def fit(
         staged(out, force=force, mark=MARK) as made,
         paid_for(out, done, lambda folder: save(described(clf), folder), book),
     ):
-        with options.warnings_as_notes() as notes:
+        with options.warnings_as_notes() as notes, waiting("Fitting"):
             clf.fit(X, y, sensitive_features=sensitive_features)
-        report = report_of(described(clf), chosen, asked, roles, held, place.shown, notes)
+        with waiting("Measuring"):
+            report = report_of(described(clf), chosen, asked, roles, held, place.shown, notes)
         known = tuple(facts(report))
         _write(clf, report, made)
     if verbose:

@@ -92,6 +92,7 @@ def frontier(
 
     Exit status: 0 written; 2 refused: then nothing was written; 3 spent, but written to another folder, which is said.
     """
+    from .._waiting import waiting
     from ..estimators import RateConstrainedClassifier
     from ..study import frontier as study
     from .folders import require_free, staged
@@ -114,7 +115,8 @@ def frontier(
         unsafe_data_dependent_bounds=unsafe,
         ledger=book,
     )
-    sample = roles.read(place)
+    with waiting("Reading the table"):
+        sample = roles.read(place)
     if other is not None:
         held = roles.read(other, like=sample)
     else:
@@ -124,7 +126,7 @@ def frontier(
         staged(out, force=force, mark=MARK) as made,
         paid_for(out, lambda: done[0].privacy if done else None, lambda folder: _numbers(done[0], folder), book),
     ):
-        with options.warnings_as_notes() as notes:
+        with options.warnings_as_notes() as notes, waiting("Fitting the models"):
             found = study(
                 *sample.fit_arguments,
                 constraint=swept,

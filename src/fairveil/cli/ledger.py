@@ -212,9 +212,11 @@ def check(
 
     Exit status: 0 all agrees, 1 there is a contradiction, 2 refused.
     """
+    from .._waiting import waiting
     from .ledger_checks import checked, print_checked
 
-    found = checked(_place(url), dataset, statement or [])
+    with waiting("Computing the lines again"):
+        found = checked(_place(url), dataset, statement or [])
     print_checked(found, json=json)
     if not found.agrees:
         raise typer.Exit(1)

@@ -63,6 +63,7 @@ def predict(
     import io
 
     from .. import _checks
+    from .._waiting import waiting
     from ..errors import InputError, complaint
     from .deciding import by_chance, loaded, shown_to
     from .folders import require_file, write_file
@@ -74,10 +75,11 @@ def predict(
         _checks.whole(seed=seed)
     clf = loaded(model)
     place = options.place_of(table, query)
-    kept = picked(place.columns(words=keep), keep, place.shown, "--keep") if keep else {}
-    rows = shown_to(clf, place, sensitive)
-    law = rows.law() if proba or by_chance(clf) else None
-    decided = rows.drawn(law, seed) if law is not None and by_chance(clf) else rows.decisions()
+    with waiting("Deciding"):
+        kept = picked(place.columns(words=keep), keep, place.shown, "--keep") if keep else {}
+        rows = shown_to(clf, place, sensitive)
+        law = rows.law() if proba or by_chance(clf) else None
+        decided = rows.drawn(law, seed) if law is not None and by_chance(clf) else rows.decisions()
     columns: dict[str, list[Any]] = {name: column.tolist() for name, column in kept.items()}
     added: dict[str, list[Any]] = {"prediction": decided.tolist()}
     if proba and law is not None:

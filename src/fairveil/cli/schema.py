@@ -46,6 +46,7 @@ def init(
     """
     import shlex
 
+    from .._waiting import waiting
     from ..errors import InputError, complaint
     from . import schema_draft as drafts
     from .folders import require_file, write_file
@@ -61,7 +62,8 @@ def init(
     known = kinds(place)
     for of, names in (("--target", [target] if target else []), ("--sensitive", sensitive or [])):
         picked(known, names, place.shown, of)
-    values = place.columns() if public else None
+    with waiting("Reading the table"):
+        values = place.columns() if public else None
     columns = drafts.of_table(known, values)
     rows = None if values is None else len(next(iter(values.values())))
     source = "read from the rows, which are public" if public else ""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
+
+from .._waiting import replaced
 
 PATIENCE = 2.0  # seconds before a bar is shown
 EVERY = 0.1  # seconds between two pictures of it
@@ -38,6 +40,7 @@ class _Bar:
         self._next = time.monotonic() + PATIENCE
         self._shown: Any = None
         self._task: Any = None
+        self._aside = ExitStack()
 
     def tick(self, done: int, most: int) -> None:
         """A round was done."""
@@ -49,6 +52,7 @@ class _Bar:
             from rich.console import Console
             from rich.progress import Progress
 
+            self._aside.enter_context(replaced())
             self._shown = Progress(console=Console(stderr=True), transient=True)
             self._task = self._shown.add_task(self._title, total=most)
             self._shown.start()
@@ -58,3 +62,4 @@ class _Bar:
         """Take it away."""
         if self._shown is not None:
             self._shown.stop()
+        self._aside.close()
