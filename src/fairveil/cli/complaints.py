@@ -261,7 +261,7 @@ def of_usage(error: Exception, words: list[str]) -> Refused:
     elif (param := getattr(error, "param", None)) is not None:
         where = max(param.opts, key=len) if param.param_type_name == "option" else str(param.name).upper()
         if type(error).__name__ == "MissingParameter":
-            message = "it is required, and was not given"
+            message = "expected a value, got nothing"
     if (extra := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message)) is not None:
         message, where = "expected no more words", extra.group(1)
     for kind, expected in (("valid number", "a number"), ("valid float", "a number"), ("valid integer", "a whole number")):

@@ -41,7 +41,9 @@ SchemaFile = Annotated[
 ]
 Target = Annotated[
     str | None,
-    typer.Option("--target", metavar="COLUMN", help="predict this column", show_default="the schema's", rich_help_panel=DATA),
+    typer.Option(
+        "--target", metavar="COLUMN", help="take this column as the target", show_default="the schema's", rich_help_panel=DATA
+    ),
 ]
 Sensitive = Annotated[
     list[str] | None,
