@@ -50,6 +50,39 @@ def of_noisy(
     return NOT_MET if value - deviations(1.0 - (1.0 - confidence) / max(1, among)) * noise > bound else UNCLEAR
 
 
+def of_sampled(
+    value: float,
+    bound: float,
+    noise: float,
+    sampling: float,
+    *,
+    confidence: float = CONFIDENCE,
+    among: int = 1,
+    looks: int = 1,
+) -> Verdict:
+    """The verdict about the people that rows were drawn from, on a value of the rows that carries noise: both errors together.
+
+    `looks`: as in `of_noisy`. Where noise is what picked the model and small beside the sampling error, the two are covered one
+    by one, each with half of what is left to chance.
+
+    >>> of_sampled(0.04, 0.05, 0.001, 0.002), of_sampled(0.04, 0.05, 0.001, 0.02)
+    ('met', 'cannot be told')
+    """
+    if math.isnan(value) or math.isnan(noise) or math.isnan(sampling):
+        return UNCLEAR
+    both = math.hypot(noise, sampling)
+    if both == 0:
+        return of_noisy(value, bound, 0.0)
+    left = 1.0 - confidence
+    reach = deviations(1.0 - left / max(1, looks)) * both
+    if looks > 1:
+        apart = deviations(1.0 - left / 2 / looks) * noise + deviations(1.0 - left / 2) * sampling
+        reach = min(reach, apart)
+    if value + reach <= bound:
+        return MET
+    return NOT_MET if value - deviations(1.0 - left / max(1, among)) * both > bound else UNCLEAR
+
+
 def deviations(confidence: float) -> float:
     """The one-sided quantile of the normal distribution, in standard deviations.
 

@@ -125,7 +125,7 @@ def test_an_infeasible_constraint_warns_with_the_best_that_was_reached() -> None
     # Everybody positive is wrongly judged in half of all cases at least: an error below 0.3 and no positive at all.
     never = fv.RateConstraint(((1.0, fv.fairness.PredictionRate(1)),), 0.02)
     always = fv.FalseNegativeRate(0.02)
-    with pytest.warns(ConstraintNotMet, match=r"P\(prediction.*reached is 0\.\d+"):
+    with pytest.warns(ConstraintNotMet, match=r"P\(prediction.*reached on the training rows is 0\.\d+"):
         clf = short([never, always], rounds=60).fit(X, y)
     report = clf.constraint_report_
     assert not report.met
@@ -341,7 +341,7 @@ def test_a_folder_is_overwritten_only_on_request_and_damage_is_seen(people: Colu
 
 def test_a_fit_warns_of_what_is_missed_by_more_than_a_point() -> None:
     def report(value: float, noise: float, bound: float = 0.05, of_what: str = "decisions") -> ConstraintReport:
-        return ConstraintReport((ConstraintLine("a gap", bound, value, noise, 0.0),), 1, "done", of_what)
+        return ConstraintReport((ConstraintLine("a gap", bound, value, noise, 0.0, sampling=0.0),), 1, "done", of_what)
 
     assert report(0.07, 0.001).missed_by_far
     assert report(0.055, 0.001).met is False

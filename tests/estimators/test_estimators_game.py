@@ -125,7 +125,7 @@ def test_without_privacy_constraints_are_met(notion: Any, gap: Any) -> None:
     else:
         assert apart[0] < 0.05
     report = clf.constraint_report_  # exact values: a search that ends 0.004 above its bound does not meet it, and says so
-    assert report.met is (report.worst.value <= report.worst.bound)
+    assert report.met_in_training is (report.worst.value <= report.worst.bound)
     assert clf.privacy_.epsilon == INF
     assert "not-private" in clf.privacy_.stamps
     assert clf.score(X, Y) > free.score(X, Y) - 0.1

@@ -178,7 +178,7 @@ def test_a_bound_on_a_groups_loss_is_kept_in_squared_units_of_y(by_name: bool, m
     assert [line.target for line in lines] == [f"mean loss of group {key} <= {bound:g}" for key in ("f" if by_name else "fm")]
     assert [line.bound for line in lines] == pytest.approx([bound] * len(lines))
     assert lines[0].value == pytest.approx(errors(reg)["f"], rel=1e-6)
-    assert reg.constraint_report_.met is all(line.value <= line.bound * (1 + 1e-9) for line in lines)
+    assert reg.constraint_report_.met_in_training is all(line.value <= line.bound * (1 + 1e-9) for line in lines)
 
 
 @pytest.mark.parametrize("method", METHODS)

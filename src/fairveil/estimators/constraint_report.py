@@ -1,15 +1,22 @@
-"""What was required of a model, what its decisions were measured to be in training, and whether the noise lets one tell.
+"""What was required of a model, what its decisions were measured to be in training, and whether that lets one tell.
 
-Verdicts are those of `_verdicts`, at a confidence of 95 % over the noise of the release. They are about the training
-rows: what holds for other people is another question, with a sampling error of its own.
+Two verdicts stand apart, both at a confidence of 95 %. `population_verdict` is about the people that the training rows were
+drawn from: noise of the release and sampling error together. It stands first, and decides `met`. `verdict` is about the
+training rows themselves, over the noise alone.
+
+The sampling error is that of rates of a model that was fixed in advance, to first order. This model was fitted to the same
+rows: benchmarks/verdict_truth.py measures how often a verdict is wrong all the same.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from .. import _verdicts as verdicts
 from .._verdicts import Verdict
@@ -20,6 +27,7 @@ from ..learning.regression_task import RegressionOutcome
 
 MATERIAL = 0.01
 NOTHING_LEARNT = "the released number of rows cannot be told from none: the model was left at zero, which favours no class"
+PEOPLE = "the people that the training rows were drawn from"
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,8 @@ class ConstraintLine:
     """One constraint: `target` in words, its `bound`, its noisy training `value` and the standard deviation of that `noise`.
 
     `pressure`: how hard the search pressed it at the end. `among`: of how many constraints it is one. `looks`: from how many
-    models this one may have been picked by its value.
+    models this one may have been picked by its value. `sampling`: the standard deviation of the value over draws of the rows;
+    NaN: not known.
     """
 
     target: str
@@ -37,47 +46,73 @@ class ConstraintLine:
     pressure: float
     among: int = 1
     looks: int = 1
+    sampling: float = math.nan
 
     @property
     def verdict(self) -> Verdict:
-        """ "met", "not met", or "cannot be told" from the noise (or because the value is undefined)."""
+        """Of the training rows: "met", "not met", or "cannot be told" from the noise (or because the value is undefined)."""
         return verdicts.of_noisy(self.value, self.bound, self.noise, among=self.among, looks=self.looks)
+
+    @property
+    def population_verdict(self) -> Verdict:
+        """Of the people that the training rows were drawn from: noise and sampling error together."""
+        return verdicts.of_sampled(self.value, self.bound, self.noise, self.sampling, among=self.among, looks=self.looks)
 
 
 @dataclass(frozen=True)
 class ConstraintReport:
     """Released values only: rates of the model's decisions on the training rows, measured once with noise of the plan.
 
-    `of_what`: "decisions", or "predictions" where the model says numbers.
+    `of_what`: "decisions", or "predictions" where the model says numbers. `required`: every requirement as a sentence.
     """
 
     lines: tuple[ConstraintLine, ...]
     rounds: int
     reason: str
     of_what: str = "decisions"
+    required: tuple[str, ...] = ()
 
     @staticmethod
-    def of(outcome: Outcome | Equilibrium | Found) -> ConstraintReport:
+    def of(outcome: Outcome | Equilibrium | Found, required: Iterable[str] = ()) -> ConstraintReport:
         """The report of a search's outcome."""
         columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.duals)
-        lines = _lines(columns, outcome.looks if isinstance(outcome, Outcome) else 1)
-        return ConstraintReport(lines, outcome.rounds, outcome.reason.value if outcome.learnt else NOTHING_LEARNT)
+        lines = _lines(columns, outcome.sampling, outcome.looks if isinstance(outcome, Outcome) else 1)
+        reason = outcome.reason.value if outcome.learnt else NOTHING_LEARNT
+        return ConstraintReport(lines, outcome.rounds, reason, required=tuple(required))
 
     @staticmethod
-    def of_losses(outcome: RegressionOutcome, of_what: str = "predictions") -> ConstraintReport:
+    def of_losses(outcome: RegressionOutcome, of_what: str = "predictions", required: Iterable[str] = ()) -> ConstraintReport:
         """The report of bounds on groups' losses."""
         columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.pressed)
-        return ConstraintReport(_lines(columns), outcome.calls, outcome.reason, of_what)
+        lines = _lines(columns, outcome.sampling)
+        return ConstraintReport(lines, outcome.calls, outcome.reason, of_what, tuple(required))
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Of all constraints together, for the people that the training rows were drawn from; None: none was required."""
+        return _all_of(line.population_verdict for line in self.lines)
+
+    @property
+    def training_verdict(self) -> Verdict | None:
+        """Of all constraints together, about the training rows themselves."""
+        return _all_of(line.verdict for line in self.lines)
 
     @property
     def met(self) -> bool | None:
-        """True where every constraint is met, False where one is not, None where the noise does not let one tell."""
+        """True where every constraint is met by the people that the training rows were drawn from, False where one is not, None
+        where noise and sampling error do not let one tell."""
+        return verdicts.together(line.population_verdict for line in self.lines)
+
+    @property
+    def met_in_training(self) -> bool | None:
+        """The same of the training rows themselves, where only noise is between."""
         return verdicts.together(line.verdict for line in self.lines)
 
     @property
     def missed_by_far(self) -> bool:
-        """Whether a constraint is not met by more than a point, or a bound on losses by more than a hundredth of it: what a fit
-        warns of. Many people's values have little noise, and a search may end a few tenths of a point above its bound."""
+        """Whether a constraint is not met on the training rows by more than a point, or a bound on losses by more than a
+        hundredth of it: what a fit warns of. Many people's values have little noise, and a search may end a few tenths of a
+        point above its bound."""
         worst = self.worst
         if worst is None or worst.verdict != verdicts.NOT_MET:
             return False
@@ -90,23 +125,38 @@ class ConstraintReport:
         defined = [line for line in self.lines if not math.isnan(line.value)]
         return max(defined, key=lambda line: (line.verdict == verdicts.NOT_MET, line.value - line.bound), default=None)
 
+    def saying(self, required: Iterable[str]) -> ConstraintReport:
+        """The same with what was required in sentences."""
+        return replace(self, required=tuple(required))
+
     def table(self) -> list[dict[str, Any]]:
         """One mapping a constraint, of plain values; undefined is None."""
         return [
             {
                 "target": line.target,
                 "bound": line.bound,
-                "value": None if math.isnan(line.value) else line.value,
+                "value": _defined(line.value),
                 "noise": line.noise,
+                "sampling": _defined(line.sampling),
                 "pressure": line.pressure,
                 "verdict": line.verdict,
+                "population_verdict": line.population_verdict,
             }
             for line in self.lines
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {"rounds": self.rounds, "reason": self.reason, "met": self.met, "constraints": list(map(_written, self.table()))}
+        """Plain JSON values. `verdict` and `met` are about the people that the training rows were drawn from."""
+        return {
+            "rounds": self.rounds,
+            "reason": self.reason,
+            "required": list(self.required),
+            "verdict": self.verdict,
+            "training_verdict": self.training_verdict,
+            "confidence": verdicts.CONFIDENCE,
+            "met": self.met,
+            "constraints": list(map(_written, self.table())),
+        }
 
     def to_json(self) -> str:
         """The report as a JSON document."""
@@ -116,9 +166,31 @@ class ConstraintReport:
         count = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
         head = f"{count}: {self.reason}." if self.rounds else f"{self.reason[:1].upper()}{self.reason[1:]}."
         if not self.lines:
-            return f"{head}\nNo constraint was asked for."
-        body = [f"  {line.target}: {line.value:.4f} +- {line.noise:.4f}, {line.verdict}" for line in self.lines]
-        return "\n".join([head, f"Training values of the model's {self.of_what}, with the noise of their release:", *body])
+            return f"{head}\nNo constraint was required."
+        told = [
+            *(f"Required: {one}." for one in self.required),
+            f"For {PEOPLE}: {self.verdict}. On the training rows: {self.training_verdict}. Confidence: 95%.",
+        ]
+        body = [
+            f"  {line.target}: {line.value:.4f} +- {line.noise:.4f}{_drawn(line)}, {line.population_verdict}; on the training "
+            f"rows {line.verdict}"
+            for line in self.lines
+        ]
+        of = f"Training values of the model's {self.of_what}, with the noise of their release and their sampling error:"
+        return "\n".join([*told, head, of, *body])
+
+
+def _all_of(found: Iterable[Verdict]) -> Verdict | None:
+    told = list(found)
+    return None if not told else {True: verdicts.MET, False: verdicts.NOT_MET, None: verdicts.UNCLEAR}[verdicts.together(told)]
+
+
+def _drawn(line: ConstraintLine) -> str:
+    return "" if math.isnan(line.sampling) else f" +- {line.sampling:.4f}"
+
+
+def _defined(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _written(line: dict[str, Any]) -> dict[str, Any]:
@@ -132,9 +204,10 @@ def _plain(value: float) -> float | str | None:
     return str(value) if math.isinf(value) else value
 
 
-def _lines(columns: tuple[Any, ...], looks: int = 1) -> tuple[ConstraintLine, ...]:
+def _lines(columns: tuple[Any, ...], sampling: Any, looks: int = 1) -> tuple[ConstraintLine, ...]:
     lines = list(zip(*columns, strict=True))
+    drawn = [math.nan] * len(lines) if sampling is None else np.asarray(sampling, np.float64).tolist()
     return tuple(
-        ConstraintLine(name, float(bound), float(value), float(noise), float(pressure), len(lines), looks)
-        for name, bound, value, noise, pressure in lines
+        ConstraintLine(name, float(bound), float(value), float(noise), float(pressure), len(lines), looks, one)
+        for (name, bound, value, noise, pressure), one in zip(lines, drawn, strict=True)
     )

@@ -59,7 +59,8 @@ def _mixed(outcome: Outcome, comparison: Comparison, mixed: Mixing) -> Instead:
     assert limits is not None
     share = mixed.share
     values = (1.0 - share) * free.values + share * np.nan_to_num(limits.constants[mixed.constant], nan=0.0)
-    found = replace(outcome, weights=free.weights, values=values, spread=(1.0 - share) * free.spread, looks=1)
+    drawn = None if free.sampling is None else (1.0 - share) * free.sampling
+    found = replace(outcome, weights=free.weights, values=values, spread=(1.0 - share) * free.spread, sampling=drawn, looks=1)
     lines = (free.weights, constant_weights(comparison, mixed.constant, free.weights.shape))
     return Instead(found, lines, (1.0 - share, share), "mixing")
 
@@ -68,6 +69,7 @@ def _constant(outcome: Outcome, comparison: Comparison, k: int) -> Instead:
     weights = constant_weights(comparison, k, outcome.weights.shape)
     values = outcome.values if comparison.limits is None else comparison.limits.constants[k]
     found = replace(outcome, weights=weights, values=values, spread=np.zeros_like(outcome.spread), looks=1)
+    found = replace(found, sampling=np.zeros_like(outcome.spread))  # whoever the people are, the same is decided
     return Instead(found, (weights,), (1.0,), "constant")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ from .group_objective_regressor import GroupObjectiveRegressor
 from .odds_post_processor import OddsPostProcessor
 from .oracle_game import OracleGameClassifier
 from .rate_constrained import RateConstrainedClassifier
+from .requirements import said
 from .tailored import TailoringReport
 from .tailored_classifier import TailoredClassifier
 from .tailored_regressor import TailoredRegressor
@@ -269,6 +271,8 @@ def _revive(content: Node, model: Model | None, statement: PrivacyStatement, bas
         estimator.feature_names_in_ = np.array(content["columns"].texts(), dtype=object)
     estimator.baselines_ = BaselineReport.from_dict(content[BASELINES]) if BASELINES in content.mapping() else None
     kind.revive(estimator, content, model, base)
+    if hasattr(estimator, "constraint_report_"):  # classes are there now
+        estimator.constraint_report_ = estimator.constraint_report_.saying(said(estimator))
     agreement.require(estimator, content)
     return estimator
 
@@ -408,14 +412,17 @@ def _post_content(estimator: OddsPostProcessor) -> dict[str, Any]:
 
 
 def _line(line: ConstraintLine) -> list[Any]:
-    return [line.target, *files_json.numbers([line.bound, line.value, line.noise, line.pressure])]
+    numbers = files_json.numbers([line.bound, line.value, line.noise, line.pressure])
+    return [line.target, *numbers, {"sampling": files_json.numbers(line.sampling)[0]}]
 
 
 def _read_line(line: Node, lines: int) -> ConstraintLine:
-    """Earlier versions wrote a sixth part: what follows from the others."""
+    """Earlier versions wrote no sixth part, or one that follows from the others."""
     target, *numbers = line.list(6 if len(line.list()) == 6 else 5)
     bound, value, noise, pressure = (one.number(words=True) for one in numbers[:4])
-    return ConstraintLine(target.text(), bound, value, noise, pressure, lines)
+    told = len(numbers) == 5 and isinstance(numbers[4].value, dict)
+    drawn = numbers[4].only(("sampling",))["sampling"].number(words=True) if told else math.nan
+    return ConstraintLine(target.text(), bound, value, noise, pressure, lines, sampling=drawn)
 
 
 def _revive_post(estimator: OddsPostProcessor, content: Node, model: Model | None, base: Any) -> None:

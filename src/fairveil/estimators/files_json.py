@@ -138,7 +138,10 @@ def cells_from_dict(node: Node) -> Cells | None:
 
 def outcome_to_dict(outcome: Outcome, *, weights: bool = True) -> dict[str, Any]:
     """JSON writes the shortest text that reads back as the same float. `weights`: not of a network, whose model has them."""
-    return _told(outcome, ARRAYS if weights else TOLD) | {"looks": outcome.looks}
+    return _told(outcome, ARRAYS if weights else TOLD) | {
+        "looks": outcome.looks,
+        "sampling": sampling_to_list(outcome.sampling),
+    }
 
 
 def outcome_from_dict(node: Node, weights: Any = None) -> Outcome:
@@ -146,14 +149,15 @@ def outcome_from_dict(node: Node, weights: Any = None) -> Outcome:
     given = {} if weights is None else {"weights": weights}
     # An earlier version did not write it: then the threshold may have been any.
     looks = node["looks"].whole(at_least=1) if "looks" in node.mapping() else 2 * (len(EDGES) - 1)
-    beside = ("looks",) if "looks" in node.mapping() else ()
-    return Outcome(**given, **_heard(node, TOLD if given else ARRAYS, beside), looks=looks)
+    beside = [name for name in ("looks", "sampling") if name in node.mapping()]
+    return Outcome(**given, **_heard(node, TOLD if given else ARRAYS, beside), looks=looks, sampling=sampling_from(node))
 
 
 def equilibrium_to_dict(outcome: Equilibrium) -> dict[str, Any]:
     """The same of a game. Its rules are the model's."""
     guarantee = None if outcome.guarantee is None else outcome.guarantee.to_dict()
-    return _told(outcome, TOLD) | {"plays": list(outcome.plays), "guarantee": guarantee}
+    sampling = sampling_to_list(outcome.sampling)
+    return _told(outcome, TOLD) | {"plays": list(outcome.plays), "guarantee": guarantee, "sampling": sampling}
 
 
 def equilibrium_from_dict(node: Node, rules: tuple[Rule, ...]) -> Equilibrium:
@@ -161,7 +165,21 @@ def equilibrium_from_dict(node: Node, rules: tuple[Rule, ...]) -> Equilibrium:
     told = node["guarantee"]
     guarantee = None if told.is_null else Guarantee.from_dict(guarantee_fields(told, ("measured",), unknown=True))
     plays = tuple(count.whole() for count in node["plays"].list())
-    return Equilibrium(rules=rules, plays=plays, guarantee=guarantee, **_heard(node, TOLD, ("plays", "guarantee")))
+    beside = ("plays", "guarantee", *(("sampling",) if "sampling" in node.mapping() else ()))
+    fields = _heard(node, TOLD, beside)
+    return Equilibrium(rules=rules, plays=plays, guarantee=guarantee, **fields, sampling=sampling_from(node))
+
+
+def sampling_to_list(sampling: Any) -> list[Any] | None:
+    """The sampling errors of constraints."""
+    return None if sampling is None else numbers(sampling)
+
+
+def sampling_from(node: Node) -> Any:
+    """The inverse, of a field "sampling"; None where an earlier version did not write it."""
+    if "sampling" not in node.mapping() or node["sampling"].is_null:
+        return None
+    return np.array(node["sampling"].numbers(words=True, length=len(node["names"].texts())), np.float64)
 
 
 def guarantee_fields(node: Node, lists: Collection[str], *, unknown: bool = False) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_o
 from .openings import Opening
 from .progress import progress
 from .publish import statement_of
+from .requirements import said
 from .unread import Read
 
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")
@@ -344,7 +345,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         self.plays_ = shares_of(outcome.rules, outcome.weights.tolist(), len(listed))
         self.outcome_, self.certain_, self.objective_ = outcome, certain, outcome.objective
         self.n_iter_ = outcome.rounds
-        self.constraint_report_ = ConstraintReport.of(outcome)
+        self.constraint_report_ = ConstraintReport.of(outcome, said(self))
 
     def _warn(self) -> None:
         worst = self.constraint_report_.worst

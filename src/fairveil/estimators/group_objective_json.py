@@ -9,7 +9,7 @@ from .._json import Node
 from ..learning.exponential import Certain
 from ..learning.group_problem import Found
 from ..learning.oracles import Rule
-from .files_json import arrays_from_dict, numbers, reason_of, require_one_each
+from .files_json import arrays_from_dict, numbers, reason_of, require_one_each, sampling_from, sampling_to_list
 
 ARRAYS = ("weights", "bounds", "values", "spread", "duals", "counts", "losses")
 NUMBERS = ("rows", "objective", "objective_noise", "penalty")
@@ -24,13 +24,14 @@ def found_to_dict(found: Found) -> dict[str, Any]:
         "names": list(found.names),
         "numbers": {name: numbers(getattr(found, name))[0] for name in NUMBERS},
         "excess": None if found.excess is None else numbers(found.excess)[0],
+        "sampling": sampling_to_list(found.sampling),
         "arrays": {name: {"shape": list(array.shape), "values": numbers(array)} for name, array in arrays.items()},
     }
 
 
 def found_from_dict(node: Node, rules: tuple[Rule, ...]) -> Found:
     """The inverse of `found_to_dict`, given the rules."""
-    node.only(("reason", "rounds", "names", "numbers", "excess", "arrays"))
+    node.only(("reason", "rounds", "names", "numbers", "excess", "arrays"), ("sampling",))
     arrays = arrays_from_dict(node["arrays"], ARRAYS)
     if arrays["weights"].shape != (len(rules),):
         node["arrays"]["weights"]["shape"].refuse(f"[{len(rules)}], a weight for each rule", list(arrays["weights"].shape))
@@ -43,6 +44,7 @@ def found_from_dict(node: Node, rules: tuple[Rule, ...]) -> Found:
         rounds=node["rounds"].whole(),
         names=node["names"].texts(),
         excess=None if node["excess"].is_null else node["excess"].number(words=True),
+        sampling=sampling_from(node),
         **arrays,
         **plain,
     )

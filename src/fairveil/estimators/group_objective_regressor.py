@@ -28,6 +28,7 @@ from .inputs import Training
 from .openings import Opening
 from .progress import progress
 from .publish import statement_of
+from .requirements import said
 from .targets import NumericTarget
 from .unread import Read
 
@@ -226,7 +227,7 @@ class GroupObjectiveRegressor(CodedRegressor):
     def _set_outcome(self, outcome: RegressionOutcome) -> None:
         """Publish what was found: after a fit, and when read from disk."""
         self.outcome_, self.n_iter_, self.objective_ = outcome, outcome.calls, outcome.value
-        self.constraint_report_ = ConstraintReport.of_losses(outcome)
+        self.constraint_report_ = ConstraintReport.of_losses(outcome, required=said(self))
 
     def _warn(self) -> None:
         worst = self.constraint_report_.worst

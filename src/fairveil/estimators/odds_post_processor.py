@@ -18,7 +18,7 @@ from .. import _checks
 from ..curator import Curator
 from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError, complaint
 from ..facts import Cells, RowSource
-from ..fairness import ConstraintSystem, Notion, resolve
+from ..fairness import ConstraintSystem, Notion, resolve, sampling
 from ..fairness.inputs import same_length
 from ..learning import forecast, mixing, mixing_bounds, mixing_comparison, postprocess
 from ..learning.forecast import Forecast
@@ -45,12 +45,13 @@ from .decided import Asked
 from .inputs import Training, Ways, weights_of
 from .planning import Planning
 from .recorded import Recorded, require_room
+from .requirements import said
 from .unread import Read
 
 SLACKS = ("none", "theorem")
 SOLVED = "one linear program was solved to its optimum"
 CHOSEN = "the best table without chance was chosen"
-NOTHING_ASKED = "no constraint was asked for: decisions are the base classifier's"
+NOTHING_ASKED = "no constraint was required: decisions are the base classifier's"
 
 
 class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -261,7 +262,8 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             raise InputError(complaint(expected="the constraints of the fit", of="constraints", got="others", remedy=remedy))
         solved = mixing.deterministic(Program.of(self.released_, system))
         out.guarantee_ = mixing_bounds.guarantee(self.released_, system, solved.table, self.guarantee_.confidence)
-        out.constraint_report_ = _report(out.guarantee_, solved, CHOSEN)
+        report = _report(out.guarantee_, solved, CHOSEN, self.released_, system, self.max_sample_weight)
+        out.constraint_report_ = report.saying(self.constraint_report_.required)
         out.baselines_ = None
         model = self.model_
         out.model_ = PostProcessedModel(solved.table, model.classes, model.cells, model.base)
@@ -412,7 +414,7 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         model = PostProcessedModel(table, classes, cells, inside)
         report, baselines = ConstraintReport((), 0, NOTHING_ASKED), None
         if guarantee is not None and solved is not None and released is not None and system is not None:
-            report = _report(guarantee, solved, SOLVED)
+            report = _report(guarantee, solved, SOLVED, released, system, self.max_sample_weight)
             compared = mixing_comparison.compared(released, system, solved.table)
             baselines = of_comparison(compared, classes, free="the base classifier")
         counts = None if curator is None else curator.statement()
@@ -428,9 +430,9 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         whole = groups_of(training, either=False)
         self._set_base(base.estimator, model)
         self.privacy_ = statement
-        self.guarantee_, self.constraint_report_, self.released_ = guarantee, report, released
         self.baselines_ = baselines
         self.cells_, self.groups_ = whole, () if whole is None else whole.keys
+        self.guarantee_, self.constraint_report_, self.released_ = guarantee, report.saying(said(self)), released
         self.sensitive_names_ = training.rows.layout.sensitive_names
         self.groups_named_ = asked.named
         self.n_features_in_ = int(getattr(base.estimator, "n_features_in_", training.n_features))
@@ -496,7 +498,12 @@ def _system(notions: Sequence[Notion], asked: Asked) -> tuple[Cells | None, Cons
     return None, system.without_groups()
 
 
-def _report(guarantee: MixingGuarantee, solved: Mixed, reason: str) -> ConstraintReport:
+def _report(
+    guarantee: MixingGuarantee, solved: Mixed, reason: str, released: Released, system: ConstraintSystem, heaviest: Any
+) -> ConstraintReport:
+    counts = mixing.filled(released)
+    histogram = np.einsum("cyj,cjk->cyk", counts, solved.table)  # what the table decides, on average: one draw varies as much
+    drawn = sampling.deviations(system, histogram, counts.sum(axis=2), heaviest=heaviest)
     lines = [
         ConstraintLine(
             name,
@@ -505,9 +512,10 @@ def _report(guarantee: MixingGuarantee, solved: Mixed, reason: str) -> Constrain
             noise,
             float(pressure),
             len(guarantee.names),
+            sampling=float(one),
         )
-        for name, bound, value, noise, pressure in zip(
-            guarantee.names, guarantee.bounds, guarantee.values, guarantee.noise, solved.pressures, strict=True
+        for name, bound, value, noise, pressure, one in zip(
+            guarantee.names, guarantee.bounds, guarantee.values, guarantee.noise, solved.pressures, drawn, strict=True
         )
     ]
     return ConstraintReport(tuple(lines), 0, reason)

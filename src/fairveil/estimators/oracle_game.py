@@ -39,6 +39,7 @@ from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_o
 from .openings import Opening
 from .progress import progress
 from .publish import READS_GROUPS, statement_of
+from .requirements import said
 from .unread import Read
 
 ORACLES = ("regression", "exponential", "labellings", "descent")
@@ -293,7 +294,7 @@ class OracleGameClassifier(MixingClassifier):
         self.model_, self.candidates_, self.plays_ = model, listed, plays
         self.outcome_, self.guarantee_ = outcome, outcome.guarantee
         self.n_iter_ = outcome.rounds
-        self.constraint_report_ = ConstraintReport.of(outcome)
+        self.constraint_report_ = ConstraintReport.of(outcome, said(self))
 
     def _warn(self) -> None:
         worst = self.constraint_report_.worst

@@ -21,6 +21,7 @@ from .constraint_report import ConstraintReport
 from .descending import DescentClassifier
 from .inputs import Training
 from .intents import Descent
+from .requirements import said
 
 
 class RateConstrainedClassifier(DescentClassifier):
@@ -155,7 +156,7 @@ class RateConstrainedClassifier(DescentClassifier):
         return NetworkDescent(plan, bounds, None if plan.system is None else constraints_of(plan, bounds))
 
     def _report(self, outcome: Outcome) -> None:
-        self.constraint_report_ = ConstraintReport.of(outcome)
+        self.constraint_report_ = ConstraintReport.of(outcome, said(self))
 
     def _after_fit(self) -> None:
         if not self.constraint_report_.missed_by_far:
@@ -163,8 +164,8 @@ class RateConstrainedClassifier(DescentClassifier):
         worst = self.constraint_report_.worst
         assert worst is not None
         text = (
-            f"a constraint is not met: {worst.target}; the best that was reached is {worst.value:.4f} (noise "
-            f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon or more rounds, or drop a constraint that "
+            f"a constraint is not met: {worst.target}; the best that was reached on the training rows is {worst.value:.4f} "
+            f"(noise {worst.noise:.4f}). Ask for a larger bound, a larger epsilon or more rounds, or drop a constraint that "
             "contradicts it; see constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)

@@ -10,11 +10,11 @@ import numpy as np
 from .._json import Node
 from ..learning.regression_task import RegressionOutcome
 from ..privacy.statement import ORIGINS
-from .files_json import numbers, require_one_each
+from .files_json import numbers, require_one_each, sampling_from, sampling_to_list
 from .targets import TargetScale
 
 ARRAYS = ("coefficients", "bounds", "values", "spread", "pressed", "losses", "losses_noise", "shares")
-WORDS = ("reason", "names", "calls", "gap")
+WORDS = ("reason", "names", "calls", "gap", "sampling")
 UNWRITTEN = ("constant", "free")  # what a fit was compared with stands beside its outcome, as baselines
 
 
@@ -23,13 +23,14 @@ def outcome_to_dict(outcome: RegressionOutcome) -> dict[str, Any]:
     plain = [one.name for one in fields(outcome) if one.name not in (*ARRAYS, *WORDS, *UNWRITTEN)]
     told = {name: numbers(getattr(outcome, name)) for name in (*ARRAYS, *plain)}
     words = {"reason": outcome.reason, "names": list(outcome.names), "calls": outcome.calls}
-    return told | words | {"gap": None if outcome.gap is None else numbers(outcome.gap)}
+    gap = None if outcome.gap is None else numbers(outcome.gap)
+    return told | words | {"gap": gap, "sampling": sampling_to_list(outcome.sampling)}
 
 
 def outcome_from_dict(node: Node) -> RegressionOutcome:
     """The inverse of `outcome_to_dict`."""
     plain = [one.name for one in fields(RegressionOutcome) if one.name not in (*ARRAYS, *WORDS, *UNWRITTEN)]
-    node.only((*ARRAYS, *plain, *WORDS))
+    node.only({*ARRAYS, *plain, *WORDS} - {"sampling"}, ("sampling",))
     heard: dict[str, Any] = {name: np.array(node[name].numbers(words=True), np.float64) for name in ARRAYS}
     require_one_each(node, node["names"].texts(), heard)
     heard |= {name: node[name].numbers(words=True, length=1)[0] for name in plain}
@@ -39,7 +40,7 @@ def outcome_from_dict(node: Node) -> RegressionOutcome:
         "calls": node["calls"].whole(),
     }
     gap = None if node["gap"].is_null else node["gap"].numbers(words=True, length=1)[0]
-    return RegressionOutcome(**heard, **words, gap=gap)
+    return RegressionOutcome(**heard, **words, gap=gap, sampling=sampling_from(node))
 
 
 def target_to_dict(target: TargetScale) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from .linear import LinearClassifier
 from .openings import Opening
 from .progress import progress
 from .publish import statement_of
+from .requirements import said
 from .tailored import TailoringReport
 from .unread import Read
 
@@ -242,7 +243,7 @@ class TailoredClassifier(LinearClassifier):
     def _set_outcome(self, outcome: RegressionOutcome, report: TailoringReport) -> None:
         """Publish what was found: after a fit, and when read from disk."""
         self.outcome_, self.n_iter_, self.objective_, self.tailoring_ = outcome, outcome.calls, outcome.value, report
-        self.constraint_report_ = ConstraintReport.of_losses(outcome, "losses")
+        self.constraint_report_ = ConstraintReport.of_losses(outcome, "losses", said(self))
 
     def _blocks(self, X: Any) -> Any:
         return super()._blocks(modules.as_rows(X, getattr(self, "model_", None)))

@@ -25,6 +25,7 @@ from .group_objective_regressor import scales
 from .openings import Opening
 from .progress import progress
 from .publish import statement_of
+from .requirements import said
 from .tailored import TailoringReport
 from .targets import NumericTarget
 from .unread import Read
@@ -228,7 +229,7 @@ class TailoredRegressor(CodedRegressor):
     def _set_outcome(self, outcome: RegressionOutcome, report: TailoringReport) -> None:
         """Publish what was found: after a fit, and when read from disk."""
         self.outcome_, self.n_iter_, self.objective_, self.tailoring_ = outcome, outcome.calls, outcome.value, report
-        self.constraint_report_ = ConstraintReport.of_losses(outcome)
+        self.constraint_report_ = ConstraintReport.of_losses(outcome, required=said(self))
 
     def _warn(self) -> None:
         worst = self.constraint_report_.worst

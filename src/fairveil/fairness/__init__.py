@@ -3,7 +3,7 @@
 Holds no data and knows nothing of privacy: everything here is a public description, or post-processing of numbers handed in.
 """
 
-from . import histograms, losses, measures, notions, objectives
+from . import histograms, losses, measures, notions, objectives, sampling
 from .grouping import COMPARISONS, Grouping
 from .losses import LossBounds, resolve_losses
 from .measures import (
@@ -66,4 +66,5 @@ __all__ = [
     "objectives",
     "resolve",
     "resolve_losses",
+    "sampling",
 ]

@@ -86,34 +86,35 @@ class Companion(Search[Course, list[Outcome]]):
     def _settled(self, answers: Answers) -> list[Outcome]:
         """With the values of models whose thresholds were put before these were released."""
         tables = self.planned.read_compare(answers[1:], len(self.found), self.planned.compare_multiplier)
-        values, spread = self._values(answers[0], self.planned.report_multiplier)
-        fresh = [replace(one, values=values[m], spread=spread[m], looks=1) for m, one in enumerate(self.found)]
+        values, spread, drawn = self._values(answers[0], self.planned.report_multiplier)
+        told = zip(self.found, values, spread, drawn, strict=True)
+        fresh = [replace(one, values=value, spread=noise, sampling=error, looks=1) for one, value, noise, error in told]
         return [compared(self.planned, one, tables.of(m)) for m, one in enumerate(fresh)]
 
     def _beside(self, found: list[Outcome], state: Course, answers: Answers) -> list[Outcome]:
         """With the companions to compare with."""
         multiplier = self.planned.free_report_multiplier
         tables = self.planned.read_compare(answers[1:], len(found), multiplier)
-        values, spread = self._values(answers[0], multiplier)
+        values, spread, drawn = self._values(answers[0], multiplier)
         weights = in_coded_units(state.walk.average, self.standard)
         out = []
         for m, one in enumerate(found):
             if one.comparison is None:
                 out.append(one)
                 continue
-            free = Free(weights[m], tables.of(m), values[m], spread[m])
+            free = Free(weights[m], tables.of(m), values[m], spread[m], drawn[m])
             out.append(replace(one, comparison=replace(one.comparison, free=free)))
         return out
 
-    def _values(self, answer: Floats, multiplier: float) -> tuple[Floats, Floats]:
-        """The constraints' values of decisions that were released at that multiplier, and those' noise."""
+    def _values(self, answer: Floats, multiplier: float) -> tuple[Floats, Floats, Floats]:
+        """The constraints' values of decisions that were released at that multiplier, their noise and their sampling error."""
         planned, system = self.planned, self.planned.system
         assert system is not None
         counts = np.stack([one.counts for one in self.found])
         decided = self._each(answer).reshape(len(counts), *system.shape[:2], -1)
         values = system.exact_values(planned.by_class(decided, counts), counts, planned.floor)
-        pairs = zip(counts, decided, strict=True)
-        return values, np.stack([planned.noise_of(one, decisions, multiplier)(0) for one, decisions in pairs])
+        spread = np.stack([planned.noise_of(*pair, multiplier)(0) for pair in zip(counts, decided, strict=True)])
+        return values, spread, np.stack([planned.sampling_of(*pair) for pair in zip(counts, decided, strict=True)])
 
     def _linear(self, weights: Floats) -> Linear:
         return Linear(weights if self.many else weights[0], 1.0 / self.planned.settings.temperature)

@@ -72,12 +72,13 @@ class Table:
 @dataclass(frozen=True, eq=False)
 class Free:
     """A model without constraints, of the same rows: its weights in the units of coded rows (None of a base), its table, and
-    the values of the constraints that it does not know of, with the noise of their release."""
+    the values of the constraints that it does not know of, with the noise of their release and their sampling error."""
 
     weights: Floats | None
     table: Table
     values: Floats
     spread: Floats
+    sampling: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ import numpy as np
 from scipy.special import chdtri, ndtri
 
 from ..curator import Ask, Curator, describe
-from ..fairness import ConstraintSystem
+from ..fairness import ConstraintSystem, sampling
 from ..fairness.systems import FixedCounts
 from ..privacy.events import Event, Repeated, compose
 from .comparison import Comparison, Limits, Table
@@ -54,8 +54,8 @@ class Equilibrium:
     """What a game found: released values only.
 
     `rules` and how often each was played, `plays`; `values`: each constraint's value of the mixture, noisy, and the standard
-    deviation of its noise in `spread`; `duals`: the mean of the auditor's plays. `comparison`: what was released to compare it
-    with what costs nothing; None of a game that was read from disk.
+    deviation of its noise in `spread`, over draws of the rows in `sampling`; `duals`: the mean of the auditor's plays.
+    `comparison`: what was released to compare it with what costs nothing; None of a game that was read from disk.
     """
 
     rules: tuple[Rule, ...]
@@ -71,6 +71,7 @@ class Equilibrium:
     rows: float
     guarantee: Guarantee | None
     comparison: Comparison | None = None
+    sampling: Floats | None = None
 
     @property
     def broken(self) -> tuple[int, ...]:
@@ -253,12 +254,13 @@ class Game:
         plays = tuple(count for _, count in state.played.values())
         empty = np.zeros(0)
         names: tuple[str, ...] = ()
-        values, spread, guarantee, bounds = empty, empty, None, empty
+        values, spread, guarantee, bounds, drawn = empty, empty, None, empty, empty
         if self.system is not None and state.fixed is not None:
             names, bounds = self.system.names, self.system.bounds
             histogram = state.seen.mean_histogram
             values = self.system.exact_values(histogram, state.counts, self.floor)
             spread = self.noise_of(state.counts, histogram, state.seen.counted)
+            drawn = sampling.deviations(self.system, histogram, state.counts, heaviest=self.ground.max_sample_weight)
             guarantee = Guarantee.of(
                 state.seen,
                 self.system,
@@ -286,6 +288,7 @@ class Game:
             state.rows,
             guarantee,
             self._compared(state, values, spread),
+            drawn,
         )
 
     def _compared(self, state: State, values: Floats, spread: Floats) -> Comparison | None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
-from ..fairness import BoundedGroupLoss, outer
+from ..fairness import BoundedGroupLoss, outer, sampling
 from ..fairness.group_function import GroupFunction, Joint, LossFunction, Worst
 from ..fairness.objectives import Constraint, Frame, Objective
 from ..privacy.promise import Promise
@@ -268,6 +268,28 @@ class Posed:
             found.append(Constant(told, value - told, float(np.hypot(noise, of_counts)), admitted, k))
         return min(found, key=lambda one: (not one.admitted, one.error))
 
+    def sampling(self, losses: Floats) -> Floats:
+        """The standard deviation of each constraint's value over draws of the rows, from released losses of decisions: one more
+        row in a place moves its frequency and its share. NaN for losses that are numbers, whose spread is not released.
+
+        Rates of few rows are moved towards each other, as in `fairness.sampling`."""
+        if losses.ndim != 3:
+            return np.full(len(self._defined), np.nan)
+        shares, added = self.shares[..., np.newaxis], sampling.ADDED / self.rows
+        drawn = shares * (np.clip(losses, 0.0, shares) + added) / (shares + losses.shape[-1] * added)
+        at, moves = self._numbers(self.shares)(drawn), []
+        for place in np.ndindex(losses.shape):
+            step = STEP * max(float(self.shares[place[:2]]), self.least)
+            bumped, more = drawn.copy(), self.shares.copy()
+            bumped[place] += step
+            more[place[:2]] += step
+            moves.append((self._numbers(more)(bumped) - at)[1:] / step)
+        influence, weights = np.array(moves), drawn.ravel()[:, np.newaxis]
+        per_row, heaviest = self.problem.cells.per_row, self.problem.ground.max_sample_weight or 1.0
+        centre = (weights * influence).sum(axis=0) ** 2 if per_row == 1 else 0.0
+        variance = np.maximum((weights * influence**2).sum(axis=0) * per_row - centre, 0.0) * heaviest / self.rows
+        return np.asarray(np.sqrt(variance))
+
     @property
     def _pairs(self) -> bool:
         """Two classes: the first's frequency is what the second's leaves of the cell's share."""
@@ -285,10 +307,10 @@ class Found:
     """What was found: released values only.
 
     `rules` with their `weights`; `objective`: f of the mixture, with the deviation of its noise in `objective_noise`; `values`
-    of what is constrained, with `spread`; `duals`: how hard each was pressed. `losses`: the mixture's, as released. `excess`:
-    no mixture's h is lower by more, if the oracle is as good as without noise; None where nothing is known. `constant`: the
-    best decision that is the same for everybody, by the objective; None where decisions are not counted by label, and of what
-    was read from disk.
+    of what is constrained, with `spread` of noise and `sampling` error; `duals`: how hard each was pressed.
+    `losses`: the mixture's, as released. `excess`: no mixture's h is lower by more, if the oracle is as good as without noise;
+    None where nothing is known. `constant`: the best decision that is the same for everybody, by the objective; None where
+    decisions are not counted by label, and of what was read from disk.
     """
 
     rules: tuple[Rule, ...]
@@ -308,6 +330,7 @@ class Found:
     penalty: float
     excess: float | None = None
     constant: Constant | None = None
+    sampling: Floats | None = None
 
     @property
     def broken(self) -> tuple[int, ...]:
@@ -358,6 +381,7 @@ class Found:
             penalty=posed.h.penalty,
             excess=excess,
             constant=posed.best_constant(losses, of_objective, count_noise / posed.rows),
+            sampling=posed.sampling(losses),
         )
 
 

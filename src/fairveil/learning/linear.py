@@ -221,16 +221,17 @@ class LinearDescent(Search[State, list[Outcome]]):
         names: tuple[str, ...] = ()
         values = np.zeros((self.models, 0))
         spread = np.zeros((self.models, 0))
-        looks = [1] * self.models
+        looks, sampling = [1] * self.models, np.zeros((self.models, 0))
         if self.system is not None:
             names = self.system.names
             if self.planned.has_thresholds:
-                found, values, spread, looks = self._moved(found, [self._each(answer) for answer in answers], state)
+                found, values, spread, sampling, looks = self._moved(found, [self._each(one) for one in answers], state)
             else:
                 values = self._values(self._each(answers[0]), state)
                 histograms = self._each(answers[0]).reshape(self.models, *self.system.shape[:2], -1)
                 pairs = zip(state.counts, histograms, strict=True)
                 spread = np.stack([self.planned.noise_of(counts, decisions)(0) for counts, decisions in pairs])
+                sampling = np.stack([self.planned.sampling_of(*pair) for pair in zip(state.counts, histograms, strict=True)])
         duals = np.zeros((self.models, 0)) if self.player is None else self.player.duals(state.play, len(names))
         weights = in_coded_units(found, state.standard)
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
@@ -247,6 +248,7 @@ class LinearDescent(Search[State, list[Outcome]]):
                 state.counts[m],
                 float(state.rows[m]),
                 looks[m],
+                sampling=sampling[m],
             )
             for m in range(self.models)
         ]
@@ -293,13 +295,14 @@ class LinearDescent(Search[State, list[Outcome]]):
         tables = self.planned.read_compare(answers[-len(asked) :], self.models, self.planned.compare_multiplier)
         return [compared(self.planned, one, tables.of(m)) for m, one in enumerate(found)]
 
-    def _moved(self, found: Floats, answers: list[Floats], state: State) -> tuple[Floats, Floats, Floats, list[int]]:
-        """Models with their thresholds where the constraints hold, if they do not at zero; their values, those' noise, and from
-        how many thresholds each was picked by them."""
+    def _moved(self, found: Floats, answers: list[Floats], state: State) -> tuple[Floats, Floats, Floats, Floats, list[int]]:
+        """Models with their thresholds where the constraints hold, if they do not at zero; their values, their noise and
+        sampling error, and from how many thresholds each was picked by them."""
         assert self.system is not None
         shape = self.system.shape[:2]
         per_row = 1 if self.planned.cells is None else self.planned.cells.per_row
         weights, values, spread, looks = found.copy(), [], [], []
+        sampling = []
         for m, counts in enumerate(state.counts):
             decisions = answers[0][m].reshape(shape)
             chosen = threshold.choose(
@@ -315,8 +318,9 @@ class LinearDescent(Search[State, list[Outcome]]):
             weights[m, 0, 0] -= chosen.at
             values.append(chosen.values)
             spread.append(self.planned.noise_of(counts, chosen.decisions[..., np.newaxis])(chosen.bins))
+            sampling.append(self.planned.sampling_of(counts, chosen.decisions[..., np.newaxis]))
             looks.append(chosen.looks)
-        return weights, np.stack(values), np.stack(spread), looks
+        return weights, np.stack(values), np.stack(spread), np.stack(sampling), looks
 
     def _values_at(self, counts: Floats, decisions: Floats) -> Floats:
         """Constraint values (thresholds, constraints) of decisions for the second class (thresholds, cells, labels)."""

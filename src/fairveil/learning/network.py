@@ -109,17 +109,19 @@ class NetworkDescent(Search[NetworkState, Outcome]):
         return self.planned.last(Network(self.planned.skeleton, state.walk.average, 1.0 / self.planned.settings.temperature))
 
     def finish(self, state: NetworkState, reason: Reason, answers: Answers) -> Outcome:
-        planned, values, spread = self.planned, np.zeros((1, 0)), np.zeros(0)
+        planned, values, spread, sampling = self.planned, np.zeros((1, 0)), np.zeros(0), np.zeros(0)
         names: tuple[str, ...] = ()
         if (system := planned.system) is not None:
             names = system.names
             histogram = answers[0][np.newaxis]
             values = system.exact_values(planned.by_class(histogram, state.counts), state.counts, planned.floor)
             spread = planned.noise_of(state.counts[0], histogram.reshape(*system.shape[:2], -1))(0)
+            sampling = planned.sampling_of(state.counts[0], histogram.reshape(*system.shape[:2], -1))
         duals = np.zeros((1, 0)) if self.player is None else self.player.duals(state.play, len(names))
         weights = state.walk.average.copy()
         bounds, counts, rows = self.bounds[0], state.counts[0], float(state.rows[0])
-        found = Outcome(weights, reason, state.round, names, bounds, values[0], spread, duals[0], counts, rows)
+        numbers = (names, bounds, values[0], spread, duals[0], counts, rows)
+        found = Outcome(weights, reason, state.round, *numbers, sampling=sampling)
         asked = planned.compare_asks(planned.start(), 0.0)
         if not asked:
             return found

@@ -15,8 +15,9 @@ class Outcome:
 
     `weights` (outputs, 1 + width), the intercept first. `values`: each constraint's value of this very model, noisy (exact
     without privacy), with the standard deviation of its noise in `spread`. `duals`: how hard each was pressed at the end.
-    `looks`: from how many models this one may have been picked by these very values. `comparison`: what was released to compare
-    it with what costs nothing; of a search that has just ended, and None of one that was read from disk.
+    `looks`: from how many models this one may have been picked by these very values. `sampling`: the standard deviation of each
+    value over draws of the rows (`fairness.sampling`); None: not known. `comparison`: what was released to compare it with what
+    costs nothing; of a search that has just ended, and None of one that was read from disk.
     """
 
     weights: Floats
@@ -31,6 +32,7 @@ class Outcome:
     rows: float
     looks: int = 1
     comparison: Comparison | None = None
+    sampling: Floats | None = None
 
     @property
     def learnt(self) -> bool:

@@ -34,7 +34,7 @@ from ..curator import (
     describe,
 )
 from ..facts import Cells, RowLayout
-from ..fairness import ConstraintSystem, Notion
+from ..fairness import ConstraintSystem, Notion, sampling
 from ..privacy import calibrate
 from ..privacy.calibration import full_batch
 from ..privacy.events import Composed, Event, Gaussian, Repeated, compose
@@ -440,6 +440,13 @@ class Plan:
             return np.asarray(np.hypot(math.hypot(noise, of_bins) * sizes, of_counts))
 
         return spread
+
+    def sampling_of(self, counts: Floats, decisions: Floats) -> Floats:
+        """The standard deviation of each constraint's value over draws of the rows, from the released decisions (cells, labels,
+        outputs) and counts."""
+        assert self.system is not None
+        histogram = self.by_class(decisions[np.newaxis], counts[np.newaxis])[0]
+        return sampling.deviations(self.system, histogram, counts, heaviest=self.max_sample_weight)
 
     def _slopes(self, counts: Floats, decisions: Floats) -> Floats:
         assert self.system is not None

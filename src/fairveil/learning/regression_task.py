@@ -6,6 +6,7 @@ given, and values reported, in squared units of the target.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -65,6 +66,7 @@ class RegressionOutcome:
     rows: float
     constant: Rival | None = None
     free: Rival | None = None
+    sampling: Floats | None = None
 
     @property
     def broken(self) -> tuple[int, ...]:
@@ -173,13 +175,24 @@ class RegressionTask:
         gap: float | None,
         calls: int,
         reason: str,
+        largest: float = 1.0,
     ) -> RegressionOutcome:
-        """From released losses (cells,) with noise of this deviation each, and shares with theirs."""
+        """From released losses (cells,) with noise of this deviation each, and shares with theirs.
+
+        `largest`: M, what one row's loss is at most, in the units of `losses`. With mean m its variance is at most m (M - m)
+        (Bhatia and Davis), which bounds the sampling error: the variance itself is not released.
+        """
         f, bounds = self.functions(shares, least)
         means = losses / np.maximum(shares, least)
         of_means = np.hypot(noise, means * count_noise)  # over a share: that of a group's mean loss
         titled = zip(self.constraint.titles, bounds, strict=True)
         lines = [line for title, function in titled for line in _lines(title, function, losses, noise, of_means, self.unit)]
+        drawn = _drawn(means, shares, rows, largest)
+        sampled = [
+            line
+            for title, function in zip(self.constraint.titles, bounds, strict=True)
+            for line in _lines(title, function, losses, *drawn, self.unit)
+        ]
         limits, values, spread = (np.array([line[j] for line in lines]) for j in (1, 2, 3))
         limits = np.array([float(f"{bound:.12g}") for bound in limits])  # as they were given, before they were put into ranges
         penalty = self.joint(f, bounds).penalty
@@ -201,7 +214,17 @@ class RegressionTask:
             losses_noise=self.unit * of_means / np.maximum(shares, least),
             shares=shares,
             rows=rows,
+            sampling=np.array([line[3] for line in sampled]) * math.sqrt(self.max_sample_weight or 1.0),
         )
+
+
+def _drawn(means: Floats, shares: Floats, rows: float, largest: float) -> tuple[Floats, Floats]:
+    """The largest standard deviations that sampling may give losses by cell: those of the losses, and at given shares."""
+    if math.isinf(largest):
+        return np.full(len(means), math.nan), np.full(len(means), math.nan)
+    held, sizes = np.clip(means, 0.0, largest), np.maximum(shares, 0.0)
+    at_shares = np.sqrt(sizes * held * (largest - held) / rows)
+    return np.sqrt(np.maximum(sizes * held * (largest - sizes * held), 0.0) / rows), at_shares
 
 
 def _unit_of(objective: Objective, unit: float) -> float:

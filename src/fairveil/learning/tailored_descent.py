@@ -525,6 +525,7 @@ class TailoredDescent:
             gap=None,
             calls=state.round,
             reason=reason.value,
+            largest=self._largest,
         )
         if self.skeleton is not None:
             return outcome
@@ -542,6 +543,13 @@ class TailoredDescent:
         surprise = np.minimum(-np.log(sizes / sizes.sum()), MOST["log"])
         losses, of_labels = np.maximum(labels, 0.0) @ surprise * unit, noise * float(np.linalg.norm(surprise)) * unit
         return self.task.rival(outcome, losses, shares, least=least, noise=of_labels, count_noise=count)
+
+    @property
+    def _largest(self) -> float:
+        """What one row's loss is at most: errors of a module's decisions are 0 or 1, and losses with noise are cut."""
+        if self.skeleton is not None:
+            return 1.0
+        return math.inf if self.is_exact and self.loss == "log" else MOST[self.loss] * UNIT[self.loss]
 
     def _errors(self, histograms: Sequence[Floats], counts: Sequence[Floats]) -> Floats:
         """How many decisions of each group are wrong."""
