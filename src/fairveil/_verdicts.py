@@ -12,6 +12,9 @@ Guarantees (tests/test_verdicts.py), for values with Gaussian noise of known sta
 3. Where a model was picked out of `looks` by the very values that the verdict is about, 1 still holds: the luckiest of many
    looks better than it is, and "met" asks for the quantile of 1 - (1 - confidence) / looks (Bonferroni).
 4. "met" is never said of a value above its bound, nor "not met" of one below.
+5. Of the people that rows were drawn from (`of_sampled`) 1 to 3 hold where the sampling error is known, for a model that was
+   fixed in advance (tests/fairness/test_fairness_sampling.py). How often they fail for models that were fitted to the same
+   rows is measured by benchmarks/verdict_truth.py.
 
 Exact values have no noise and are compared with their bounds directly, up to the rounding of floating point.
 """
@@ -63,7 +66,8 @@ def of_sampled(
     """The verdict about the people that rows were drawn from, on a value of the rows that carries noise: both errors together.
 
     `looks`: as in `of_noisy`. Where noise is what picked the model and small beside the sampling error, the two are covered one
-    by one, each with half of what is left to chance.
+    by one, each with half of what is left to chance. For "met" half of that is kept back for what `sampling` leaves out: it is
+    that of a model fixed in advance, and this one was fitted to the same rows.
 
     >>> of_sampled(0.04, 0.05, 0.001, 0.002), of_sampled(0.04, 0.05, 0.001, 0.02)
     ('met', 'cannot be told')
@@ -74,10 +78,10 @@ def of_sampled(
     if both == 0:
         return of_noisy(value, bound, 0.0)
     left = 1.0 - confidence
-    reach = deviations(1.0 - left / max(1, looks)) * both
+    half = left / 2
+    reach = deviations(1.0 - half / max(1, looks)) * both
     if looks > 1:
-        apart = deviations(1.0 - left / 2 / looks) * noise + deviations(1.0 - left / 2) * sampling
-        reach = min(reach, apart)
+        reach = min(reach, deviations(1.0 - half / 2 / looks) * noise + deviations(1.0 - half / 2) * sampling)
     if value + reach <= bound:
         return MET
     return NOT_MET if value - deviations(1.0 - left / max(1, among)) * both > bound else UNCLEAR

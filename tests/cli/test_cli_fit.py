@@ -157,7 +157,7 @@ def test_a_constraint_that_is_no_gap_is_reported_too(fairveil: Command, table: P
     assert (rate["axis"]["name"], rate["axis"]["unit"], rate["target"]) == ("false negative rate", "percent", 0.3)
     assert rate["held_out_low"] < rate["held_out"] < rate["held_out_high"]
     (fairness,) = (line for line in twin["first_lines"] if line["label"] == "Fairness")
-    assert fairness["words"].startswith("Required: at most 30.0% of all positives are missed. Training rows: ")
+    assert fairness["words"].startswith("Required: at most 30.0% of all positives are missed. The people that the")
 
 
 def test_an_infeasible_wish_is_a_note_and_no_traceback(fairveil: Command, table: Path, schema: Path) -> None:

@@ -17,8 +17,10 @@ from ..fairness.inputs import read_decisions
 from ..fairness.intervals import largest
 from ..fairness.keys import shown
 from ..fairness.measures import tally
+from ..fairness.notions import tells_groups_apart
 from ..fairness.objectives import Frame, Objective
 from ..fairness.resolution import resolve
+from ..learning.systems import NO_GROUPS
 from ..learning.tailored_descent import MOST
 from .deciding import Fitted, Shown
 from .methods import Asked
@@ -50,9 +52,9 @@ def measure(
 
 def training_value(clf: Fitted, notion: Notion) -> tuple[float | None, float | None]:
     """The largest released training value of a notion's constraints and its noise; None where it was not measured."""
-    if clf.cells_ is None:
-        return None, None
     if isinstance(clf, FermiClassifier):  # its report is about one notion
+        if clf.cells_ is None:
+            return None, None
         widest = clf.gap_report_.largest
         return (None, None) if widest is None else (max(widest.value, 0.0), widest.noise)
     lines = [line for line in _lines_of(clf, notion) if not math.isnan(line.value)]
@@ -62,14 +64,25 @@ def training_value(clf: Fitted, notion: Notion) -> tuple[float | None, float | N
 
 def training_verdict(clf: Fitted, notion: Notion) -> Verdict | None:
     """Whether the notion is met in training, as far as noise lets one tell: of all its constraints; None where it has none."""
-    if clf.cells_ is None or isinstance(clf, FermiClassifier):
+    if isinstance(clf, FermiClassifier):
         return None
     found = [line.verdict for line in _lines_of(clf, notion)]
     return None if not found else {True: MET, False: NOT_MET, None: UNCLEAR}[together(found)]
 
 
+def population_verdict(clf: Fitted, notion: Notion) -> Verdict | None:
+    """Whether the people that the training rows were drawn from meet it, as far as noise and sampling error let one tell."""
+    if isinstance(clf, FermiClassifier):
+        return None
+    found = [line.population_verdict for line in _lines_of(clf, notion)]
+    return None if not found else {True: MET, False: NOT_MET, None: UNCLEAR}[together(found)]
+
+
 def _lines_of(clf: Any, notion: Notion) -> list[ConstraintLine]:
-    names = set(resolve(notion, clf.cells_, clf.classes_.tolist()).names)
+    """None where groups are not told apart, and the notion does."""
+    if clf.cells_ is None and tells_groups_apart(notion):
+        return []
+    names = set(resolve(notion, clf.cells_ or NO_GROUPS, clf.classes_.tolist()).names)
     return [line for line in clf.constraint_report_.lines if line.target in names]
 
 

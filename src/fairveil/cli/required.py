@@ -22,6 +22,7 @@ from .measured import (
     held_out_losses,
     measure,
     objective_values,
+    population_verdict,
     training_value,
     training_verdict,
     words_of,
@@ -67,7 +68,8 @@ def notion_figure(clf: Fitted, notion: Notion, held: Measured | None, *, bounded
     numbers = (target, training, value, low, high, CONFIDENCE, tuple(notes))
     name, measure_of = named(notion)
     words = "" if target is None else _line(sentence(notion, clf.cells_, clf.classes_.tolist()))
-    return [GapFigure(name, *numbers, measure_of, noise, told, words)]
+    others = None if target is None or training is None else population_verdict(clf, notion)
+    return [GapFigure(name, *numbers, measure_of, noise, told, words, others)]
 
 
 def bound_of(notion: Notion) -> float | None:
@@ -115,6 +117,7 @@ def _bound_figure(clf: GroupObjectiveClassifier, bound: Bound, truth: Truth | No
         training_noise=line.noise if known and line is not None else None,
         training_verdict=None if line is None else line.verdict,
         sentence=words,
+        population_verdict=None if line is None else line.population_verdict,
     )
 
 
@@ -139,6 +142,7 @@ def _loss_figures(clf: TailoredClassifier, held: Sample | None) -> list[GapFigur
                 training_noise=None if worst is None else worst.noise,
                 training_verdict=None if worst is None else _together(clf),
                 sentence=_line(sentence(BoundedGroupLoss(float(bounds), "log"), clf.cells_)),
+                population_verdict=None if worst is None else clf.constraint_report_.verdict,
             )
         ]
     found = []
@@ -155,15 +159,14 @@ def _loss_figures(clf: TailoredClassifier, held: Sample | None) -> list[GapFigur
                 training_noise=None if line is None else line.noise,
                 training_verdict=None if line is None else line.verdict,
                 sentence=_line(f"the mean log loss of group {shown(key)} is at most {bound:g}"),
+                population_verdict=None if line is None else line.population_verdict,
             )
         )
     return found
 
 
 def _together(clf: TailoredClassifier) -> Any:
-    from .._verdicts import MET, NOT_MET, UNCLEAR
-
-    return {True: MET, False: NOT_MET, None: UNCLEAR}[clf.constraint_report_.met]
+    return clf.constraint_report_.training_verdict
 
 
 def _line(text: str) -> str:

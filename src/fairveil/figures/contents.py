@@ -166,7 +166,8 @@ class GapFigure:
     people with its interval. None: not there.
 
     `training_noise`: the standard deviation of the noise of `training_noisy`. `training_verdict`: of all constraints of which
-    `training_noisy` is the largest; None: that of the largest alone. `measure`: what is bounded, for what is no gap
+    `training_noisy` is the largest; None: that of the largest alone. `population_verdict`: about the people that the training
+    rows were drawn from, by noise and sampling error together; None: not known. `measure`: what is bounded, for what is no gap
     `Measure("rate", "percent")` of the notion "false negative", say. `sentence`: the constraint in words, without a full stop.
     """
 
@@ -182,6 +183,7 @@ class GapFigure:
     training_noise: float | None = None
     training_verdict: Verdict | None = None
     sentence: str = ""
+    population_verdict: Verdict | None = None
 
     def __post_init__(self) -> None:
         line(notion=self.notion)

@@ -117,6 +117,8 @@ def _fairness(figure: GapFigure) -> Iterator[Part]:
     else:
         required = "" if figure.target is None else f", required: at most {with_unit(figure.target, unit)}"
         yield Part(f"{capital(figure.name)}{required}.")
+    if figure.population_verdict is not None:
+        yield _part("The people that the training rows were drawn from", figure.population_verdict)
     if figure.training_noisy is not None:
         ends = figure.training_ends
         over = "noise unknown" if ends is None else f"{percent(figure.confidence)} interval over the noise {_ends(*ends, unit)}"

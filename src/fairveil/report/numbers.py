@@ -137,7 +137,7 @@ def _point(point: Point) -> dict[str, Any]:
 
 def _gap(figure: GapFigure) -> dict[str, Any]:
     numbers = (figure.target, figure.training_noisy, figure.held_out, figure.held_out_low, figure.held_out_high)
-    of_training = ("notion", "target", "training_noisy", "training_noise", "training_verdict")
+    of_training = ("notion", "target", "training_noisy", "training_noise", "training_verdict", "population_verdict")
     names = (*of_training, "held_out", "held_out_low", "held_out_high", "held_out_verdict", "confidence")
     low, high = figure.training_ends or (None, None)
     return {
