@@ -80,13 +80,8 @@ CASES = [
     Case("RateConstrained, 30 numbers", descent, 2_000, 8.0, "equalized_odds:0.28", WIDE),
     Case("RateConstrained", descent, 10_000, 3.0, "false_negative_rate:0.20,group=each"),
     Case("OddsPostProcessor", post, 20_000, 3.0, "demographic_parity:0.28"),
-    Case("GroupObjective", objective, 5_000, 3.0, "equalized_odds:0.15"),
     Case("OddsPostProcessor, not private", post, 2_000, float("inf"), "equalized_odds:0.25"),
     Case("RateConstrained, 30 numbers, not private", descent, 2_000, float("inf"), "demographic_parity:0.30", WIDE),
-    Case("OracleGame", game, 20_000, 3.0, "demographic_parity:0.12"),
-    Case("GroupObjective", objective, 20_000, 3.0, "gini:0.05"),
-    Case("RateConstrained", descent, 20_000, 8.0, "equalized_odds:0.10"),
-    Case("RateConstrained, not private", descent, 20_000, float("inf"), "demographic_parity:0.28"),
 ]
 
 
