@@ -25,7 +25,8 @@ def test_a_fit_prints_a_line_a_fact(fairveil: Command, table: Path, schema: Path
     done = fairveil("fit", table, "--schema", schema, *asked, "--holdout", 0.25, "--seed", 3, "--out", "model")
     assert done.code == 0, done.err
     assert labels(done.out) == ["warning", "fairness", *LABELS]
-    first, training, held = done.out.splitlines()[1:4]
+    first, people, training, held = done.out.splitlines()[1:5]
+    assert people.strip().startswith("The people that the training rows were drawn from: ")
     assert first.split()[1] in ("met", "not", "cannot")
     assert "the selection rates of any two groups of sex differ by at most 5.0 points" in first
     assert training.strip().startswith("Training rows: ")

@@ -48,8 +48,8 @@ def _constraint(paragraph: Sequence[Part]) -> Iterator[Fact]:
     if head.words == NOTHING_REQUIRED:
         yield Fact("fairness", REQUIRE)
         return
-    told = {("training" if part.words.startswith("Training") else "held-out"): part.verdict for part in seen if part.verdict}
-    words, verdicts = in_short(told.get("training"), told.get("held-out"))
+    told = {part.words.partition(" ")[0]: part.verdict for part in seen if part.verdict}
+    words, verdicts = in_short(told.get("Training"), told.get("Held-out"), told.get("The"))
     required = head.words.removeprefix("Required: ").removesuffix(".")
     yield Fact("fairness", f"{words}: {required}", verdicts)
     for part in seen:
@@ -57,16 +57,23 @@ def _constraint(paragraph: Sequence[Part]) -> Iterator[Fact]:
             yield Fact("", _words(part), _verdicts(part))
 
 
-def in_short(training: str | None, held_out: str | None) -> tuple[str, tuple[str, ...]]:
-    """Two verdicts as words, and those among the words.
+def in_short(training: str | None, held_out: str | None, people: str | None = None) -> tuple[str, tuple[str, ...]]:
+    """Two verdicts as words, and those among the words. `people`: about those that the training rows were drawn from, which
+    stands first where nobody was held out.
 
     >>> in_short("met", "met"), in_short("met", "not met")
     (('met', ('met',)), ('met in training, not met on held-out rows', ('met', 'not met')))
+    >>> in_short("met", None, "cannot be told")[0], in_short("met", None, "met")[0]
+    ('cannot be told for people like those in training, met on the training rows', 'met')
     >>> in_short("met", None)[0], in_short(None, None)[0]
     ('met in training', 'no verdict')
     """
     if training is None and held_out is None:
         return "no verdict", ()
+    if held_out is None and people is not None:
+        if people == training:
+            return people, (people,)
+        return f"{people} for people like those in training, {training} on the training rows", (people, str(training))
     if training == held_out:
         return str(training), (str(training),)
     told = [(training, "in training"), (held_out, "on held-out rows")]
