@@ -2,7 +2,7 @@
 
     python benchmarks/hostile_fits.py
     python benchmarks/hostile_fits.py --json after.json       # the table as data
-    python benchmarks/hostile_fits.py --before before.json    # with the verdicts of another run, of an earlier version, beside
+    python benchmarks/hostile_fits.py --before before.json    # with the verdicts of another run beside
 
 Each line is one fit of made-up people, whose error and required values are measured on 200,000 others. A verdict is wrong where
 "met" is said of a value above its bound, or "not met" of one below. A model is poor where its error is a point above the best
