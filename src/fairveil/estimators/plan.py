@@ -162,7 +162,6 @@ class Plan:
                 "target": line.name,
                 "bound": line.bound,
                 "noise": _plain(line.noise),
-                "noise_where_the_threshold_moves": _plain(line.moved),
                 "sampling_error": None if line.sampling is None else _plain(line.sampling),
                 "smallest_enforceable": _plain(line.enforceable),
                 "smallest_verifiable": _plain(line.verifiable),
@@ -328,8 +327,7 @@ def _from(bound: float) -> str:
 def _noise_in_words(line: Line) -> str:
     if math.isinf(line.noise):
         return f"{line.name}: too few rows to be told from none"
-    moved = f", up to ±{points(line.moved)} where the threshold is moved" if line.moved > line.noise else ""
-    return f"±{points(line.noise)} points (one standard deviation){moved}: {line.name}"
+    return f"±{points(line.noise)} points (one standard deviation): {line.name}"
 
 
 def _up(value: float) -> str:

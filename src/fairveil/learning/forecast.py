@@ -3,10 +3,9 @@
 A search is planned and priced as for a fit (`plans`, `game_plan`, `group_plan`, `postprocess`), and the noise of its values is
 worked out by the functions that a fit reports it by, at the sizes of groups that are `Supposed`. So both cannot drift apart.
 
-Three deviations are told apart, all of one constraint's value:
+Two deviations are told apart, both of one constraint's value:
 
-    noise     of the value as it is released, where the model is handed out as the search left it
-    moved     of the same where its threshold is moved across `MOVED` bins of scores (two classes, linear, with constraints)
+    noise     of the value as it is released, of the model that is handed out
     sampling  of the exact training value around the population's: other rows would have given another
 
 and three bounds follow from the noise (`Line`): below 2 deviations a gap as large as the bound cannot be told from none.
@@ -51,8 +50,6 @@ from .tailored_descent import TailoredDescent
 
 DEVIATIONS = 2.0
 """How many deviations of its noise a gap has to be, to be told from none."""
-MOVED = 8
-"""Bins of scores that a threshold is moved across, where it is moved far."""
 NOT_OF_LOSSES = "the noise of a loss depends on the model that is found, which public facts do not tell"
 
 
@@ -64,7 +61,6 @@ class Line:
     name: str
     bound: float | None
     noise: float
-    moved: float
     sampling: float | None
     cells: tuple[int, ...]
     among: int = 1
@@ -87,10 +83,6 @@ class Line:
         """How far above its bound a value has to be, to be said "not met" in 19 fits of 20."""
         told = verdicts.deviations(1.0 - (1.0 - verdicts.CONFIDENCE) / self.among)
         return (told + verdicts.deviations(verdicts.CONFIDENCE)) * self.noise
-
-    def at(self, bins: int) -> float:
-        """The noise where the threshold is moved across so many bins of scores: variances add up."""
-        return math.sqrt(self.noise**2 + bins / MOVED * (self.moved**2 - self.noise**2))
 
     @property
     def can_be_enforced(self) -> bool:
@@ -157,11 +149,9 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Any) -> 
     counts = supposed.counts(plan.cells, by_label=plan.by_label)
     histogram = supposed.decisions(counts)
     noise_of = plan.noise_of(counts, histogram[..., 1:] if plan.outputs == 1 else histogram)
-    chosen = plan.has_thresholds and not plan.settles  # by the very values that are reported
-    moved = noise_of(MOVED if chosen else 0)
-    looks = 2 if chosen else 1
+    looks = 2 if plan.has_thresholds and not plan.settles else 1  # at zero, of all thresholds that may be taken
     told = [float(bound) if known else None for bound, known in zip(bounds, bounded, strict=True)]
-    lines = _lines(system, told, noise_of(0), moved, _sampling(system, counts, histogram), looks)
+    lines = _lines(system, told, noise_of(0), _sampling(system, counts, histogram), looks)
     return Forecast(releases, lines, plan.cells, plan.settings.rounds, error)
 
 
@@ -202,7 +192,7 @@ def _of_game(search: Game, supposed: Supposed) -> Forecast:
     heard = search.rounds - int(search.oracle.burn_in * search.rounds)
     noise = search.noise_of(counts, histogram, heard)
     bounds = system.bounds.tolist()
-    lines = _lines(system, bounds, noise, noise, _sampling(system, counts, histogram))
+    lines = _lines(system, bounds, noise, _sampling(system, counts, histogram))
     return Forecast(releases, lines, ground.cells, search.rounds)
 
 
@@ -281,7 +271,7 @@ def of_counts(
     cells, _, classes = system.shape
     table = np.broadcast_to(np.eye(classes), (cells, classes, classes))
     noise = value_noise(released, system, table)
-    lines = _lines(system, system.bounds.tolist(), noise, noise, _sampling(system, counts, raw))
+    lines = _lines(system, system.bounds.tolist(), noise, _sampling(system, counts, raw))
     own = of_event(plan.event if plan.promise.is_private else None, "rows by group, label and base decision")
     moved = steps(plan.promise, plan.cells)
     size = float(moved) if plan.noise == "discrete-laplace" else math.sqrt(moved)
@@ -305,14 +295,13 @@ def _posed_lines(posed: Posed, losses: Floats, noise: float, of_counts: float) -
     spread = np.where(np.isnan(values), math.inf, spread)  # too few rows to be told from none: it takes no part
     cells = posed.cells_of_values()
     columns = zip(names, bounds.tolist(), spread.tolist(), cells, strict=True)
-    return tuple(Line(name, bound, size, size, None, about, len(names)) for name, bound, size, about in columns)
+    return tuple(Line(name, bound, size, None, about, len(names)) for name, bound, size, about in columns)
 
 
 def _lines(
     system: ConstraintSystem,
     bounds: Sequence[float | None],
     noise: Floats,
-    moved: Floats,
     sampling: Floats,
     looks: int = 1,
 ) -> tuple[Line, ...]:
@@ -323,7 +312,7 @@ def _lines(
         places = members.indices[members.indptr[j] : members.indptr[j + 1]]
         about = tuple(sorted({int(place) // labels for place in places}))
         name = name if bounds[j] is not None else name.partition(" <= ")[0]
-        lines.append(Line(name, bounds[j], float(noise[j]), float(moved[j]), float(sampling[j]), about, among, looks))
+        lines.append(Line(name, bounds[j], float(noise[j]), float(sampling[j]), about, among, looks))
     return tuple(lines)
 
 
