@@ -151,6 +151,7 @@ def report_of(
     """The page of a fit: what was promised, asked for, seen in training and measured on rows that were not trained on."""
     from ..report import GroupSection, Report
     from .deciding import Shown, by_chance
+    from .few_rows import warn_of_few
     from .measured import losses_said, objectives_said, table_of
     from .methods import remarks
     from .required import figures_of
@@ -161,17 +162,20 @@ def report_of(
     classes: Any = clf.classes_.tolist()
     said = [*notes, *remarks(clf, measured=truth is not None)]
     said += [*objectives_said(clf, asked, truth, prediction), *losses_said(clf, held)]
-    tables = []
+    tables, gaps = [], figures_of(clf, method, asked, truth, prediction, held)
     if truth is not None:
         found_table = table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)
         tables.append(GroupSection(found_table, expected=by_chance(clf)))
+        with options.warnings_as_notes() as few:
+            warn_of_few(gaps, found_table)
+        said += few
     return Report(
         f"Model report: {_line(roles.target)}",
         subject=_line(method.subject.format(source=source)),
         method=method.name,
         statement=clf.privacy_,
         statement_file="statement.json",
-        gaps=tuple(figures_of(clf, method, asked, truth, prediction, held)),
+        gaps=tuple(gaps),
         tables=tuple(tables),
         guarantee=_certain(clf),
         payments=_payments(clf),
