@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
 
 from . import options
 from .completing import FILTERS, PROTECTS, out_of
 from .helping import DATA, PRIVACY, add
-
-if TYPE_CHECKING:
-    from ..privacy.ledger import Entry, Ledger
+from .ledger_words import USUAL, chosen, opened, place_and_name, place_of_ledger, require_nothing, said
 
 app = typer.Typer(
     name="ledger",
@@ -28,8 +26,6 @@ Url = Annotated[
 ]
 Dataset = Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="take this budget, where there are several")]
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
-USUAL = 20
-Value = TypeVar("Value")
 
 
 def create(
@@ -111,18 +107,18 @@ def create(
     from .balances import about
     from .ledger_checks import text_of
 
-    url, dataset = _place_and_name(url, dataset, restoring=export is not None)
+    url, dataset = place_and_name(url, dataset, restoring=export is not None)
     if export is not None:
         given = {"DATASET": dataset, "--epsilon": epsilon, "--delta": delta, "--protects": protects, "--kind": kind}
         more = {"--neighbours": neighbours, "--production": production or None, "--schema": schema, "--order": order}
-        _require_nothing({**given, **more, "--sensitive": sensitive})
+        require_nothing({**given, **more, "--sensitive": sensitive})
         typer.echo(about(Ledger.restore(url, text_of(export))))
         return
     begun = Ledger.create(
         url,
-        _said("DATASET", dataset),
-        _said("--epsilon", epsilon),
-        _said("--delta", delta),
+        said("DATASET", dataset),
+        said("--epsilon", epsilon),
+        said("--delta", delta),
         options.protection(protects or "records"),
         neighbours,
         production,
@@ -149,16 +145,16 @@ def show(
     from .folders import require_page
     from .printing import print_json
 
-    place = _place(url)
+    place = place_of_ledger(url)
     names = Ledger.datasets(place) if dataset is None else [dataset]
     if html is not None or len(names) == 1:
-        ledger = _opened(place, dataset)
+        ledger = opened(place, dataset)
         if html is not None:
             require_page(html, force=force)
             page(ledger, html)
         shown = [ledger]
     else:
-        shown = [_opened(place, name) for name in names] or [_opened(place, None)]
+        shown = [opened(place, name) for name in names] or [opened(place, None)]
     if json:
         print_json({"address": shown[0].shown, "ledgers": [numbers(ledger) for ledger in shown]})
     else:
@@ -182,8 +178,8 @@ def history(
     from .balances import lines_as_json, lines_as_words
     from .printing import print_json
 
-    ledger = _opened(_place(url), dataset)
-    lines = _chosen(ledger, last, first, limit, purpose)
+    ledger = opened(place_of_ledger(url), dataset)
+    lines = chosen(ledger, last, first, limit, purpose)
     if json:
         print_json({"address": ledger.shown, "dataset": ledger.dataset, "entries": lines_as_json(lines)})
     else:
@@ -216,7 +212,7 @@ def check(
     from .ledger_checks import checked, print_checked
 
     with waiting("Computing the lines again"):
-        found = checked(_place(url), dataset, statement or [])
+        found = checked(place_of_ledger(url), dataset, statement or [])
     print_checked(found, json=json)
     if not found.agrees:
         raise typer.Exit(1)
@@ -240,81 +236,13 @@ def export(
 
     if out is not None:
         require_file(out, force=force)
-    ledger = _opened(_place(url), dataset)
+    ledger = opened(place_of_ledger(url), dataset)
     document = ledger.export()
     if out is None:
         typer.echo(document, nl=False)
         return
     write_file(out, document.encode(), mode=0o600)
     typer.echo(f"Written: {out}. Check it: fairveil ledger check {quote(str(out))}")
-
-
-def _place(url: str | None) -> str:
-    """The address that was said, or the one that stands in for it."""
-    from ..errors import InputError, complaint
-
-    place = options.ledger_address(url)
-    if place is None:
-        remedy = f"Name a file, postgresql://..., or set {options.LEDGER_VARIABLE}."
-        raise InputError(complaint(expected="an address", of="URL", got=None, remedy=remedy))
-    return place
-
-
-def _place_and_name(url: str | None, dataset: str | None, *, restoring: bool) -> tuple[str, str | None]:
-    """Where an address stands in, a single word is the name."""
-    if dataset is None and url is not None and not restoring and (stands_in := options.ledger_address(None)) is not None:
-        return stands_in, url
-    return _place(url), dataset
-
-
-def _opened(place: str, dataset: str | None) -> Ledger:
-    from ..privacy.ledger import Ledger
-
-    return Ledger.open(place, dataset, read_only=True)
-
-
-def _chosen(ledger: Ledger, last: int | None, first: int | None, limit: int | None, purpose: str | None) -> list[Entry]:
-    """The last ones, or those from a number on; of those that hold the words, where some were said."""
-    from collections import deque
-    from itertools import islice
-
-    from ..errors import InputError, complaint
-
-    given = {"--last": (last, 1), "--first": (first, 0), "--limit": (limit, 1)}
-    for name, (value, least) in given.items():
-        if value is not None and value < least:
-            raise InputError(
-                complaint(expected=f"at least {least}", of=name, got=value, remedy=f"Say {name} {max(least, 20)}.")
-            )
-    if last is not None and (first is not None or limit is not None):
-        remedy = "Say --last 20, or --first 100 --limit 20."
-        raise InputError(complaint(expected="no --first or --limit beside it", of="--last", got=last, remedy=remedy))
-    wanted = (purpose or "").casefold()
-    if first is not None or limit is not None:
-        lines = ledger.history(first or 0, None if wanted else limit)
-        return list(islice((line for line in lines if wanted in line.purpose.casefold()), limit))
-    number = last or USUAL
-    if wanted:
-        return list(deque((line for line in ledger.history() if wanted in line.purpose.casefold()), number))
-    return list(ledger.history(max(0, ledger.balance().entries - number), number))
-
-
-def _require_nothing(given: dict[str, Any]) -> None:
-    from ..errors import InputError, complaint
-
-    for name, value in given.items():
-        if value is not None:
-            got, remedy = str(value), "Leave it out: the exported ledger says it."
-            raise InputError(complaint(expected="nothing beside --from", of=name, got=got, remedy=remedy))
-
-
-def _said(name: str, value: Value | None) -> Value:
-    from ..errors import InputError, complaint
-
-    if value is None:
-        remedy = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
-        raise InputError(complaint(expected="to be said", of=name, got=None, remedy=remedy))
-    return value
 
 
 add(

@@ -18,14 +18,14 @@ from .._reading import MIB, read_text
 from ..errors import DataNotFoundError, InputError, SchemaError, complaint, together
 from .cells import MOST_VALUES, Cells, GroupMode
 from .columns import Boolean, Category, Column, Ignored, Number, Value
-from .declared import BLANK, checked_columns, columns_of, in_words, suffix, texts
+from .declared import checked_columns, columns_of, in_words, suffix, texts
+from .roles import FIELDS, no_column, of_keys, unknown_roles
 from .toml_text import document
 
 FORMAT = 1
 LARGEST_FILE = 64 * MIB
 JSON = Document("schema in JSON", "Mend the JSON there.", SchemaError, largest=LARGEST_FILE)
 TOML = Document("schema in TOML", "Mend the TOML there.", SchemaError, largest=LARGEST_FILE)
-FIELDS = ("fairveil_schema", "name", "source", "rows", "target", "sensitive", "missing_values", "columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Schema:
         roles += [("sensitive", name) for name in self.sensitive]
         for role, name in roles:
             if not _is_column(name, self.columns):
-                yield _no_column(role, name, list(self.columns))
+                yield no_column(role, name, list(self.columns))
                 continue
             allowed = (Category, Boolean) if role == "sensitive" else (Category, Boolean, Number)
             if not isinstance(self.columns[name], allowed):
@@ -211,17 +211,17 @@ class Schema:
     def from_dict(values: object) -> Schema:
         """The inverse of `to_dict`, with every check of the constructor."""
         if not isinstance(values, Mapping):
-            raise _of_keys(type(values).__name__)
+            raise of_keys(type(values).__name__)
         wrong: list[InputError] = []
         if not set(values) <= set(FIELDS):
-            wrong.append(_of_keys(sorted(map(str, set(values) - set(FIELDS)))))
+            wrong.append(of_keys(sorted(map(str, set(values) - set(FIELDS)))))
         if values.get("fairveil_schema") is not FORMAT:
             got, remedy = values.get("fairveil_schema"), f"Write fairveil_schema = {FORMAT}, the version of this format."
             wrong.append(SchemaError(complaint(expected=str(FORMAT), of="fairveil_schema", got=got, remedy=remedy)))
         try:
             columns = columns_of(values.get("columns"))
         except InputError as error:
-            raise together([*wrong, error, *_unknown_roles(values)]) from None
+            raise together([*wrong, error, *unknown_roles(values)]) from None
         options = {key: value for key, value in values.items() if key in FIELDS and key not in ("fairveil_schema", "columns")}
         try:
             made = Schema(columns, **options)
@@ -274,39 +274,6 @@ class Schema:
             source, what="a schema file", most=LARGEST_FILE, remedy="Write one with Schema.save().", error=SchemaError
         )
         return read(text)
-
-
-def _of_keys(got: object) -> SchemaError:
-    expected = f"a table with keys from {list(FIELDS)}"
-    return SchemaError(complaint(expected=expected, of="schema", got=got, remedy="Check the spelling.", among=FIELDS))
-
-
-def _no_column(role: str, name: object, known: list[str]) -> SchemaError:
-    if name == BLANK:
-        remedy = "Fill it in." if role == "target" else "Fill them in, or write sensitive = [] for no groups."
-        return SchemaError(
-            complaint(expected=f"one of the columns {known}", of=role, got="a blank", remedy=remedy, quote=False)
-        )
-    remedy = "Declare that column, or name another."
-    return SchemaError(complaint(expected=f"one of the columns {known}", of=role, got=name, remedy=remedy, among=known))
-
-
-def _unknown_roles(values: Mapping[str, Any]) -> list[SchemaError]:
-    """Of a file whose columns are wrong: the roles whose names no column has."""
-    rows = values.get("columns")
-    known = (
-        [row["name"] for row in rows if isinstance(row, Mapping) and isinstance(row.get("name"), str)]
-        if isinstance(rows, list)
-        else []
-    )
-    groups = values.get("sensitive", ())
-    roles = [
-        ("target", values.get("target")),
-        *(("sensitive", name) for name in (groups if isinstance(groups, list) else [groups])),
-    ]
-    return (
-        [_no_column(role, name, known) for role, name in roles if isinstance(name, str) and name not in known] if known else []
-    )
 
 
 def _is_column(name: object, columns: Mapping[str, Column]) -> bool:
