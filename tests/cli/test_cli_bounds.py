@@ -60,3 +60,18 @@ def test_a_frontier_understands_per_cent(fairveil: Command, table: Path, tmp_pat
     assert done.code == 0, done.err
     runs = json.loads((tmp_path / "f/frontier.json").read_text("utf-8"))["runs"]
     assert [run["target"] for run in runs] == [0.2, 0.1]
+
+
+def test_an_audit_says_verdicts_of_the_rows_and_of_people_like_them(fairveil: Command, tmp_path: Path) -> None:
+    """30 of 100 against 25 of 100: within 10 points on these rows, and of others that cannot be told."""
+    lines = ["sex,hired,decision", *(f"{sex},{i % 2},{int(i < n)}" for sex, n in (("f", 30), ("m", 25)) for i in range(100))]
+    (tmp_path / "decisions.csv").write_text("\n".join(lines) + "\n")
+    call = ("audit", tmp_path / "decisions.csv", "--target", "hired", "--prediction", "decision", "--sensitive", "sex")
+    asked = ("--constraint", "demographic_parity:10%", "--constraint", "demographic_parity:0.01")
+    done = fairveil(*call, *asked)
+    assert done.code == 1
+    assert "met on these rows, cannot be told for people like them" in done.out
+    assert "not met on these rows, cannot be told for people like them" in done.out
+    assert "BROKEN" not in done.out
+    told = json.loads(fairveil(*call, *asked, "--json").out)["constraints"]
+    assert [(one["holds"], one["verdict"]) for one in told] == [(True, "cannot be told"), (False, "cannot be told")]

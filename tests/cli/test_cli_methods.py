@@ -337,7 +337,7 @@ def test_post_processing_without_constraints_has_no_guarantee_and_says_so(
     assert done.code == 0, done.err
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     assert twin["guarantee"] is None
-    assert any("Nothing was asked for" in note for note in twin["notes"])
+    assert any("Nothing was required" in note for note in twin["notes"])
 
 
 def test_held_out_rows_by_columns_bring_their_groups(fairveil: Command, table: Path, tmp_path: Path) -> None:

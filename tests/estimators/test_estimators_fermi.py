@@ -224,6 +224,9 @@ def test_an_undefined_gap_is_told_as_such() -> None:
     assert report.largest == lines[1]
     assert [line["value"] for line in json.loads(report.to_json())["gaps"]] == [None, 0.25]
     assert GapReport(lines[:1], 5, "all rounds were done").largest is None
+    report = GapReport(lines[:1], 5, "all rounds were done")
+    assert str(report).startswith("No bound was required: a penalty makes gaps smaller, so none of them is met or not met.")
+    assert (report.to_dict()["verdict"], report.to_dict()["why"][:21]) == (None, "no bound was required")
 
 
 def test_without_groups_nothing_is_penalised_and_that_is_said() -> None:

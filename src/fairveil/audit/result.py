@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from .._verdicts import NOT_MET, UNCLEAR, Verdict
 from ..errors import InputError, complaint
 from ..privacy import accounting
 from ..privacy.events import Gaussian, compose
@@ -14,6 +15,11 @@ from ..privacy.leaves import inventory
 from ..privacy.statement import Audit, PrivacyStatement
 from . import bounds
 from .claims import Claim, PointClaim, claim_of
+
+WORDS: dict[Verdict, str] = {
+    NOT_MET: "the audit found more leakage than the claim allows",
+    UNCLEAR: "the audit found no more leakage than the claim allows, which is no proof of it",
+}
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,12 @@ class AuditResult:
         assert held is not None
         return self.total_variation_lower > held.total_variation
 
+    @property
+    def verdict(self) -> Verdict | None:
+        """Of the audited claim: "not met" where it is refuted, else "cannot be told", as no attack proves a claim; None without
+        one."""
+        return None if self.claimed is None else NOT_MET if self.contradicts() else UNCLEAR
+
     def for_statement(self, attack: str, *, gaussian: bool = False) -> Audit:
         """The line of a privacy statement: `attack` in words; `gaussian` reads the bound as a Gaussian mechanism's."""
         words = f"{attack} ({self.trials} runs of each data set{', read as Gaussian noise' if gaussian else ''})"
@@ -127,6 +139,8 @@ class AuditResult:
             "chosen_from": self.chosen_from,
             "claimed": None if self.claimed is None else self.claimed.words,
             "contradicts": None if self.claimed is None else self.contradicts(),
+            "verdict": self.verdict,
+            "verdict_words": None if self.verdict is None else WORDS[self.verdict],
         }
 
     def to_json(self) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._verdicts import MET, NOT_MET, UNCLEAR, Verdict, of_interval
 from . import options
 from .completing import MODES, NOTIONS, bounded, out_of
 from .helping import DATA, FAIRNESS, OUTPUT
@@ -65,7 +66,7 @@ def audit(
     """Show error and rates of every group, with counts and intervals; small groups are flagged. Exact, hence not private.
     Of a model that decides by chance the rates are expected ones, without any draw's luck.
 
-    Exit status: 0, or 1 when a --constraint is broken on these rows, or undefined; 2 refused.
+    Exit status: 0, or 1 when a --constraint is not met on these rows, or undefined; 2 refused.
     """
     from .. import _checks
     from .._waiting import waiting
@@ -191,13 +192,19 @@ def _print_words(
     for words, one in gaps:
         typer.echo(f"{words} gap: {_points(one)}")
     for notion, one in asked:
-        verdict = "undefined" if math.isnan(one.value) else "holds" if _holds(notion, one) else "BROKEN"
+        here = MET if _holds(notion, one) else NOT_MET
+        verdict = UNCLEAR if math.isnan(one.value) else f"{here} on these rows, {_verdict(notion, one)} for people like them"
         typer.echo(f"{words_of(notion)} <= {_bound(notion):g}: {_points(one)}: {verdict}")
     typer.echo(f"({EXACT})")
     if expected:
         typer.echo(f"({EXPECTED})")
     if html is not None:
         typer.echo(f"Written: {html}")
+
+
+def _verdict(notion: Notion, one: Measured) -> Verdict:
+    """About the people that the rows were drawn from, by the interval."""
+    return of_interval(one.low, one.high, _bound(notion))
 
 
 def _points(one: Measured) -> str:
@@ -215,7 +222,9 @@ def _print_json(
         "table": found.to_dict(),
         "gaps": {words: _numbers(one) for words, one in gaps},
         "constraints": [
-            {"notion": notion.to_dict(), "holds": None if math.isnan(one.value) else _holds(notion, one)} | _numbers(one)
+            {"notion": notion.to_dict(), "holds": None if math.isnan(one.value) else _holds(notion, one)}
+            | {"verdict": _verdict(notion, one)}
+            | _numbers(one)
             for notion, one in asked
         ],
         "expected": expected,

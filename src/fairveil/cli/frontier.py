@@ -242,7 +242,7 @@ def _figure(found: Frontier) -> FrontierFigure | None:
 
 def _table(found: Frontier) -> str:
     """One line a point, for the terminal; the file has every digit."""
-    lines: list[tuple[str, ...]] = [("epsilon", "asked for", "held-out gap", "error")]
+    lines: list[tuple[str, ...]] = [("epsilon", "required", "held-out gap", "error")]
     for line in found.table():
         shown = [line[name] for name in ("target", "held_out_gap", "error")]
         lines.append((f"{line['epsilon']:g}", *("-" if value is None else f"{value:.4f}" for value in shown)))

@@ -30,7 +30,7 @@ from ..models import MixtureModel
 from .by_group import numbers
 from .deciding import Fitted, by_chance, guarantee_of
 
-NO_GUARANTEE = "Nothing was asked for that a guarantee could be about."
+NO_GUARANTEE = "Nothing was required that a guarantee could be about."
 
 
 @dataclass(frozen=True)

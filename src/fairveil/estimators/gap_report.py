@@ -9,6 +9,7 @@ from typing import Any
 
 from ..learning import Outcome
 
+NOT_REQUIRED = "no bound was required: a penalty makes gaps smaller, so none of them is met or not met"
 SHOWN = 10  # of the widest gaps; every gap is there in both directions, and one of them is enough
 
 
@@ -51,14 +52,14 @@ class GapReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {"rounds": self.rounds, "reason": self.reason, "gaps": self.table()}
+        return {"rounds": self.rounds, "reason": self.reason, "verdict": None, "why": NOT_REQUIRED, "gaps": self.table()}
 
     def to_json(self) -> str:
         """The report as a JSON document."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __str__(self) -> str:
-        head = f"{self.rounds} rounds: {self.reason}."
+        head = f"{NOT_REQUIRED[:1].upper()}{NOT_REQUIRED[1:]}.\n{self.rounds} rounds: {self.reason}."
         if not self.lines:
             return f"{head}\nGroups were not told apart."
         widest = sorted((line for line in self.lines if line.value >= 0), key=lambda line: -line.value)

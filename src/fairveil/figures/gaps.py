@@ -1,4 +1,4 @@
-"""Figures of a few numbers in rows: the gap asked for, seen and measured; one rate, group by group."""
+"""Figures of a few numbers in rows: the gap required, seen and measured; one rate, group by group."""
 
 from __future__ import annotations
 

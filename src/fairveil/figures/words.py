@@ -46,7 +46,7 @@ def point_words(figure: FrontierFigure, series: Series, point: Point) -> str:
         f"{figure.gap.name} {with_unit(point.gap, figure.gap.unit)}",
     ]
     if point.target is not None:
-        parts.append(f"asked for {with_unit(point.target, figure.gap.unit)}")
+        parts.append(f"required: at most {with_unit(point.target, figure.gap.unit)}")
     return f"{legend_words(series, split=False)}: {', '.join(parts)}"
 
 
