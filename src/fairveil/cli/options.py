@@ -220,7 +220,7 @@ def warnings_as_notes() -> Iterator[list[str]]:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
             continue
         assert isinstance(warning.message, FairveilWarning)
-        text = warning.message.in_shell or str(warning.message)
+        text = warning.message.in_shell or str(warning.message).replace("; see constraint_report_.", ".")
         if text not in said:
             said.append(text)
             typer.echo(f"fairveil: note: {text}", err=True)
