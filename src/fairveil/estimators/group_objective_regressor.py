@@ -152,7 +152,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         self._set_model(RegressionModel(c[1:], c[0], layout=training.coding.layout), training.coding, training.target)
         self._publish_columns(training, whole)
         self.privacy_ = statement
-        self._set_outcome(outcome)
+        self._set_outcome(replace(outcome, constant=None, free=None))  # they stand in baselines_
         self.baselines_ = of_regression(outcome)
         warn_if_worse(self.baselines_, learnt=bool(outcome.coefficients.any()))
         if self.constraint_report_.missed_by_far:

@@ -161,7 +161,7 @@ class TailoredClassifier(LinearClassifier):
         self._publish_shape(training, cells)
         self.privacy_ = statement
         self._set_outcome(
-            replace(outcome, coefficients=np.zeros(0)),
+            replace(outcome, coefficients=np.zeros(0), constant=None),
             TailoringReport.of(shares, cells, statement, tailored.limits_of(self, cells)),
         )
         self.baselines_ = of_tailored(outcome)

@@ -167,7 +167,8 @@ class TailoredRegressor(CodedRegressor):
         self._publish_columns(training, cells)
         self.privacy_ = statement
         limits, half = tailored.limits_of(self, cells), training.target.half
-        self._set_outcome(outcome, TailoringReport.of(shares, cells, statement, limits, half))
+        told = replace(outcome, constant=None, free=None)  # they stand in baselines_
+        self._set_outcome(told, TailoringReport.of(shares, cells, statement, limits, half))
         self.baselines_ = of_regression(outcome)
         warn_if_worse(self.baselines_, learnt=bool(outcome.coefficients.any()))
         if self.constraint_report_.missed_by_far:
