@@ -62,5 +62,6 @@ def test_the_demos_page_can_be_read(fairveil: Command, tmp_path: Path) -> None:
         assert len(seen["titles"]) == 3  # frontier, gaps, rates; each once
         assert all(seen["titles"])
         assert not [letter["words"] for letter in seen["letters"] if letter["out"]]
-        words = {letter["words"] for letter in seen["letters"]}
-        assert {"Fairveil", "DP-FERMI", "Tran et al. 2021a", "Tran et al. 2021b"} <= words
+        words = [letter["words"] for letter in seen["letters"]]
+        for name in ("Fairveil", "DP-FERMI", "Tran et al. 2021a", "Tran et al. 2021b"):  # beside a curve, or in the legend
+            assert any(one.startswith(name) for one in words), name

@@ -131,7 +131,7 @@ def test_axe_finds_nothing_wrong(audit: Audit, full: Report, payments: Payments,
     assert not seen["wrong"]
     assert seen["rules"] > 10
     assert seen["painted"] == ("rgb(21, 25, 31)" if dark else "rgb(255, 255, 255)")
-    assert seen["mark"] == ("rgb(196, 196, 196)" if dark else "rgb(77, 77, 77)"), "figures follow the page"
+    assert seen["mark"] == ("rgb(134, 185, 247)" if dark else "rgb(11, 74, 143)"), "figures follow the page"
 
 
 @needs_axe
@@ -165,4 +165,5 @@ def test_paper_stays_white_and_tables_begin_a_page(pages: dict[str, Report]) -> 
     dark = re.findall(r"@media ([^{]*)prefers-color-scheme: dark", page)
     assert dark == ["screen and ("] * 2
     assert ".tables { break-before: page;" in page.partition("@media print {")[2]
-    assert page.rindex("</svg>") < page.index('<section class="tables"') < page.index("<table")
+    assert page.rindex("</svg>") < page.index("<table"), "first figures, then tables"
+    assert page.index('<section class="tables"') < page.index("Table 1.")

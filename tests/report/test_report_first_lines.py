@@ -191,6 +191,9 @@ def test_what_an_estimator_says_of_baselines_is_on_the_page() -> None:
     assert ERROR_NOT_KNOWN not in error
     twin = to_dict(report)["baselines"]
     assert (twin["handed_out"], [line["worse"] for line in twin["lines"]]) == ("model", [True, False])
+    nan = replace(FOUND, noise=math.inf, lines=(Line("mixing", "x", math.nan, math.nan, math.nan, "cannot be told"),))
+    unknown = Report("t", baselines=baselines(nan))
+    assert words(unknown, "Error").endswith("(noise unknown). Against mixing, x: cannot be told.")
     handed = replace(report, baselines=baselines(replace(FOUND, handed_out="mixing")))
     assert "Handed out is the mixing, not the fitted model." in words(handed, "Error")
 

@@ -19,7 +19,7 @@ from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.statement_checks import Finding
 from fairveil.report import LedgerSection, Report, ledger, render, to_dict, write
-from fairveil.report.ledger import AGREES, CONTRADICTS, MOST_SPENDS, NOT_RECORDED, course_figure
+from fairveil.report.ledger import AGREES, CONTRADICTS, MOST_SPENDS, NOT_RECORDED, budget_figure, course_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -105,6 +105,34 @@ def test_the_budget_is_drawn_part_after_part() -> None:
         whole = sum(wide for _, wide in spans)
         assert [wide / whole for _, wide in spans] == pytest.approx([0.25, 0.125, 0.625], abs=1e-3)
     assert figure.description == "records, add-remove: 25.00%; sensitive features: 12.50%; left: 62.50%."
+
+
+def test_each_release_has_a_segment_and_what_was_given_back_has_none(kept: Ledger) -> None:
+    back = kept.reserve(Gaussian(40.0), purpose="given back")
+    back.refund()
+    waiting = kept.reserve(Gaussian(40.0), purpose="still open")
+    figure = budget_figure(ledger(kept))
+    charged = [one for one in ledger(kept).account.spends if one.share > 0]
+    assert len(figure.parts) == len(charged) >= 2
+    assert figure.parts[-1].label == "still open (not settled)"
+    assert "given back" not in [part.label for part in figure.parts]
+    assert sum(part.share for part in figure.parts) + figure.left == pytest.approx(1.0)
+    twin = to_dict(Report("t", ledger=ledger(kept)))
+    assert "still open (not settled): " in twin["ledger"]["budget"]["description"]
+    assert "one more release may cost at most epsilon = " in twin["verdict"]
+    waiting.refund()
+
+
+def test_of_many_releases_the_oldest_are_one_segment() -> None:
+    parts = tuple(Part(f"release {k}", 1 / 512) for k in range(140))
+    figure = BudgetFigure("census", parts, 1 - 140 / 512)
+    assert [part.label for part in figure.segments[:2]] == ["40 older releases", "release 40"]
+    assert len(figure.segments) == 101
+    drawing = ElementTree.fromstring(svg_budget(figure, width=350))
+    shares = [float(str(one.get("data-share"))) for one in drawing.iter(f"{SVG}g") if one.get("data-share")]
+    assert sum(shares) == pytest.approx(1.0)
+    listed = [text.text for text in drawing.iter(f"{SVG}text") if (text.text or "").startswith(("release", "40 older"))]
+    assert len(listed) == 12, "the largest have a line each"
 
 
 @pytest.mark.parametrize(

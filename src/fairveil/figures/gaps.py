@@ -10,7 +10,7 @@ from .. import _checks
 from .contents import GapFigure, Measure, RatesFigure
 from .scales import Scale, axis_title, number, tick_texts
 from .styles import AXIS, GRID, INK, OWN_COLOURS, QUIET, Style
-from .svg import HALO, Drawing, shortened, text_width
+from .svg import Drawing, shortened, text_width
 from .words import gap_description, gap_title, percent, rates_description
 
 SIZE, SMALL, ROW = 13.0, 12.0, 30.0
@@ -83,12 +83,14 @@ def _rows(rows: list[Row], measure: Measure, width: int, name: str, target: floa
         drawing.text(scale(value), bottom + 17, text, SMALL, "middle", fill=QUIET, data_tick=value)
     drawing.line(left, bottom, scale.end, bottom, AXIS, 1.2)
     drawing.text(scale.end, bottom + 36, shortened(axis_title(measure), SMALL, scale.end - 4), SMALL, "end")
-    if target is not None:
+    if target is not None and not over:
         drawing.line(scale(target), 6, scale(target), bottom, INK, 1.4, "5 4")
     for place, row in enumerate(rows):
         middle = 12 + deep * place + (26 if over else ROW / 2 - 2)
         if over:
-            drawing.text(left, middle - 14, shortened(row.name, SIZE, width - 16), SIZE, "start", **HALO)
+            drawing.text(left, middle - 14, shortened(row.name, SIZE, width - 16), SIZE)
+            if target is not None:  # not through the names
+                drawing.line(scale(target), middle - 11, scale(target), middle + 13, INK, 1.4, "5 4")
         else:
             drawing.text(left - 14, middle + 4.5, row.name, SIZE, "end")
         _row(drawing, row, scale, middle)

@@ -21,6 +21,7 @@ from ..errors import InputError, complaint
 from ..fairness import GroupTable
 from ..fairness.keys import shown
 from .contents import Baseline, Baselines
+from .rates import printable
 
 SAME = "the same"
 
@@ -46,10 +47,19 @@ def baselines(found: object) -> Baselines:
     told: Any = found
     try:
         lines = tuple(
-            Baseline(one.name, one.remark, one.error, one.difference, one.noise, one.verdict, one in told.worse)
+            Baseline(
+                one.name,
+                printable(one.remark) if one.remark else "",
+                _known(one.error),
+                _known(one.difference),
+                _known(one.noise),
+                one.verdict,
+                one in told.worse,
+                getattr(one, "fair", True),
+            )
             for one in told.lines
         )
-        return Baselines(told.error, told.noise, told.unit, lines, told.handed_out)
+        return Baselines(_known(told.error), _known(told.noise), told.unit, lines, told.handed_out)
     except AttributeError:
         remedy = "Pass clf.baselines_ of a fitted estimator."
         got = type(found).__name__
@@ -68,13 +78,17 @@ def against_constant(table: GroupTable) -> AgainstConstant | None:
     alone = everyone.labels[best] - right[best]  # wrong by the model alone
     saved = sum(right) - right[best]  # wrong by the constant alone
     constant = 1.0 - everyone.labels[best] / rows
-    answer = "".join(letter if letter.isprintable() else "�" for letter in shown(table.classes[best])) or "(empty)"
+    answer = printable(table.classes[best])
     if alone + saved < 1e-9 * rows:
         return AgainstConstant(answer, constant, 0.0, 0.0, 0.0, SAME)
     low, high = _paired(alone, saved, rows, table.confidence)
     difference = (alone - saved) / rows
     verdict = "worse" if low > 0 else "better" if high < 0 else "cannot be told"
     return AgainstConstant(answer, constant, difference, low, high, verdict)
+
+
+def _known(number: float) -> float | None:
+    return float(number) if math.isfinite(number) else None
 
 
 def _right(table: GroupTable, at: int) -> str:

@@ -122,30 +122,36 @@ class Payments:
 @dataclass(frozen=True)
 class Baseline:
     """What the model is held against in training: its `error`, and the model's error minus that (`difference`), with the
-    standard deviation of its `noise`. `verdict`: "better", "worse" or "cannot be told"; `worse`: whether the fit warns."""
+    standard deviation of its `noise`; None: not known. `verdict`: "better", "worse" or "cannot be told"; `worse`: whether the
+    fit warns; `fair`: whether it keeps the constraints as well as the model does."""
 
     name: str
     remark: str
-    error: float
-    difference: float
-    noise: float
+    error: float | None
+    difference: float | None
+    noise: float | None
     verdict: str
     worse: bool = False
+    fair: bool = True
 
     def __post_init__(self) -> None:
         line(name=self.name, verdict=self.verdict)
         line(empty=True, remark=self.remark)
         for name in ("error", "difference", "noise"):
-            object.__setattr__(self, name, finite(name, getattr(self, name)))
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, finite(name, getattr(self, name)))
 
 
 @dataclass(frozen=True)
 class Baselines:
-    """The model's own training `error`, through noise, and what it is held against. `unit`: "error" (a share) or the name of
-    another measure. `handed_out`: "model", "mixing" or "constant". `report.baselines` makes it from `baselines_`."""
+    """The model's own training `error`, through noise, and what it is held against; None: not known.
 
-    error: float
-    noise: float
+    `unit`: "error" (a share) or the name of another measure. `handed_out`: "model", "mixing" or "constant". `report.baselines`
+    makes it from `baselines_`.
+    """
+
+    error: float | None
+    noise: float | None
     unit: str
     lines: tuple[Baseline, ...]
     handed_out: str = "model"
@@ -153,7 +159,8 @@ class Baselines:
     def __post_init__(self) -> None:
         line(unit=self.unit, handed_out=self.handed_out)
         for name in ("error", "noise"):
-            object.__setattr__(self, name, finite(name, getattr(self, name)))
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, finite(name, getattr(self, name)))
         object.__setattr__(self, "lines", several(Baseline, "lines", self.lines) if self.lines else ())
 
 

@@ -220,26 +220,30 @@ def _small(section: GroupSection) -> Iterator[Part]:
 
 def _in_training(found: Baselines) -> Iterator[Part]:
     unit: Unit = "percent" if found.unit == "error" else "plain"
-    between = _between(found.error, found.noise, unit)
-    what = "are decided wrongly" if found.unit == "error" else f"is the {found.unit}"
-    rows = "Of the training rows" if found.unit == "error" else "On the training rows"
-    yield Part(f"{rows}, {with_unit(found.error, unit)} {what} ({between}).")
+    if found.error is not None:
+        between = "noise unknown" if found.noise is None else _between(found.error, found.noise, unit)
+        what = "are decided wrongly" if found.unit == "error" else f"is the {found.unit}"
+        rows = "Of the training rows" if found.unit == "error" else "On the training rows"
+        yield Part(f"{rows}, {with_unit(found.error, unit)} {what} ({between}).")
     if found.handed_out != "model":
         yield Part(f"Handed out is the {found.handed_out}, not the fitted model.")
     for one in found.lines:
-        remark = f", {one.remark}" if one.remark else ""
-        yield Part(f"Against {one.name}{remark}, {with_unit(one.error, unit)}", one.verdict)
+        told = [f"Against {one.name}", *([one.remark] if one.remark else [])]
+        told += [] if one.error is None else [with_unit(one.error, unit)]
+        unfair = "" if one.fair else " (it does not keep the constraints as well)"
+        yield Part(f"{', '.join(told)}{unfair}", one.verdict)
 
 
 def _between(value: float, noise: float, unit: Unit) -> str:
     reach = deviations(0.975) * noise
-    return f"95% interval over the noise {_ends(max(0.0, value - reach), value + reach, unit)}"
+    high = value + reach if unit == "plain" else min(value + reach, max(1.0, value))
+    return f"95% interval over the noise {_ends(max(0.0, value - reach), high, unit)}"
 
 
 def _worse_in_training(found: Baselines) -> Iterator[str]:
     unit: Unit = "percent" if found.unit == "error" else "plain"
     for one in found.lines:
-        if one.worse:
+        if one.worse and one.error is not None and found.error is not None:
             remark = f" ({one.remark})" if one.remark else ""
             told = f"{with_unit(found.error, unit)} against {with_unit(one.error, unit)}"
             yield f"WORSE THAN {one.name.upper()}{remark}: {found.unit} {told} on the training rows, through noise."

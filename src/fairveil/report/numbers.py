@@ -85,9 +85,9 @@ def to_json(twin: dict[str, Any]) -> str:
 
 def _numbered(report: Report) -> list[dict[str, Any]]:
     """The tables at the end of the page, in order."""
-    keys = [f"frontier-{k}" for k in range(1, len(report.frontiers) + 1)]
-    keys += [f"gap-{k}" for k in range(1, len(report.gaps) + 1)]
+    keys = [f"gap-{k}" for k in range(1, len(report.gaps) + 1)]
     keys += [f"{kind}-{k}" for k in range(1, len(report.tables) + 1) for kind in ("groups", "others")]
+    keys += [f"frontier-{k}" for k in range(1, len(report.frontiers) + 1)]
     if report.ledger is not None:
         account, course = report.ledger.account, course_figure(report.ledger)
         there = {"by-promise": True, "by-purpose": account.by_purpose, "course": course, "releases": account.spends}
@@ -151,7 +151,7 @@ def _gap(figure: GapFigure) -> dict[str, Any]:
 
 
 def _baselines(found: Baselines) -> dict[str, Any]:
-    names = ("name", "remark", "error", "difference", "noise", "verdict", "worse")
+    names = ("name", "remark", "error", "difference", "noise", "verdict", "worse", "fair")
     lines = [{name: getattr(one, name) for name in names} for one in found.lines]
     return {
         "error": found.error,
