@@ -75,7 +75,7 @@ def test_a_whole_fit_on_the_worst_pair_stays_under_its_claim_and_reaches_sixty_p
 def test_equalized_odds_and_replacement_stay_under_their_claim(relation) -> None:
     found = audited(EqualizedOdds(0.05), relation, 1_000, 0.95)
     assert not found.contradicts()
-    assert found.contradicts(GaussianClaim(0.3 * gaussian_mu(1.0, 1e-5)))
+    assert found.contradicts(GaussianClaim(0.2 * gaussian_mu(1.0, 1e-5)))
 
 
 def test_half_the_noise_in_a_whole_fit_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,7 @@ def test_the_exit_status_says_whether_a_constraint_holds(fairveil: Command, othe
     command = ("audit", others, *ROLES, "--prediction", "hired", "--constraint")
     broken = fairveil(*command, "demographic_parity:0.05")
     assert broken.code == 1
-    assert "BROKEN" in broken.out
+    assert "not met" in broken.out
     assert fairveil(*command, "demographic_parity:0.9").code == 0
     assert fairveil(*command, "demographic_parity:0.9", "--constraint", "demographic_parity:0.01").code == 1
 

@@ -262,7 +262,7 @@ def test_a_fit_in_a_folder_is_paid_once_and_a_copy_of_the_folder_is_refused(
         fitted(rated(checkpoint=folder, checkpoint_every=1))
     done = fitted(rated(checkpoint=folder, checkpoint_every=1, ledger=book))
     assert kinds(book) == [RESERVED, RESUMED, COMMITTED]
-    assert charged(book) == charged_by(rated())
+    assert charged(book) == pytest.approx(charged_by(rated()), rel=1e-9)  # a fit in a folder has no companion: other events
     for other in (copy, folder):
         with pytest.raises((PrivacyError, ValueError), match=r"went on|finished"):
             fitted(rated(checkpoint=other, checkpoint_every=1, ledger=book))

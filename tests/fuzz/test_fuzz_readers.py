@@ -50,11 +50,14 @@ def test_what_the_long_run_found(every: dict[str, Reader]) -> None:
     """Statements that are accepted and could not be put in words, and a report that JSON could not hold."""
     from fairveil.estimators.constraint_report import ConstraintLine, ConstraintReport
     from fairveil.privacy.events import Composed, Gaussian
-    from fairveil.privacy.statement_words import _describe, _up
+    from fairveil.privacy.releases import releases_of
+    from fairveil.privacy.shown import at_most
 
-    assert _describe(Composed((Composed(()), Gaussian(1.0)))) != _describe(Composed(()))
-    assert _up(1e308) == str(int(1e308))
-    assert _up(0.12341) == "0.1235"
+    told = releases_of([(("a",), Composed((Composed(()), Gaussian(1.0))))])
+    assert [one.times for one in told] == [1]
+    assert releases_of([((), Composed(()))]) == ()
+    assert float(at_most(1e308)) >= 1e308
+    assert at_most(0.12341) == "0.124"
     line = ConstraintLine("gap", float("inf"), float("nan"), float("inf"), 0.5)
     assert '"bound": "inf"' in ConstraintReport((line,), 1, "done").to_json()
 

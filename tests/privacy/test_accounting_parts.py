@@ -192,13 +192,13 @@ def test_a_statement_of_parts_verifies_and_says_so_in_words() -> None:
     assert again == whole
     assert again.check() == []
     words = whole.summary()
-    assert "10 times on each of 40 fixed parts of the rows: Gaussian noise" in words
+    assert "one of 40 fixed parts of the rows  400" in words  # a row of the table of releases
     assert "every release read all rows" not in words
     assert len(words) < 6000
     broken_off = PrivacyStatement.of(PROMISE, list(spelled_out(plan[0]))[:57], plan=plan)
     assert broken_off.check() == []
     assert broken_off.epsilon == whole.epsilon
-    assert "57 times on one of 40 fixed parts" in broken_off.summary()
+    assert "one of 40 fixed parts of the rows  57" in broken_off.summary()
     with pytest.raises(StatementError):
         PrivacyStatement.from_json(whole.to_json().replace('"part": 3,', '"part": 4,', 1))
 

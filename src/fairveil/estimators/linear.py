@@ -46,10 +46,11 @@ class LinearClassifier(CodedClassifier):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of each row, as the labels were written."""
-        return np.asarray(self.classes_[self._codes(X)])
+        codes = self._codes(X)
+        return np.asarray(self.classes_[codes])
 
     def _codes(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
-        if isinstance(self.model_, MixtureModel):
+        if isinstance(getattr(self, "model_", None), MixtureModel):
             return draw_codes(self.predict_proba(X), random_state)
         return np.concatenate([self.model_.predict_codes(block) for block in self._blocks(X)])
 

@@ -6,6 +6,7 @@ An argument that was passed with its default's value is told as the default: nob
 from __future__ import annotations
 
 import inspect
+from numbers import Real
 from typing import Any
 
 from ..privacy.statement import Origin, PublicFact
@@ -23,7 +24,8 @@ def of_argument(estimator: Any, name: str) -> Origin:
 
 def stated_clips(estimator: Any) -> tuple[float, ...]:
     """The clips that the caller passed; what else bounds a row is the library's."""
-    return () if estimator.clip is None else (float(estimator.clip),)
+    clip = estimator.clip
+    return (float(clip),) if isinstance(clip, Real) else ()  # what is no number is refused where it is used
 
 
 def facts_of(estimator: Any, training: Training) -> tuple[PublicFact, ...]:

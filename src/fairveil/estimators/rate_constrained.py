@@ -14,6 +14,7 @@ from ..fairness import Notion
 from ..learning import LinearDescent, NetworkDescent, Outcome, Settings, plans
 from ..learning.players import constraints_of
 from ..models import MixtureModel
+from ..models.model import generator
 from ..privacy.promise import Promise
 from . import promises
 from .coded import Floats
@@ -134,7 +135,9 @@ class RateConstrainedClassifier(DescentClassifier):
     def predict(self, X: Any, random_state: Any = None) -> Any:
         """The class of each row, as the labels were written. `random_state`: of a mixture that a `fallback` handed out, which
         draws for every row; other models decide without chance."""
-        return np.asarray(self.classes_[self._codes(X, random_state)])
+        generator(random_state)  # a seed that is none is refused, whether it is needed or not
+        codes = self._codes(X, random_state)
+        return np.asarray(self.classes_[codes])
 
     @property
     def _decides_by_chance(self) -> bool:
