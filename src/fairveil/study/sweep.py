@@ -91,12 +91,12 @@ def frontier(
     >>> A = rng.integers(2, size=3000)
     >>> X = rng.normal(size=(3000, 2)) + 0.5 * A[:, None]
     >>> y = (X.sum(axis=1) + rng.normal(size=3000) > 1).astype(int)
-    >>> found = frontier(X[:2000], y[:2000], A[:2000], gaps=(0.3, 0.2), epsilons=(2.0,), seeds=2,
+    >>> found = frontier(X[:2000], y[:2000], A[:2000], gaps=(0.6, 0.4), epsilons=(2.0,), seeds=2,
     ...     test=(X[2000:], y[2000:], A[2000:]))
     >>> print(found)
-    4 models, 1 epsilons, 2 targets of the demographic parity gap; looking at all of them costs epsilon 4.318 at delta 1e-06.
+    4 models, 1 epsilons, 2 targets of the demographic parity gap; looking at all of them costs epsilon 4.32 at delta 1e-06.
     >>> [line["target"] for line in found.table()], len(found.models)
-    ([0.3, 0.2], 4)
+    ([0.6, 0.4], 4)
     """
     template = _template(estimator)
     sweep, chosen, family = _numbers("epsilons", epsilons), _seeds(seeds), Family.of(constraint, _numbers("gaps", gaps))
