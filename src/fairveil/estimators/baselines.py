@@ -16,7 +16,7 @@ from typing import Any, Literal
 from .._json import Node
 from .._verdicts import deviations
 from ..errors import NoBetterThanConstant, WorseThanBaseline
-from ..learning.comparison import Comparison, Constant
+from ..learning.comparison import Comparison, Constant, Rival
 from ..learning.regression_task import RegressionOutcome
 
 CONSTANT, MIXING, FREE = "the best constant", "mixing", "no constraint"
@@ -132,14 +132,13 @@ def of_comparison(
     if comparison is None:
         return None
     constant, alone, mixed = comparison.constant(), comparison.unconstrained(), comparison.mixing()
-    rival = (constant.error, constant.difference, constant.noise, constant.admitted)
-    lines = [Compared(CONSTANT, f"always {classes[constant.constant]!r}", *rival)]
+    lines = [_line(CONSTANT, f"always {classes[constant.constant]!r}", constant)]
     if alone is not None:
-        lines.append(Compared(FREE, free, alone.error, alone.difference, alone.noise, alone.admitted))
+        lines.append(_line(FREE, free, alone))
     if mixed is not None:
         replaced = f"{100 * mixed.share:.0f} % of its answers replaced by {classes[mixed.constant]!r}"
         remark = f"no constraint, with {replaced}" if mixed.share >= 0.005 else "no constraint: as fair as it is"
-        lines.append(Compared(MIXING, remark, mixed.error, mixed.difference, mixed.noise, mixed.admitted))
+        lines.append(_line(MIXING, remark, mixed))
     return BaselineReport(comparison.error, comparison.noise, tuple(lines))
 
 
@@ -149,8 +148,7 @@ def of_objective(
     """The report of decisions that make a group objective small: what they are compared by is that objective."""
     if constant is None or math.isnan(value):
         return None
-    rival = (constant.error, constant.difference, constant.noise, constant.admitted)
-    line = Compared(CONSTANT, f"always {classes[constant.constant]!r}", *rival)
+    line = _line(CONSTANT, f"always {classes[constant.constant]!r}", constant)
     return BaselineReport(value, noise, (line,), ERROR if is_error else OBJECTIVE)
 
 
@@ -159,14 +157,11 @@ def of_regression(outcome: RegressionOutcome) -> BaselineReport | None:
     constant, free = outcome.constant, outcome.free
     if constant is None or math.isnan(constant.difference):
         return None
-    rival = (constant.error, constant.difference, constant.noise, constant.admitted)
     of_mean = free is not None  # else a descent, whose zero is the middle of the bounds
     remark = "the mean of all targets" if of_mean else "the middle of the target's bounds"
-    lines = [Compared(CONSTANT, remark, *rival)]
+    lines = [_line(CONSTANT, remark, constant)]
     if free is not None:
-        lines.append(
-            Compared(FREE, "least squares of the same release", free.error, free.difference, free.noise, free.admitted)
-        )
+        lines.append(_line(FREE, "least squares of the same release", free))
     return BaselineReport(constant.error + constant.difference, outcome.value_noise, tuple(lines), SQUARES)
 
 
@@ -175,8 +170,7 @@ def of_tailored(outcome: RegressionOutcome) -> BaselineReport | None:
     constant = outcome.constant
     if constant is None or math.isnan(constant.difference):
         return None
-    rival = (constant.error, constant.difference, constant.noise, constant.admitted)
-    line = Compared(CONSTANT, "the classes' shares for everybody", *rival)
+    line = _line(CONSTANT, "the classes' shares for everybody", constant)
     return BaselineReport(outcome.value, outcome.value_noise, (line,), OBJECTIVE)
 
 
@@ -202,6 +196,10 @@ def warn_if_worse(report: BaselineReport | None, *, learnt: bool = True, stackle
     instead = "" if report.handed_out == "model" else f" Handed out instead: {report.handed_out}."
     text = f"{said}, {line.remark}: {unit} {by}.{instead} {REMEDY}; see baselines_."
     warnings.warn(text, kind, stacklevel=stacklevel)
+
+
+def _line(name: str, remark: str, rival: Rival) -> Compared:
+    return Compared(name, remark, rival.error, rival.difference, rival.noise, rival.admitted)
 
 
 def _shown(value: float, unit: str) -> str:

@@ -5,7 +5,7 @@ companion without constraints tells what fairness cost, and what mixing would. I
 that few rounds are enough, and asks for the gradient of the loss alone. Where features are public the opening rounds have found
 it exactly, for free, and nothing is asked but how it decides by group.
 
-Guarantees (tests/learning/test_learning_companion.py):
+Guarantees (tests/learning/test_learning_comparison.py; neighbours in tests/learning/test_learning_rate_constrained.py):
 1. Its releases are in the plan of the model that it stands beside, priced with it, and the log equals the plan.
 2. The weights that are handed out do not depend on it; its values of them are unbiased.
 """
