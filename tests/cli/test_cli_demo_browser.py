@@ -19,9 +19,8 @@ from fairveil.errors import DataNotFoundError
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 BROWSER = os.environ.get("FAIRVEIL_BROWSER") or next((found for name in NAMES if (found := shutil.which(name))), None)
 MEASURE = """<!DOCTYPE html><meta charset="utf-8"><title>not measured</title>
-<iframe id="frame" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe>
 <script>
-frame.onload = () => {{
+const measure = frame => {{
   const inside = frame.contentDocument, root = inside.documentElement;
   const shown = [...inside.querySelectorAll("svg")].filter(one => one.getClientRects().length);
   const letters = shown.flatMap(one => [...one.querySelectorAll("text")].map(text => {{
@@ -32,7 +31,8 @@ frame.onload = () => {{
   const titles = shown.map(one => (one.querySelector("title") || {{}}).textContent || "");
   document.title = JSON.stringify({{scroll: root.scrollWidth, client: root.clientWidth, titles: titles, letters: letters}});
 }};
-</script>"""
+</script>
+<iframe id="frame" onload="measure(this)" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe>"""
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on the path, and none named by FAIRVEIL_BROWSER")
 

@@ -28,9 +28,8 @@ from fairveil.report import GroupSection, LedgerSection, Report, certain, render
 from fairveil.report.contents import Payments
 
 AUDIT = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>not measured</title>
-<iframe id="frame" title="page" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe>
 <script>
-frame.onload = () => {{
+const measure = frame => {{
   const inside = frame.contentDocument, script = inside.createElement("script");
   script.textContent = {axe};
   inside.head.append(script);
@@ -43,7 +42,8 @@ frame.onload = () => {{
     document.title = JSON.stringify({{wrong: told, rules: found.passes.length, painted: painted, mark: mark}});
   }});
 }};
-</script></html>"""
+</script>
+<iframe onload="measure(this)" title="page" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe></html>"""
 
 
 def axe() -> Path | None:
@@ -72,9 +72,10 @@ def audit(run: Callable[..., str], tmp_path: Path) -> Audit:  # noqa: F811
         source = json.dumps(script.read_text("utf-8")).replace("</", "<\\/")
         wrapper.write_text(AUDIT.format(width=width, page=html.escape(page), axe=source), encoding="utf-8")
         scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
-        dumped = run("--dump-dom", "--window-size=1600,1000", "--virtual-time-budget=20000", scheme, wrapper.as_uri())
-        title = re.search(r"<title>(.*?)</title>", dumped, re.DOTALL)
-        assert title, dumped[:500]
+        asked = ("--dump-dom", "--window-size=1600,1000", "--virtual-time-budget=20000", scheme, wrapper.as_uri())
+        titles = (re.search(r"<title>(.*?)</title>", run(*asked), re.DOTALL) for _ in range(5))
+        title = next((one for one in titles if one and one.group(1) != "not measured"), None)  # axe waits for timers of its own
+        assert title, "the page was not measured in five runs of the browser"
         found: dict[str, Any] = json.loads(html.unescape(title.group(1)))
         return found
 

@@ -28,9 +28,8 @@ image = pytest.importorskip("PIL.Image", reason="Pillow, which matplotlib brings
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MEASURE = """<!DOCTYPE html><meta charset="utf-8"><title>not measured</title>
-<iframe id="frame" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe>
 <script>
-frame.onload = () => {{
+const measure = frame => {{
   const inside = frame.contentDocument, root = inside.documentElement, wide = root.clientWidth;
   const shown = [...inside.querySelectorAll("svg")].filter(one => one.getClientRects().length);
   const scroller = one => one.closest(".scroll, pre") && one.tagName != "CAPTION";
@@ -48,7 +47,8 @@ frame.onload = () => {{
   document.title = JSON.stringify({{scroll: root.scrollWidth, client: wide, height: root.scrollHeight, figures: shown.length,
     beyond: beyond.map(one => one.tagName + "." + one.getAttribute("class")), letters: letters}});
 }};
-</script>"""
+</script>
+<iframe id="frame" onload="measure(this)" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe>"""
 
 
 def browser() -> str | None:
