@@ -51,7 +51,24 @@ at most |e_t| / mu, gives an excess of at most
 - T rounds cost T (epsilon_0^2 / 8 + a^2 / (2 s^2 n^2)) of zero-concentrated privacy, priced for (epsilon, delta) by the
   library's own accountant. mu, T and the share of the oracle are those that ask for the fewest rows.
 
-Guarantees (tests/study/test_study_sample_size.py):
+**Descent on h** (Theorem E.6 of Alabi and Wiggins). Projected descent over a box of P sides of length 1, whose diameter
+is S = sqrt(P): by their Theorem E.3 (Shamir and Zhang's for the last iterate), with steps S / (Q sqrt t), the mean
+excess is at most 2 S Q (2 + ln T) / sqrt(T), where Q^2 = B^2 + P s^2 bounds a noisy gradient's square (losses'
+gradients by the decision have spectral norm 1 at most). Markov's inequality asks it to be theta alpha. As printed the
+gradient has noise of s^2 = T (a b / n)^2 / (2 rho), b = b_f + G b_g: with T = n rounds P s^2 is P a^2 b^2 / (2 rho n),
+and n is of order K P / alpha^4, given n > K P / rho.
+
+`Differs:` that noise is of how much h's slopes in the losses move. What is released is J'w, J the losses' gradients, w
+those slopes: J depends on the rows too (linear f and g have b = 0: no noise at all), and the kink of max(0, g) has no
+b. Corrected: the kink is rounded over a width o, so that w moves by at most beta a / n, beta = b_f + G (b_g + L_g^2 /
+o), and J'w by at most
+
+    (m B + beta a) / n,        m = 2 for a row that is replaced, 1 for one added or removed (averages divide by a public n).
+
+Then n = (m B + beta a) sqrt(P / (2 rho)) / sqrt(x^2 - B^2 / T), x = theta (alpha - G o / 2) / (2 sqrt(P) (2 + ln T)),
+for the best o and T: of order P K^(3/2) / (alpha^4 sqrt(rho)).
+
+Guarantees (tests/study/test_study_sample_size.py, test_study_descent_rows.py):
 1. On small problems the mechanisms' exact probabilities of an excess above alpha are at most theta with as many rows.
 2. Fewer rows for a larger alpha, epsilon and theta; more for more groups, decisions, slopes. Orders in 1/alpha and K are
    those said.
@@ -73,6 +90,8 @@ from ..privacy.events import ZeroConcentrated
 
 Floats = npt.NDArray[np.float64]
 PARTS = np.linspace(0.05, 0.95, 61)
+NEARLY = 1.05  # of the fewest rows: few rounds are worth that
+LAST_RISE = 8.0  # (2 + ln n) / sqrt(n) falls from n = 1 on; with noise that falls too, so does the excess
 
 
 @dataclass(frozen=True)
@@ -199,15 +218,51 @@ def smooth_calls(one: Setting) -> int:
 
 def loop_rows(one: Setting, decisions: Decisions) -> tuple[int, int]:
     """(rows, rounds) of the corrected loop: the fewest rows over mu, T and the oracle's share of the budget."""
-    promise = Promise(one.epsilon, one.delta, neighbours=one.neighbours)
-    found = calibrate(promise, lambda z: ZeroConcentrated(1.0 / (2.0 * z * z)))
-    ways = _Ways.of(one, 1.0 / (2.0 * found.multiplier**2))
+    ways = _Ways.of(one, _price(one))
 
     def asked(n: float) -> Floats:
         return ways.rows(decisions.mean(n, ways.rounds, one.failure / 2.0))
 
     rows = least(lambda n: float(asked(n).min()) <= n)
     return rows, int(ways.rounds[asked(float(rows)).argmin()])
+
+
+def descent_rows(one: Setting, decisions: Convex) -> int:
+    """Theorem E.6 as printed, T = n."""
+    sides, rho = float(decisions.size), _price(one)
+    turned = one.smoothness[0] + one.penalty * one.smoothness[1]
+
+    def excess(n: float) -> float:
+        square = one.steepness**2 + sides * (one.moved * turned) ** 2 / (2.0 * rho * n)
+        return 2.0 * math.sqrt(sides * square / n) * (2.0 + math.log(n))
+
+    return least(lambda n: n > LAST_RISE and excess(n) <= one.failure * one.alpha)
+
+
+def corrected_descent_rows(one: Setting, decisions: Convex) -> tuple[int, int]:
+    """(rows, rounds) with the kink rounded and noise for all that a row moves: the fewest rows over the width and T."""
+    sides, rho, steep = float(decisions.size), _price(one), one.steepness
+    (bend, bend_g), of_g = one.smoothness, one.lipschitz[1]
+    enough = (2.0 * math.sqrt(sides) * steep / (one.failure * one.alpha)) ** 2
+    parts, rounds = np.meshgrid(PARTS, np.maximum(enough, 1.0) * np.geomspace(10.0, 1e8, 400))
+    rounds = np.ceil(rounds)
+    width = 2.0 * one.alpha * parts / one.penalty
+    beta = bend + one.penalty * (bend_g + of_g**2 / width)
+    whole = (1.0 if one.neighbours == "add-remove" else 2.0) * steep + beta * one.moved
+    left = (
+        one.failure * one.alpha * (1.0 - parts) / (2.0 * math.sqrt(sides) * (2.0 + np.log(rounds)))
+    ) ** 2 - steep**2 / rounds
+    rows = np.where(left > 0.0, whole * math.sqrt(sides / (2.0 * rho)) / np.sqrt(np.maximum(left, 1e-300)), np.inf)
+    near = rows <= NEARLY * rows.min()
+    at = int(np.where(near, rounds, np.inf).argmin())
+    return max(1, math.ceil(float(rows.ravel()[at]))), int(rounds.ravel()[at])
+
+
+def _price(one: Setting) -> float:
+    """The zero-concentrated privacy that the promise allows."""
+    promise = Promise(one.epsilon, one.delta, neighbours=one.neighbours)
+    found = calibrate(promise, lambda z: ZeroConcentrated(1.0 / (2.0 * z * z)))
+    return 1.0 / (2.0 * found.multiplier**2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,7 +123,8 @@ def plan_sample_size(
     Returns
     -------
     SampleSizePlan
-        Print it, or take `table()`. Derivations: `fairveil.study.sample_bounds`.
+        Print it, or take `table()`. Derivations: `fairveil.study.sample_bounds`. Theorem E.6 is of the paper on tailored
+        budgets (Alabi and Wiggins), and in the table where `dimension` is given; all others are of Alabi's on reductions.
     """
     one = _setting(alpha, groups, epsilon, delta, failure, rows_in, neighbours, lipschitz, smoothness)
     sets = _decisions(candidates, dimension, vc, neighbours)
@@ -133,6 +134,7 @@ def plan_sample_size(
         *(_oracle(one, decisions) for decisions in sets),
         *(_loop(one, decisions) for decisions in sets),
         _smooth(one),
+        *(line for decisions in sets if isinstance(decisions, Convex) for line in _descents(one, decisions)),
         *_floors(one),
     ]
     return SampleSizePlan(**asdict(one), penalty=one.penalty, lines=tuple(lines))
@@ -174,6 +176,33 @@ def _smooth(one: Setting) -> SampleSizeLine:
     calls = bounds.smooth_calls(one)
     about, paper = "Frank-Wolfe, no privacy", "K (b_f + G b_g) log T / T <= alpha (the kink of max(0, g) is left out)"
     return SampleSizeLine("Corollary B.5", about, UPPER, None, calls, formula, paper, assumes)
+
+
+def _descents(one: Setting, decisions: Convex) -> tuple[SampleSizeLine, SampleSizeLine]:
+    """Theorem E.6 of the tailoring paper: its own count, and that of a mechanism which is private."""
+    printed, (rows, rounds) = bounds.descent_rows(one, decisions), bounds.corrected_descent_rows(one, decisions)
+    formulas = (
+        "least n = T with 2 sqrt(P) Q (2 + ln T) / sqrt(T) <= failure alpha, Q^2 = B^2 + P a^2 (b_f + G b_g)^2 / (2 rho n)",
+        "least n over T and o: 2 sqrt(P) Q (2 + ln T) / sqrt(T) <= failure (alpha - G o / 2), Q^2 = B^2 + P T (m B + b a)^2 / "
+        "(2 rho n^2), b = b_f + G (b_g + L_g^2 / o), m = 2 (add-remove: 1)",
+    )
+    paper = "max(K P / alpha^4, K P / rho), T = n"
+    box = "decisions are a box of P sides of length 1; a row's losses have gradients of spectral norm at most 1"
+    whole = f"{box}; f and g have Lipschitz gradients; h of the losses is convex in the decision"
+    about = f"descent as printed, not private, {decisions}", f"descent as corrected, {decisions}"
+    return (
+        SampleSizeLine("Theorem E.6", about[0], UPPER, printed, printed, formulas[0], paper, whole),
+        SampleSizeLine(
+            "Theorem E.6, corrected",
+            about[1],
+            UPPER,
+            rows,
+            rounds,
+            formulas[1],
+            f"{paper} (its mechanism is not private)",
+            whole,
+        ),
+    )
 
 
 def _floors(one: Setting) -> tuple[SampleSizeLine, SampleSizeLine]:
