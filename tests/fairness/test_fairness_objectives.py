@@ -99,8 +99,12 @@ CASES = {
     "smooth largest group loss": objectives.LargestGroupLoss(sharpness=25.0),
     "largest group cost": objectives.LargestGroupLoss(COSTS),
     "mean of the groups' losses": objectives.MeanGroupLoss(),
+    "sum of error rates": objectives.SumOfErrorRates(),
+    "Definition 1.14": objectives.SmoothedOddsOfPairs(10.0),
+    "Example 8.10": objectives.SmoothedOddsOfRates(10.0),
 }
 BINARY = ("weighted error", "rate", "misses", "false alarms")
+BINARY = (*BINARY, "Definition 1.14", "Example 8.10")
 TERNARY = ("weighted table", "largest group cost")
 
 

@@ -37,6 +37,9 @@ EVERY = [
     ob.LargestGroupLoss({("no", "yes"): 1.0}, sharpness=30.0),
     ob.GroupLoss("f"),
     ob.MeanGroupLoss(),
+    ob.SumOfErrorRates(),
+    ob.SmoothedOddsOfPairs(20.0),
+    ob.SmoothedOddsOfRates(),
 ]
 
 

@@ -13,7 +13,10 @@ NOTIONS = (
 )
 GAPS = NOTIONS[:5]
 PENALISED = ("demographic_parity", "equalized_odds", "equal_opportunity")
-OBJECTIVES = ("error", "gmean", "hmean", "largest_group_loss", "mean_group_loss", "false_negative_rate", "false_positive_rate")
+OBJECTIVES = (
+    *("error", "gmean", "hmean", "largest_group_loss", "mean_group_loss", "sum_of_error_rates"),
+    *("false_negative_rate", "false_positive_rate"),
+)
 SHARED = ("groups", "people")
 SEARCHES = ("linear-oracle", "exponential", "frank-wolfe")
 FALLBACKS = ("mixing", "constant")

@@ -15,6 +15,7 @@ gini <= 0.2, 1 - gmean <= 0.3
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
 from abc import ABC, abstractmethod
@@ -30,7 +31,7 @@ from .. import _checks
 from ..errors import InputError, complaint
 from ..facts import Cells
 from . import bounds as limits
-from . import keys, objectives_json, outer
+from . import keys, objectives_json, outer, outer_gaps
 from .group_function import GroupFunction, checked, stacked
 from .notions import (
     NOTIONS,
@@ -344,7 +345,8 @@ class Gap(Objective):
 
 @dataclass(frozen=True)
 class SmoothedOdds(Objective):
-    """(alpha, eta)-smoothed equalized odds (Definition 1.14, Example 8.10): `SmoothedOdds(50).at_most(0.05)`. See `Gap`."""
+    """Smoothed equalized odds: `SmoothedOdds(50).at_most(0.05)`. The smooth maximum of all signed differences of rates; see
+    `Gap`. `SmoothedOddsOfPairs` and `SmoothedOddsOfRates` take absolute ones, as Definition 1.14 and Example 8.10 do."""
 
     kind: ClassVar[str] = "smoothed_odds"
     decisions_only: ClassVar[bool] = True
@@ -357,6 +359,87 @@ class SmoothedOdds(Objective):
 
     def __str__(self) -> str:
         return f"equalized_odds ({self.smooth} maximum, sharpness {self.sharpness:g})"
+
+
+@dataclass(frozen=True)
+class SumOfErrorRates(Objective):
+    """The sum over groups and labels of P(prediction is not y | group a, label = y): f of Example 8.10, of two classes
+    sum_a FP_a + FN_a. Between 0 and groups x labels. Every conditional rate counts alike, however few rows it is of."""
+
+    kind: ClassVar[str] = "sum_of_error_rates"
+
+    def at(self, frame: Frame) -> GroupFunction:
+        self.need_classes(frame)
+        lines, names = [], []
+        for (c, key), y in itertools.product(enumerate(frame.cells.keys), range(len(frame.classes))):
+            line = np.zeros(frame.shape)
+            line[c, y, :] = (np.arange(len(frame.classes)) != y) / max(float(frame.shares[c, y]), frame.least)
+            lines.append(line)
+            names.append(f"errors of group {keys.shown(key)} with label {keys.shown(frame.classes[y])}")
+        return GroupFunction(frame.shape, stacked(lines, frame.shape), outer.MeanOfRates(), names=tuple(names))
+
+
+def _columns(cells: Cells) -> list[range]:
+    """The cells that are compared with each other: all of them, or those of one sensitive column."""
+    ends = [0, cells.count] if cells.mode == "product" else [0, *itertools.accumulate(cells.sizes)]
+    return [range(first, last) for first, last in itertools.pairwise(ends)]
+
+
+@dataclass(frozen=True)
+class _PublishedOdds(Objective):
+    """Abstract: a smooth maximum of |FP_a - FP_b| and |TP_a - TP_b|, of two classes (`outer_gaps.BoltzmannOfGaps`)."""
+
+    decisions_only: ClassVar[bool] = True
+    sharpness: float = 50.0
+
+    def at(self, frame: Frame) -> GroupFunction:
+        self.need_classes(frame)
+        if len(frame.classes) != 2:
+            expected, remedy = "two classes, whose second is the positive one", "Pass SmoothedOdds() or Gap('equalized_odds')."
+            raise InputError(complaint(expected=expected, of=self.kind, got=len(frame.classes), remedy=remedy))
+        pairs = [pair for column in _columns(frame.cells) for pair in itertools.combinations(column, 2)]
+        if not pairs:
+            got, remedy = f"groups {list(frame.cells.keys)}", "Pass sensitive_features with several groups."
+            raise InputError(complaint(expected="at least two groups to compare", of=self.kind, got=got, remedy=remedy))
+        lines, names = [], []
+        for (a, b), (y, rate) in itertools.product(pairs, enumerate(("false", "true"))):
+            line = np.zeros(frame.shape)
+            for c, sign in ((a, 1.0), (b, -1.0)):
+                line[c, y, 1] = sign / max(float(frame.shares[c, y]), frame.least)
+            lines.append(line)
+            one, other = (keys.shown(frame.cells.keys[c]) for c in (a, b))
+            names.append(f"{rate} positive rates of groups {one} and {other}")
+        return GroupFunction(frame.shape, stacked(lines, frame.shape), self._outer(frame.cells), names=tuple(names))
+
+    @abstractmethod
+    def _outer(self, cells: Cells) -> outer.Outer:
+        """How the differences become one number."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} (sharpness {self.sharpness:g})"
+
+
+@dataclass(frozen=True)
+class SmoothedOddsOfPairs(_PublishedOdds):
+    """Definition 1.14 (8.8) to the letter: smax over a, a' in A of max(|FP_a - FP_a'|, |TP_a - TP_a'|), a = a' among them,
+    smax(u) = sum_i u_i e^(eta u_i) / sum_i e^(eta u_i). Not convex: for the exponential method. It is below the largest gap by
+    up to ln(groups^2) / sharpness."""
+
+    kind: ClassVar[str] = "smoothed_odds_of_pairs"
+
+    def _outer(self, cells: Cells) -> outer.Outer:
+        return outer_gaps.BoltzmannOfGaps(self.sharpness, lines=2, times=2, zeros=cells.count)
+
+
+@dataclass(frozen=True)
+class SmoothedOddsOfRates(_PublishedOdds):
+    """Example 8.10's maximum: smax(|FP_a - FP_b|, |TP_a - TP_b|) of two groups, of more over all their pairs, each once. Not
+    convex: for the exponential method."""
+
+    kind: ClassVar[str] = "smoothed_odds_of_rates"
+
+    def _outer(self, cells: Cells) -> outer.Outer:
+        return outer_gaps.BoltzmannOfGaps(self.sharpness)
 
 
 @dataclass(frozen=True, eq=False)
@@ -599,6 +682,7 @@ NAMES: Mapping[str, Callable[[], Objective]] = {
     "hmean": HMean,
     "largest_group_loss": LargestGroupLoss,
     "mean_group_loss": MeanGroupLoss,
+    "sum_of_error_rates": SumOfErrorRates,
     "false_negative_rate": FalseNegatives,
     "false_positive_rate": FalsePositives,
     "gini": Gini,
@@ -621,6 +705,9 @@ KINDS: Mapping[str, type[Objective]] = {
         LargestGroupLoss,
         GroupLoss,
         MeanGroupLoss,
+        SumOfErrorRates,
+        SmoothedOddsOfPairs,
+        SmoothedOddsOfRates,
         Gini,
     )
 }
@@ -734,6 +821,9 @@ __all__ = [
     "Objective",
     "RateOf",
     "SmoothedOdds",
+    "SmoothedOddsOfPairs",
+    "SmoothedOddsOfRates",
+    "SumOfErrorRates",
     "WeightedError",
     "from_dict",
     "parse_constraint",

@@ -40,7 +40,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,11 +54,13 @@ SMOOTHING = 0.01
 class Outer(ABC):
     """A function of m numbers, vectorised over leading axes. Abstract.
 
-    `convex`; `monotone`: non-decreasing in every number.
+    `convex`; `monotone`: non-decreasing in every number; `keeps_lines`: it knows its lines by their places, so that one which
+    takes no part is 0 and not left out.
     """
 
     convex: Any = True
     monotone: Any = False
+    keeps_lines: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, v: Floats) -> Floats:
@@ -123,7 +125,7 @@ class Total(Outer):
 
 @dataclass(frozen=True)
 class MeanOfRates(Total):
-    """The sum of lines that are rates over their number: what divides them is released too, and has noise."""
+    """The sum of lines that are rates, or parts of them: what divides them is released too, and has noise."""
 
 
 class _OneOf(Outer):

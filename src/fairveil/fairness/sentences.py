@@ -135,6 +135,9 @@ def _plain(of: Objective, bound: float) -> str:
         "largest_group_loss": "largest of the groups' mean losses",
         "gini": "Gini index of the groups' means",
         "smoothed_odds": "smoothed largest gap of true and false positive rates",
+        "smoothed_odds_of_pairs": "smoothed largest gap of true and false positive rates over all pairs of groups",
+        "smoothed_odds_of_rates": "smoothed largest difference of true or false positive rates",
+        "sum_of_error_rates": "sum over groups and labels of the rates of wrong decisions",
         "custom": "function that was handed in",
     }
     return f"the {names.get(of.kind, str(of).replace('_', ' '))} is at most {bound:g}"

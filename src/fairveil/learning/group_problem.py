@@ -396,6 +396,8 @@ def _with(function: GroupFunction, lines: Mask) -> GroupFunction:
     """The function of these rates alone; of nothing but zeros, if there are none."""
     if lines.all():
         return function
+    if function.outer.keeps_lines:
+        return replace(function, lines=function.lines.multiply(lines[:, np.newaxis]).tocsr())
     kept = lines if lines.any() else np.arange(len(lines)) == 0
     offsets = function.offsets if np.ndim(function.offsets) == 0 else np.asarray(function.offsets)[kept]
     names = tuple(itertools.compress(function.names, kept))
