@@ -8,8 +8,8 @@ It needs smartnoise-synth 1.0.8, smartnoise-sql 1.0.10 and mbi 1.1.0 (with jax),
     aim/bin/pip install 'mbi<2' pandas Faker disjoint-set sqlalchemy graphviz opendp pyyaml antlr4-python3-runtime==4.9.3
     aim/bin/pip install --no-deps smartnoise-synth smartnoise-sql
 
-TABLE.npz: `table`, codes (rows, columns), and `sizes`, how many values each column may have. The defaults are the authors':
-a model of at most 80 MB, all pairs of columns of at most 10,000 cells, 16 rounds a column, 1,000 iterations a round.
+TABLE.npz: `table`, codes (rows, columns), `names`, and `sizes`, how many values each may have. The defaults are the authors': a
+model of at most 80 MB, all pairs of columns of at most 10,000 cells, 16 rounds a column, 1,000 iterations a round.
 The number of synthetic rows is the exact number of real ones, which the rival's guarantee does not cover.
 """
 
@@ -30,7 +30,7 @@ def main() -> None:
     """Read, fit, write."""
     asked = _options()
     with np.load(asked.table) as given:
-        table, sizes = given["table"], given["sizes"].tolist()
+        table, sizes, columns = given["table"], given["sizes"].tolist(), given["names"]
     np.random.seed(asked.seed)  # noqa: NPY002  # the package draws from the global generator
     names = [f"c{j}" for j in range(len(sizes))]
     rows = Dataset(pd.DataFrame(table, columns=names), Domain(names, sizes))
@@ -48,7 +48,7 @@ def main() -> None:
         "aim_mebibytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "aim_options": f"{asked.size:g} MB, degree {asked.degree}, rounds {asked.rounds or 16 * len(names)}",
     }
-    np.savez_compressed(asked.out, table=made.astype(np.int64), said=json.dumps(said))
+    np.savez_compressed(asked.out, table=made.astype(np.int64), names=columns, said=json.dumps(said))
 
 
 def _fewer(descend, iterations):

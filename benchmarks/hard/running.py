@@ -78,7 +78,7 @@ def _wanted(asked: Asked, case: Case, seed: int) -> Iterator[Wanted]:
                 continue
             for protects in ("records",) if method == "aim" else asked.protects:
                 for epsilon in asked.epsilons:
-                    if method == "aim" and epsilon > 100:
+                    if method == "aim" and 100 < epsilon < math.inf:
                         continue
                     knobs = tuple((asked.knobs or {}).items()) if method == "descent" else ()
                     yield Wanted(method, notion, constraint, bound, epsilon, protects, seed, knobs)
@@ -91,7 +91,7 @@ def _asks(method: str, pairs: list[tuple[str, float]]) -> list[tuple[str, float]
     if method == "fairlearn-threshold":
         return [(notion, 0.0) for notion in notions if notion != MISSES]
     if method in ("fairlearn", "aim"):
-        curve = {notion: sorted({bound for n, bound in pairs if n == notion} | {0.01, 0.03, 0.07, 0.15}) for notion in notions}
+        curve = {notion: sorted({bound for n, bound in pairs if n == notion} | {0.01, 0.15}) for notion in notions}
         return [(notion, bound) for notion in notions if notion != MISSES for bound in reversed(curve[notion])]
     return pairs
 
@@ -120,9 +120,7 @@ def _told(asked: Asked, case: str, wanted: Wanted) -> stored.Run:
 def _fitted(asked: Asked, case: Case, seed: int, missing: list[Wanted], file: Path | None) -> dict[stored.Key, stored.Run]:
     train, test = case.parts(seed, asked.folder, asked.most)
     cells = case.cells(train)
-    source = case.source or case.name
-    name = "-".join((source, *case.sensitive))
-    rival = None if asked.aim is None else Rival(asked.aim, asked.aim_folder, name, asked.aim_options)
+    rival = None if asked.aim is None else Rival(asked.aim, asked.aim_folder, case.source or case.name, asked.aim_options)
     done = {}
     for one in missing:
         start = time.perf_counter()

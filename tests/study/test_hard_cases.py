@@ -101,9 +101,28 @@ def test_rows_cut_into_bins_come_back(hard: Any) -> None:
     rival = hard.parts[2]
     train, _ = CASES["small"].parts(0, most=500)
     table, sizes = rival.cut(train)
-    made = rival.pasted(train, table).block
-    assert (table.max(axis=0) < sizes).all()
-    assert (table.min(axis=0) >= 0).all()
+    assert list(table)[-2:] == ["group", "y"]
+    assert all(set(codes.tolist()) <= set(range(sizes[name])) for name, codes in table.items())
+    made = rival.pasted(train, dict(reversed(table.items()))).block  # by name, in any order
     assert (made.labels == train.block.labels).all()
     assert (made.sensitive == train.block.sensitive).all()
     assert np.abs(made.numbers - train.block.numbers).max() <= 1 / rival.BINS + 1e-12
+
+
+def test_a_small_clip_keeps_the_published_algorithm_from_its_bound(hard: Any) -> None:
+    """The paper's figure 6, on synthetic rows without noise: what fails is the clip."""
+    import rate_duals
+
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(1500, 3)), np.ones((1500, 1))])
+    y = (X @ [1.5, 1.0, 0.0, -1.5] + rng.logistic(size=1500) > 0).astype(int)
+    system = _judge(hard.parts[0], "false_negative_rate:0.1", 1, 2).system
+
+    def misses(clip: float, soft: bool = False) -> float:
+        way = rate_duals.Way(not soft, clip=clip, epsilon=np.inf, rounds=600)
+        w = rate_duals.published(X, y, np.zeros(1500, int), system, way, 0)
+        return float((X @ w <= 0)[y == 1].mean())
+
+    assert misses(np.inf) < 0.12
+    assert misses(np.inf, soft=True) < 0.12
+    assert misses(0.3) > 0.18
