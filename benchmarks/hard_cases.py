@@ -32,7 +32,7 @@ import math
 import os
 from pathlib import Path
 
-from hard import picture, running, summary, tables
+from hard import picture, running, summary, tables, winners
 from hard.cases import CASES
 from hard.methods import METHODS
 
@@ -59,7 +59,9 @@ def main() -> None:
         tuple(asked.aim_options.split()),
     )
     lines = list(summary.lines(running.run(axes, asked.json)))
-    if asked.table or not asked.picture:
+    if asked.winners:
+        print("\n".join(winners.table(lines)))
+    if asked.table or not (asked.picture or asked.winners):
         print("\n".join(tables.whole(lines)))
     if asked.picture:
         asked.picture.write_text(picture.draw(lines), "utf-8")
@@ -77,6 +79,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--first-seed", type=int, default=0)
     options.add_argument("--json", type=Path, help="a file of runs: read, and appended to")
     options.add_argument("--table", action="store_true")
+    options.add_argument("--winners", action="store_true", help="a table of methods side by side, at one gap a case")
     options.add_argument("--picture", type=Path, help="an SVG, a panel a case")
     options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA") or _beside("data"))
     options.add_argument("--most", type=int, help="so many rows at most, for a quick look")

@@ -120,6 +120,7 @@ METHODS: dict[str, Callable[[Coded, Cells, Wanted, Rival | None], Fitted]] = {
     "fairlearn-threshold": threshold,
     "aim": aim,
 }
+READ_GROUP = ("post", "fairlearn-threshold")
 NOT_PRIVATE = ("fairlearn", "fairlearn-threshold")
 TWO_CLASSES = ("fairlearn", "fairlearn-threshold", "aim")
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)

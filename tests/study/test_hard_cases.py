@@ -17,10 +17,10 @@ def hard(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The package, from its own folder."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import hard
-    from hard import measured, picture, rival, running, summary, tables
+    from hard import measured, picture, rival, running, summary, tables, winners
 
     assert all(name in sys.modules for name in ("hard.measured", "hard.running"))
-    hard.parts = (measured, picture, rival, running, summary, tables)
+    hard.parts = (measured, picture, rival, running, summary, tables, winners)
     return hard
 
 
@@ -70,7 +70,7 @@ def test_fairlearns_curve_is_a_lower_hull(hard: Any) -> None:
 
 
 def test_a_tiny_case_goes_through_and_is_not_fitted_twice(hard: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, picture, _, running, summary, tables = hard.parts
+    _, picture, _, running, summary, tables, winners = hard.parts
     methods, notions = ["descent", "fairlearn-threshold"], ["equalized_odds"]
     asked = running.Asked(["small"], methods, [1.0, np.inf], ["records"], [0, 1], notions, [0.1], most=600)
     runs = running.run(asked, tmp_path / "runs.jsonl")
@@ -93,6 +93,9 @@ def test_a_tiny_case_goes_through_and_is_not_fitted_twice(hard: Any, tmp_path: P
     assert text.count("**`small`**") == 1
     assert "1 private lines" in text
     assert picture.draw(lines).count("<svg") == 2
+    side_by_side = list(winners.table(lines))
+    assert len(side_by_side) == 2 + 2
+    assert all(line.count("|") == side_by_side[0].count("|") for line in side_by_side)
 
 
 def test_rows_cut_into_bins_come_back(hard: Any) -> None:
