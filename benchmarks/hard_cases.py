@@ -60,7 +60,7 @@ def main() -> None:
     )
     lines = list(summary.lines(running.run(axes, asked.json)))
     if asked.winners:
-        print("\n".join(winners.table(lines)))
+        print("\n".join([*winners.table(lines), "", *winners.parted(lines)]))
     if asked.table or not (asked.picture or asked.winners):
         print("\n".join(tables.whole(lines)))
     if asked.picture:
@@ -79,7 +79,9 @@ def _options() -> argparse.Namespace:
     options.add_argument("--first-seed", type=int, default=0)
     options.add_argument("--json", type=Path, help="a file of runs: read, and appended to")
     options.add_argument("--table", action="store_true")
-    options.add_argument("--winners", action="store_true", help="a table of methods side by side, at one gap a case")
+    options.add_argument(
+        "--winners", action="store_true", help="methods side by side at one gap a case, and descent's bias and noise"
+    )
     options.add_argument("--picture", type=Path, help="an SVG, a panel a case")
     options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA") or _beside("data"))
     options.add_argument("--most", type=int, help="so many rows at most, for a quick look")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from .cases import CASES
 from .methods import NOT_PRIVATE, READ_GROUP
@@ -20,39 +21,104 @@ from .tables import WORDS
 Key = tuple[str, str, str, float]
 
 
-def table(lines: list[Line]) -> Iterator[str]:
-    """Markdown: errors at the gap in the middle of those that the case asks for, the least in bold."""
-    private = [line for line in lines if line.method not in NOT_PRIVATE]
-    methods = list(dict.fromkeys(line.method for line in private))
+@dataclass(frozen=True)
+class Spot:
+    """What one method comes to at one gap: its own error, and mixing's."""
+
+    gap: float
+    error: float
+    mixing: float
+    harm: bool
+
+
+def spots(lines: list[Line]) -> dict[Key, dict[str, Spot]]:
+    """Of every private method, at the gap in the middle of those that the case asks for."""
     parts: dict[Key, dict[str, list[Line]]] = defaultdict(lambda: defaultdict(list))
-    for line in private:
-        if not math.isnan(line.free[0]):
+    for line in lines:
+        if line.method not in NOT_PRIVATE and not math.isnan(line.free[0]):
             parts[line.case, line.notion, line.protects, line.epsilon][line.method].append(line)
-    peers = {(line.case, line.notion): [] for line in lines}
+    found: dict[Key, dict[str, Spot]] = {}
+    for key, methods in parts.items():
+        gap = _middle(key[0], key[1])
+        some = next(iter(methods.values()))[0]
+        ends = [(some.free[1], some.free[0]), (0.0, _constant(methods))]
+        mixing = _at(ends, gap)
+        found[key] = {
+            method: Spot(gap, _at([*_points(of), *ends], gap), mixing, any(line.harm for line in of))
+            for method, of in methods.items()
+        }
+    return found
+
+
+def fairlearns(lines: list[Line]) -> dict[tuple[str, str], float]:
+    """The error of fairlearn's reduction at the same gaps."""
+    points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for line in lines:
         if line.method == "fairlearn":
-            peers[line.case, line.notion].append(line)
+            points[line.case, line.notion].append((line.gap.value, line.error.value))
+    return {key: _at(some, _middle(*key)) for key, some in points.items()}
+
+
+def table(lines: list[Line]) -> Iterator[str]:
+    """Markdown: errors at one gap a case, the least in bold."""
+    found, peers = spots(lines), fairlearns(lines)
+    methods = list(dict.fromkeys(method for some in found.values() for method in some))
     names = [f"{name}, reads the group" if name in READ_GROUP else name for name in methods]
     yield f"| case | notion | epsilon | gap | mixing | {' | '.join(names)} | fairlearn, not private | best, and by how much |"
     yield "|" + " --- |" * (len(methods) + 7)
-    for (case, notion, protects, epsilon), found in parts.items():
-        gap = _middle(case, notion)
-        some = next(iter(found.values()))[0]
-        ends = [(some.free[1], some.free[0]), (0.0, _constant(found))]
-        errors = {method: _at([*_points(of), *ends], gap) for method, of in found.items()}
-        harmed = {method for method, of in found.items() if any(line.harm for line in of)}
-        mixing = _at(ends, gap)
-        blind = {method: error for method, error in errors.items() if method not in READ_GROUP}
-        cells = [_cell(errors.get(method), method in harmed, blind) for method in methods]
-        peer = peers[case, notion]
-        beside = _at(_points(peer), gap) if peer else math.nan
-        words = "not private" if math.isinf(epsilon) else f"{epsilon:g}"
-        name = f"`{case}`" + ("" if protects == "records" else ", sensitive features")
-        yield (
-            f"| {name} | {WORDS.get(notion, notion)} | {words} | {100 * gap:g} | {_number(mixing)} | "
-            + " | ".join([*cells, _number(beside), _winner({**blind, "mixing": mixing})])
-            + " |"
-        )
+    for (case, notion, protects, epsilon), some in found.items():
+        first = next(iter(some.values()))
+        blind = {method: spot.error for method, spot in some.items() if method not in READ_GROUP}
+        cells = [_cell(some.get(method), blind) for method in methods]
+        start = [
+            _name(case, protects),
+            WORDS.get(notion, notion),
+            _epsilon(epsilon),
+            f"{100 * first.gap:g}",
+            _number(first.mixing),
+        ]
+        end = [_number(peers.get((case, notion), math.nan)), _winner({**blind, "mixing": first.mixing})]
+        yield "| " + " | ".join([*start, *cells, *end]) + " |"
+
+
+def parted(lines: list[Line], method: str = "descent", exact: float = 10_000.0) -> Iterator[str]:
+    """Markdown: a method's error at one gap as what is left without privacy, bias (next to no noise against none), and noise."""
+    found, peers = spots(lines), fairlearns(lines)
+    epsilons = sorted({key[3] for key in found if key[3] < exact}, reverse=True)
+    heads = [
+        "case",
+        "notion",
+        "gap",
+        "fairlearn",
+        "epsilon inf",
+        f"bias: epsilon {exact:,.0f}",
+        *(f"noise: {e:g}" for e in epsilons),
+    ]
+    yield "| " + " | ".join(heads) + " |"
+    yield "|" + " --- |" * len(heads)
+    for case, notion, protects in dict.fromkeys(key[:3] for key in found):
+        at_epsilon = {
+            key[3]: some[method] for key, some in found.items() if key[:3] == (case, notion, protects) and method in some
+        }
+        if math.inf not in at_epsilon or exact not in at_epsilon:
+            continue
+        free, near = at_epsilon[math.inf], at_epsilon[exact].error
+        noise = [f"{100 * (at_epsilon[e].error - near):+.1f}" if e in at_epsilon else "-" for e in epsilons]
+        start = [
+            _name(case, protects),
+            WORDS.get(notion, notion),
+            f"{100 * free.gap:g}",
+            _number(peers.get((case, notion), math.nan)),
+        ]
+        yield "| " + " | ".join([*start, _number(free.error), f"{100 * (near - free.error):+.1f}", *noise]) + " |"
+
+
+def _name(case: str, protects: str) -> str:
+    return f"`{case}`" + ("" if protects == "records" else ", sensitive features")
+
+
+def _epsilon(epsilon: float) -> str:
+    return "not private" if math.isinf(epsilon) else f"{epsilon:,g}"
 
 
 def _points(lines: list[Line]) -> list[tuple[float, float]]:
@@ -73,11 +139,11 @@ def _at(points: list[tuple[float, float]], gap: float) -> float:
     return at(hull([(x, y) for x, y in points if not math.isnan(y)]), gap)
 
 
-def _cell(error: float | None, harmed: bool, blind: dict[str, float]) -> str:
-    if error is None:
+def _cell(spot: Spot | None, blind: dict[str, float]) -> str:
+    if spot is None:
         return "-"
-    text = f"{_number(error)}" + (" !" if harmed else "")
-    return f"**{text}**" if error in blind.values() and error <= min(blind.values()) + 5e-4 else text
+    text = _number(spot.error) + (" !" if spot.harm else "")
+    return f"**{text}**" if spot.error in blind.values() and spot.error <= min(blind.values()) + 5e-4 else text
 
 
 def _winner(errors: dict[str, float]) -> str:
