@@ -82,7 +82,7 @@ def table(lines: list[Line]) -> Iterator[str]:
 
 
 def parted(lines: list[Line], method: str = "descent", exact: float = 10_000.0) -> Iterator[str]:
-    """Markdown: a method's error at one gap as what is left without privacy, bias (next to no noise against none), and noise."""
+    """Markdown: a method's error at one gap without privacy, then its bias (next to no noise against none), then its noise."""
     found, peers = spots(lines), fairlearns(lines)
     epsilons = sorted({key[3] for key in found if key[3] < exact}, reverse=True)
     heads = [
