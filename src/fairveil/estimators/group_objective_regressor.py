@@ -59,7 +59,8 @@ class GroupObjectiveRegressor(CodedRegressor):
     radius : the largest norm of coefficients, the intercept's included, in the units of the search: y and dense numbers in
         their standard deviations, as they were released. None: none, but 10 where losses may get negative weights. Of the
         grid, where y and a schema's numbers are in [-1, 1]: 1.5.
-    clip : the longest row (1, x, y) that counts in full, in these units; None: 1.5 sqrt(2 + columns). Longer rows count less,
+    clip : the longest row (1, x, y) that counts in full, in these units; None: 1.5 sqrt(2 + columns), and up to 4 sqrt(2 +
+        columns) where noise is small. Longer rows count less,
         in reported losses too: the smaller, the less noise, and the further losses are from plain means.
     rounds : of linear oracle calls at most; they cost nothing.
     penalty : G of f + G max(0, g); None: that of Corollary 4.2, or 5 with the exponential method, which pays for it.

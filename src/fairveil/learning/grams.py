@@ -42,12 +42,24 @@ CERTAIN = 3.0  # deviations of the noise
 
 
 @dataclass(frozen=True, eq=False)
+class Released:
+    """What quadratics were made of: the matrices as they were answered, with the noise of their diagonals, and public facts."""
+
+    answer: Floats
+    noise: Floats
+    cells: Cells | None
+    total: Floats | None
+    lost: Floats | None
+    ridge: float | None
+
+
+@dataclass(frozen=True, eq=False)
 class GroupQuadratics:
     """Group losses as functions of coefficients (1 + width,): released values alone. Make one with `of`.
 
     `released`: M_k u / n0, (cells, d, d); `forms`: those that are minimised; `noise` (cells,): the standard deviation of a
     diagonal entry of M_k; `shares`: the groups' of all rows; `least`: the least share of one; `has_rows`: whether the released
-    number of rows can be told from none.
+    number of rows can be told from none; `raw`: what all of these were made of.
     """
 
     released: Floats
@@ -59,6 +71,7 @@ class GroupQuadratics:
     least: float
     radius: float = math.inf
     has_rows: bool = True
+    raw: Released | None = None
 
     @staticmethod
     def of(
@@ -76,6 +89,7 @@ class GroupQuadratics:
         exact, where it is public; `lost`: what shortening rows took from it; `unit`: u; `ridge`: s, None: by the noise."""
         answer = np.array(answer, np.float64)
         noise = np.array(np.broadcast_to(noise, len(answer)), np.float64)
+        raw = Released(answer.copy(), noise.copy(), cells, total, lost, ridge)
         for column in columns_of(cells or NO_GROUPS) if total is not None else ():
             answer[column], noise[column] = _onto_total(answer[column], noise[column], np.asarray(total))
         least = np.where(noise > 0.0, np.maximum(LEAST_ROWS, 2.0 * noise), LEAST_SHARE)
@@ -89,7 +103,42 @@ class GroupQuadratics:
         sized = zip(answer, noise, raises, strict=True)
         forms = np.stack([_raised(_sum_of_squares(one, exact=bool(s == 0)), float(size)) for one, s, size in sized])
         of = unit / n0
-        return GroupQuadratics(answer * of, forms * of, counts / n0, n0, noise, unit, float(least.min()) / n0, radius, has_rows)
+        least_share = float(least.min()) / n0
+        return GroupQuadratics(answer * of, forms * of, counts / n0, n0, noise, unit, least_share, radius, has_rows, raw)
+
+    # -- the same release, taken otherwise ---------------------------------------------------------------------------------
+
+    @property
+    def can_be_halved(self) -> bool:
+        """Whether there is noise to be told apart, and more than one group to follow."""
+        return self.raw is not None and len(self.forms) > 1 and bool(self.raw.noise.any())
+
+    def halves(self, rng: np.random.Generator, part: float) -> tuple[GroupQuadratics, GroupQuadratics]:
+        """Two releases out of one: M + part Z and M - Z / part, Z of the noise's law, have independent noise."""
+        raw = self._known
+        z = _symmetric(rng, raw.answer.shape) * raw.noise[:, np.newaxis, np.newaxis]
+        ways = ((part, math.hypot(1.0, part)), (-1.0 / part, math.hypot(1.0, 1.0 / part)))
+        first, second = (self._again(raw.answer + by * z, raw.noise * more, raw.cells, raw.ridge) for by, more in ways)
+        return first, second
+
+    def of_everybody(self, *, raised: bool) -> GroupQuadratics:
+        """All rows as one group, where totals are public: exact. `raised`: in directions in which all rows together are spread
+        less than one group's noise, as a group's are: losses of coefficients that are long there are not known in any group."""
+        raw = self._known
+        assert raw.total is not None
+        size = RIDGE * float(raw.noise.max()) * math.sqrt(2.0 * raw.answer.shape[-1]) if raw.ridge is None else raw.ridge
+        whole = np.asarray(raw.total).reshape(1, *raw.answer.shape[1:])
+        return self._again(whole, np.zeros(1), None, size if raised else 0.0)
+
+    def _again(self, answer: Floats, noise: Floats, cells: Cells | None, ridge: float | None) -> GroupQuadratics:
+        raw = self._known
+        facts = {"unit": self.unit, "radius": self.radius, "ridge": ridge, "total": raw.total, "lost": raw.lost}
+        return GroupQuadratics.of(answer, noise=noise, cells=cells, **facts)  # type: ignore[arg-type]  # by their names
+
+    @property
+    def _known(self) -> Released:
+        assert self.raw is not None
+        return self.raw
 
     def hides(self, rows: float, per_row: int = 1) -> bool:
         """Whether none of so many rows is told, though all would be if they counted in full: they were shortened."""
@@ -108,6 +157,12 @@ class GroupQuadratics:
         direction, so it is that times |v|^2."""
         return np.asarray(self.noise * (self.unit / self.rows * (1.0 + float(c @ c))))
 
+    def deviation_of_difference(self, c: Floats, other: Floats) -> Floats:
+        """The standard deviation of `measured(c)` - `measured(other)`, where neither depends on the noise."""
+        v, w = (np.append(one, -1.0) for one in (c, other))
+        squares = float(v @ v) ** 2 + float(w @ w) ** 2 - 2.0 * float(v @ w) ** 2
+        return np.asarray(self.noise * (self.unit / self.rows * math.sqrt(max(squares, 0.0))))
+
     def spread(self, c: Floats) -> Floats:
         """The same where c was found in the same matrices, and follows their noise: half of the most that it can be in any
         direction, the spectral norm (sqrt(2 d) deviations). Losses at such c are rather too low than too high."""
@@ -123,6 +178,12 @@ class GroupQuadratics:
         values, basis = np.linalg.eigh(matrix / np.outer(sizes, sizes))
         told = values > CUT * max(float(values[-1]), 1e-300)
         return np.asarray(basis[:, told] @ (basis[:, told].T @ (vector / sizes) / values[told]) / sizes)
+
+
+def _symmetric(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """Symmetric matrices of the release's law: variance 1 on the diagonal, half of it beside."""
+    drawn = rng.standard_normal(shape)
+    return np.asarray((drawn + np.swapaxes(drawn, -1, -2)) / 2.0)
 
 
 def _onto_total(answer: Floats, noise: Floats, total: Floats) -> tuple[Floats, Floats]:

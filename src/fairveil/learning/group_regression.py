@@ -36,9 +36,13 @@ from .gaussian import budget_of
 from .grams import GroupQuadratics
 from .hull import METHODS, ROUNDS, Ended, Least
 from .regression_task import RegressionOutcome, RegressionTask
+from .steadied import Finder, steadied
 from .tailoring import by_column
 
-LENGTH = 1.5  # of the usual length of a row: the longest that counts in full
+LENGTH = 1.5  # of the usual length of a row: the longest that counts in full, unless noise is small
+LONGEST, HEARD = 4.0, 0.04
+"""Where the noise of a group of usual size would still be below `HEARD` of its rows in any direction, longer rows count in
+full, up to `LONGEST` usual lengths. Noise grows with the square of the clip, and losses of shortened rows are not the rows'."""
 RADIUS = 10.0  # of coefficients whose losses may get negative weights
 MOMENTS_SHARE = 0.05  # of the squared budget
 
@@ -159,12 +163,13 @@ class GroupRegression:
         facts: dict[str, Any] = {"cells": task.cells, "unit": unit, "radius": radius, "ridge": self.ridge}
         purpose = "Gram matrices of the groups"
         if task.is_exact or not task.sees_features:
-            clip = None if task.is_exact else self._clip
+            rows = task.stated_rows or (0.0 if scaling is None else scaling.rows)
+            clip = None if task.is_exact else self._clip_of(rows) if tailored is None else self._clip
             answer = self._joined(curator.answer(self._asks(clip, tailored), purpose=purpose))
-            return GroupQuadratics.of(answer, noise=self._noise(self._clip, tailored), **facts)
+            return GroupQuadratics.of(answer, noise=self._noise(clip or self._clip, tailored), **facts)
         ((total,),) = curator.answer([Ask(self._question(None, apart=False), 0.0)])
         mean_square = float(np.trace(total)) / max(float(total[0, 0]), 1e-9)
-        clip = self.clip or LENGTH * math.sqrt(mean_square)
+        clip = self.clip or self._longest(float(total[0, 0]), math.sqrt(mean_square)) * math.sqrt(mean_square)
         asks = [*self._asks(clip, tailored), Ask(self._question(clip, apart=False), 0.0)]
         *answers, shortened = curator.answer(asks, purpose=purpose)
         whole, counted = (self._target_last(one) for one in (total, shortened[0]))
@@ -199,6 +204,20 @@ class GroupRegression:
         usual = math.sqrt(1.0 + layout.numbers + len(layout.code_sizes))
         return self.clip or (LENGTH * usual if self.scales else usual)
 
+    def _clip_of(self, rows: float) -> float:
+        """The same once rows are counted."""
+        usual = self._clip / LENGTH
+        return self._clip if self.clip is not None or not self.scales else usual * self._longest(rows, usual)
+
+    def _longest(self, rows: float, usual: float) -> float:
+        """In usual lengths, by how much noise a group of usual size would have."""
+        groups = self.task.cells.count / self.task.cells.per_row if self.task.cells is not None else 1.0
+        noise = self._noise(usual)
+        spectral = float(np.max(noise)) * math.sqrt(2.0 * (2 + self.task.layout.width))
+        if spectral <= 0.0:
+            return LENGTH
+        return min(LONGEST, max(LENGTH, math.sqrt(HEARD * max(rows, 0.0) / groups / spectral)))
+
     def _question(self, clip: float | None, *, apart: bool = True) -> GramMatrices:
         return GramMatrices(self.task.cells if apart else None, clip)
 
@@ -230,6 +249,8 @@ class GroupRegression:
             if not h.monotone and self.radius is None:
                 quadratics = replace(quadratics, radius=RADIUS)
             best = METHODS[self.method](quadratics, h, rounds=self.rounds, progress=progress)
+            if h.monotone and task.constraint.is_vacuous:
+                best = steadied(quadratics, h, best, self._finder(quadratics.radius))
         c = best.coefficients
         told: dict[str, Any] = {"least": quadratics.least, "count_noise": quadratics.noise / quadratics.rows}
         outcome = task.outcome(
@@ -248,6 +269,15 @@ class GroupRegression:
             for name, one in self._others(quadratics).items()
         }
         return replace(outcome, **rivals)  # type: ignore[arg-type]  # by their names
+
+    def _finder(self, radius: float) -> Finder:
+        """How coefficients are found in other matrices of the same groups."""
+
+        def find(one: GroupQuadratics) -> Least:
+            h = self.task.joint(*self.task.functions(one.shares, one.least), self._width)
+            return METHODS[self.method](replace(one, radius=radius), h, rounds=self.rounds)
+
+        return find
 
     def _others(self, quadratics: GroupQuadratics) -> dict[str, Floats]:
         """The mean of all targets for everybody, and least squares, from the same release."""

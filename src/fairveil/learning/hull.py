@@ -51,6 +51,10 @@ class Ended(Enum):
 
     GAP = "no coefficients in reach are better by more than the tolerance"
     ROUNDS = "all rounds were done; coefficients in reach may be better by the gap"
+    NOISE = (
+        "the groups' losses are known through too much noise to be followed all the way: the coefficients lie between "
+        "theirs and least squares of everybody"
+    )
     NOTHING = "the released number of rows cannot be told from none: the coefficients were left at zero"
     SHORTENED = (
         "numbers are so large that rows, shortened to the clip, are hidden by the noise: the coefficients were left at zero; "
