@@ -22,7 +22,7 @@ from frontier.methods import dense
 from frontier.splits import Coded
 
 from . import fairlearn_fits
-from .rival import Rival
+from .rival import Rival, binned
 
 Floats = npt.NDArray[np.float64]
 
@@ -106,7 +106,8 @@ def aim(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitt
     if rival is None:
         raise SystemExit("method aim needs --aim PYTHON: see benchmarks/hard/rival_aim.py")
     made, said = rival.rows(train, wanted.epsilon, wanted.seed)
-    return Fitted(fairlearn_fits.reduction(_numeric(made, cells), wanted.notion, wanted.asked, _numeric_of(made, cells)), said)
+    law = fairlearn_fits.reduction(_numeric(made, cells), wanted.notion, wanted.asked, _numeric_of(made, cells))
+    return Fitted(lambda rows: law(binned(rows)), said)  # what is predicted for is in the same bins
 
 
 METHODS: dict[str, Callable[[Coded, Cells, Wanted, Rival | None], Fitted]] = {

@@ -39,7 +39,7 @@ class Rival:
     def rows(self, train: Coded, epsilon: float, seed: int) -> tuple[Coded, dict[str, Any]]:
         """As many synthetic rows as there are, and what their making took. Without noise: the rows themselves, in bins."""
         if math.isinf(epsilon):
-            return pasted(train, cut(train)[0]), {}
+            return binned(train), {}
         self.folder.mkdir(parents=True, exist_ok=True)
         made = self.folder / f"{self.source}-{epsilon:g}-{seed}.npz"
         if not made.exists():
@@ -72,6 +72,11 @@ def cut(rows: Coded) -> tuple[Table, dict[str, int]]:
     names = _names(rows)
     assert encoding.schema.target == names[-1]
     return dict(zip(names, lines, strict=True)), dict(zip(names, sizes, strict=True))
+
+
+def binned(rows: Coded) -> Coded:
+    """The rows themselves, each number in the middle of its bin."""
+    return pasted(rows, cut(rows)[0])
 
 
 def pasted(rows: Coded, table: Table) -> Coded:
