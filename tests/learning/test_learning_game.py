@@ -26,6 +26,7 @@ from fairveil.learning.descent import Reason
 from fairveil.learning.game import Equilibrium
 from fairveil.learning.oracles import Descent, GroupedRule, LinearRule, indicators
 from fairveil.learning.regression import Regression
+from fairveil.learning.responses import Responses
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.events import Exponential
 from fairveil.privacy.promise import Promise
@@ -34,15 +35,16 @@ ODDS = [EqualizedOdds(0.05)]
 ALL = [
     (name, kind, aware)
     for name, kind, aware in itertools.product(
-        g.PROMISES, ("regression", "exponential", "labellings", "descent"), (False, True)
+        g.PROMISES, ("regression", "exponential", "labellings", "descent", "responses"), (False, True)
     )
-    if not (kind == "labellings" and name != "groups")
+    if not (kind in ("labellings", "responses") and name != "groups") and not (kind == "responses" and aware)
 ]
 
 
 def oracle_of(kind: str, layout: Any) -> Any:
     return {
         "regression": Regression,
+        "responses": Responses,
         "descent": lambda: Descent(steps=2),
         "exponential": lambda: Choice(thresholds(layout)),
         "labellings": lambda: Choice(Labellings(layout)),
@@ -124,6 +126,8 @@ def test_guarantee_2_no_neighbour_is_further_away_than_the_promise_in_all_releas
     inner = game.oracle
     if kind == "regression":
         pays += 1 / inner.multiplier**2 * (1 if relation == "groups" else 2)
+    if kind == "responses":
+        pays += 1 / inner.regression.multiplier**2 + 1 / game.settled_multiplier**2
     if kind == "descent":
         pays += game.rounds * inner.steps / inner.multiplier**2
     found, ranges = [], []

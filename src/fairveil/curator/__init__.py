@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .journal import Journal as Journal
     from .log import Entry as Entry
     from .log import Log as Log
+    from .mixture_histogram import MixtureHistogram as MixtureHistogram
     from .model_questions import GradientSum as GradientSum
     from .model_questions import GroupLosses as GroupLosses
     from .model_questions import PredictionHistogram as PredictionHistogram
@@ -65,6 +66,7 @@ PLACES = {
     "Log": ".log",
     "Part": ".sampling",
     "Poisson": ".sampling",
+    "MixtureHistogram": ".mixture_histogram",
     "Network": ".networks",
     "NetworkGradient": ".networks",
     "NetworkHistogram": ".networks",
@@ -101,6 +103,7 @@ __all__ = [
     "Journal",
     "Linear",
     "Log",
+    "MixtureHistogram",
     "Network",
     "NetworkGradient",
     "NetworkHistogram",

@@ -135,7 +135,7 @@ class AttachedHistogram(OwnJob):
 
         def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
             values = self.attached.of(block, a, b)
-            out = _scatter(self.cells, block, a, b, values, labels, scale, hard=self.decisions == "hard")
+            out = scattered(self.cells, block, a, b, values, labels, scale, hard=self.decisions == "hard")
             return (out if self.group is None else out[self.group * labels : (self.group + 1) * labels],)
 
         return job
@@ -184,14 +184,15 @@ class AttachedLosses(OwnJob):
             with np.errstate(divide="ignore"):
                 values = 1.0 - p if self.loss == "zero-one" else -np.log(p)
             values = np.minimum(values, self.clip)[:, np.newaxis]
-            return (_scatter(self.cells, block, a, b, values, 1, scale)[:, 0],)
+            return (scattered(self.cells, block, a, b, values, 1, scale)[:, 0],)
 
         return job
 
 
-def _scatter(
+def scattered(
     cells: Cells | None, block: Block, a: int, b: int, values: Floats, labels: int, scale: Scale, *, hard: bool = False
 ) -> Ints:
+    """Sums of values (rows, k) by cell and label, in grid units."""
     from . import kernels_moments
 
     out = np.zeros((cell_count(cells) * labels, values.shape[1]), np.int64)

@@ -44,6 +44,7 @@ from .networks import NetworkGradient, NetworkHistogram
 from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
 from .pricing import Ask, Deciding
 from .public_facts import public_facts
+from .public_table import PublicTable, public_table
 from .question import Question, Scale
 from .quiet import Troubles
 from .recording import Recording
@@ -338,6 +339,11 @@ class Curator:
         """
         self._trust()
         return Attached(model, self._rows, frozenset(columns_read), title, self._troubles)
+
+    def public_table(self, cells: Cells | None = None, *, most: int = 1 << 25) -> PublicTable:
+        """Features, labels and weights of the rows, at most `most` numbers, where they are public: free, and never a sensitive
+        column. Without privacy the memberships of `cells`, too."""
+        return public_table(self._rows, self.promise, cells, most)
 
     def rescale(self, scale: Any, shift: Any) -> None:
         """From now on every number x of the rows is scale x + shift, for public or released values: inside, and for good.

@@ -23,6 +23,7 @@ from ..learning.game_plan import plan
 from ..learning.ground import Ground
 from ..learning.oracles import Descent, Oracle
 from ..learning.regression import Regression
+from ..learning.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
@@ -42,7 +43,7 @@ from .publish import READS_GROUPS, statement_of
 from .requirements import said
 from .unread import Read
 
-ORACLES = ("regression", "exponential", "labellings", "descent")
+ORACLES = ("responses", "regression", "exponential", "labellings", "descent")
 
 
 class OracleGameClassifier(MixingClassifier):
@@ -113,7 +114,7 @@ class OracleGameClassifier(MixingClassifier):
         ledger: Any = None,
         dual_bound: float | None = None,
         rounds: int | None = None,
-        oracle: str = "regression",
+        oracle: str | None = None,
         candidates: Any = "thresholds",
         group_aware: bool = False,
         clip: float | None = None,
@@ -163,9 +164,10 @@ class OracleGameClassifier(MixingClassifier):
         ledger = promises.ledger_of(self, promise)
         notions = promises.notions_of(self.constraints)
         confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
-        _checks.one_of(ORACLES, oracle=self.oracle)
-        chooses, released = self.oracle == "exponential", self.oracle in ("regression", "descent")
-        with_oracle = f"with oracle={self.oracle!r}"
+        oracle = self._named(promise)
+        _checks.one_of(ORACLES, oracle=oracle)
+        chooses, released = oracle == "exponential", oracle in ("responses", "regression", "descent")
+        with_oracle = f"with oracle={oracle!r}"
         unused.refuse(self, {"candidates": None if chooses else with_oracle, "clip": None if released else with_oracle})
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
@@ -247,6 +249,12 @@ class OracleGameClassifier(MixingClassifier):
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
 
+    def _named(self, promise: Promise) -> str:
+        """The oracle by its name; None: "responses" where it can answer."""
+        if self.oracle is not None:
+            return self.oracle
+        return "responses" if promise.features_are_public and not self.group_aware else "regression"
+
     def _needs_scale(self, promise: Promise, X: Any) -> bool:
         """Whether cuts and steps of fixed size meet public numbers in any units: these are then scaled by themselves."""
         meets = self.oracle == "descent" or (self.oracle == "exponential" and isinstance(self.candidates, str))
@@ -256,7 +264,7 @@ class OracleGameClassifier(MixingClassifier):
         """How the oracle takes numbers; labellings are cuts of scores, and other people's classifiers scale for themselves."""
         if self.oracle == "labellings" or (self.oracle == "exponential" and not isinstance(self.candidates, str)):
             return "unread"
-        return "scaled" if self.oracle == "regression" else "as given"
+        return "scaled" if self.oracle in (None, "regression", "responses") else "as given"
 
     def _listed(self) -> tuple[Any, ...]:
         """The classifiers given as candidates; none for a class by name."""
@@ -272,8 +280,10 @@ class OracleGameClassifier(MixingClassifier):
         return listed
 
     def _oracle(self, ground: Ground, training: Training, listed: tuple[Any, ...], X: Any) -> Oracle[Any]:
-        if self.oracle == "regression":
-            return Regression(None if self.clip is None else _checks.positive(clip=self.clip))
+        oracle = self._named(ground.promise)
+        if oracle in ("responses", "regression"):
+            regression = Regression(None if self.clip is None else _checks.positive(clip=self.clip))
+            return Responses(regression) if oracle == "responses" else regression
         if self.oracle == "descent":
             return Descent(clip=None if self.clip is None else _checks.positive(clip=self.clip))
         if self.oracle == "labellings":

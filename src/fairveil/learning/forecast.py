@@ -204,6 +204,7 @@ def _of_played(search: Game | Loop, oracle: Oracle[Any]) -> list[Release]:
         *of_asks(oracle.first_asks(ground, search.counts_multiplier), **facts),  # type: ignore[arg-type]
         *_of_learner(search, oracle, facts),
         *of_asks(asked, times=times, remark=", each round", **facts),  # type: ignore[arg-type]
+        *of_asks(search.last_asks() if isinstance(search, Game) else [], remark=", of the mixture", **facts),  # type: ignore[arg-type]
     ]
 
 

@@ -41,6 +41,7 @@ from .game_bounds import PARTS, ROUNDING, Guarantee, Seen
 from .ground import Ground
 from .oracles import GroupedRule, LinearRule, Oracle, Rule, audit_asks, audited, indicators
 from .outcome import not_met
+from .settled import Settled, any_ask, counted
 from .systems import lengths, slopes_of_counts
 
 TINY = 1e-9  # of a number of rows that divides
@@ -86,7 +87,7 @@ class Equilibrium:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Between rounds: released values only."""
+    """Between rounds: released values only. `noise`: of each value in one audit, where the oracle settles."""
 
     prepared: Any
     counts: Floats
@@ -96,6 +97,8 @@ class State:
     played: dict[Hashable, tuple[Rule, int]]
     seen: Seen
     round: int = 0
+    noise: Floats | None = None
+    settled: Settled | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +113,7 @@ class Game:
     audit_multiplier: float
     confidence: float = 0.95
     only_false_positives: bool = False
+    settled_multiplier: float = 0.0
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -131,21 +135,35 @@ class Game:
         one = self.oracle.round_events(self.ground)
         if self.system is not None:
             one = [*one, self._audit_event()]
-        return compose([*parts, Repeated(compose(one), self.rounds)] if one else parts)
+        last = [self._event_of([any_ask(self.ground, self.settled_multiplier)])] if self.settles else []
+        return compose([*parts, Repeated(compose(one), self.rounds), *last] if one else parts)
+
+    @property
+    def settles(self) -> bool:
+        """Whether the oracle makes the mixture, which is counted once more."""
+        return self.oracle.settles and self.system is not None
 
     def _audit_event(self) -> Event:
+        return self._event_of(self.audit_asks())
+
+    def _event_of(self, asks: list[Ask]) -> Event:
         g = self.ground
-        rule = LinearRule(np.zeros((g.outputs, 1 + g.layout.width)))
-        return describe(self._audits(rule), g.layout, g.promise, max_sample_weight=g.max_sample_weight)
+        return describe(asks, g.layout, g.promise, max_sample_weight=g.max_sample_weight)
 
     def audit_asks(self) -> list[Ask]:
         """What a round asks of a rule: for plans, which depend on shapes alone."""
         g = self.ground
         return [] if self.system is None else self._audits(LinearRule(np.zeros((g.outputs, 1 + g.layout.width))))
 
+    def last_asks(self) -> list[Ask]:
+        """What is asked of the mixture at the end, for plans."""
+        return [any_ask(self.ground, self.settled_multiplier)] if self.settles else []
+
     def noise_of(self, counts: Floats, histogram: Floats, heard: int) -> Floats:
-        """The standard deviation of each constraint's value: of the mean of so many audits, and of the counts."""
-        return np.hypot(self._audit_noise(counts) / math.sqrt(max(1, heard)), self._count_noise(counts, histogram))
+        """The standard deviation of each constraint's value: of the mean of so many audits (of the mixture's own count, where
+        it has one), and of the counts."""
+        scale = self._settled_scale if self.settles else self._audit_scale / math.sqrt(max(1, heard))
+        return np.hypot(self._noise_of_values(counts, scale), self._count_noise(counts, histogram))
 
     def _audits(self, rule: Rule) -> list[Ask]:
         return audit_asks(self.ground, rule, self._multipliers)
@@ -168,7 +186,8 @@ class Game:
         fixed = None if self.system is None else self.system.at(counts, self.floor)
         none = np.zeros(0 if self.system is None else len(self.system))
         seen = Seen.nothing(none, counts, self.ground.classes, self._usual_lag(fixed, rows))
-        return State(prepared, counts, rows, fixed, Leaning(none), {}, seen)
+        noise = self._audit_noise(counts) if self.settles else None
+        return State(prepared, counts, rows, fixed, Leaning(none), {}, seen, noise=noise)
 
     def _usual_lag(self, fixed: FixedCounts | None, rows: float) -> float:
         """The unit of the learner's lag with all pressure on the first constraint: a scale, known before the first round."""
@@ -185,7 +204,7 @@ class Game:
 
     def step(self, curator: Curator, state: State) -> State:
         """One round."""
-        duals = self.auditor.duals(state.leaning)
+        duals = self._duals(state)
         none = np.zeros((*state.counts.shape, self.ground.classes))
         cell_costs = none if state.fixed is None else state.fixed.cell_costs(duals)
         rule, prepared = self.oracle.respond(curator, self.ground, state.prepared, cell_costs, state.rows)
@@ -194,15 +213,36 @@ class Game:
             return self._played(state, rule)
         costs = self.ground.costs(cell_costs, state.rows)
         rule, histogram = self._better(state, rule, *self._audited(curator, state, rule), costs)
-        excess = state.fixed.values(histogram) - self.system.bounds
+        fixed, state = state.fixed, replace(state, prepared=self.oracle.heard(state.prepared, rule, histogram))
+        excess = fixed.values(histogram) - self.system.bounds
         state = self._played(state, rule)
         lag = state.seen.lag.after(*self.oracle.regret(self.ground, costs), self._doubt(costs))
         counted = state.round > self.oracle.burn_in * self.rounds
         pull = cell_costs[..., 1:] - cell_costs[..., :1] if self.ground.outputs == 1 else cell_costs
         variance = (self._audit_scale * float(np.linalg.norm(pull))) ** 2
         seen = state.seen.after(duals, excess, histogram if counted else none, lag, variance, counted)
-        heard = self.system.exact_values(histogram, state.counts, self.floor, clip=True) - self.system.bounds
+        values = None
+        if state.noise is not None:
+            values = self.oracle.expected(state.prepared, fixed, state.noise)
+        if values is None:
+            values = self.system.exact_values(histogram, state.counts, self.floor, clip=True)
+        heard = values - self.system.bounds
         return replace(state, leaning=self.auditor.step(state.leaning, heard), seen=seen)
+
+    def _duals(self, state: State) -> Floats:
+        """The auditor's play, or prices that the oracle would rather answer: of what was released before this round."""
+        wished = None
+        if state.fixed is not None and state.noise is not None:
+            wished = self.oracle.prices(state.prepared, state.fixed, state.noise)
+        return self.auditor.duals(state.leaning) if wished is None else wished
+
+    def settle(self, curator: Curator, state: State) -> State:
+        """The mixture that the oracle makes, if it does, and how it decides: after the last round."""
+        if state.noise is None or state.fixed is None:
+            return state
+        rules, duals = self.oracle.settle(state.prepared, state.fixed, state.noise)
+        found = counted(curator, self.ground, rules, duals, self.settled_multiplier, state.counts)
+        return replace(state, settled=found)
 
     def _played(self, state: State, rule: Rule) -> State:
         if state.round <= self.oracle.burn_in * self.rounds:
@@ -250,14 +290,18 @@ class Game:
 
     def finish(self, state: State, reason: Reason) -> Equilibrium:
         """The mixture and what was released of it."""
+        settled = state.settled
         rules = tuple(rule.published() for rule, _ in state.played.values())
         plays = tuple(count for _, count in state.played.values())
+        duals = state.seen.mean_duals
+        if settled is not None:
+            rules, plays, duals = settled.rules, settled.plays, settled.duals
         empty = np.zeros(0)
         names: tuple[str, ...] = ()
         values, spread, guarantee, bounds, drawn = empty, empty, None, empty, empty
         if self.system is not None and state.fixed is not None:
             names, bounds = self.system.names, self.system.bounds
-            histogram = state.seen.mean_histogram
+            histogram = self._found(state)
             values = self.system.exact_values(histogram, state.counts, self.floor)
             spread = self.noise_of(state.counts, histogram, state.seen.counted)
             drawn = sampling.deviations(self.system, histogram, state.counts, heaviest=self.ground.max_sample_weight)
@@ -269,6 +313,7 @@ class Game:
                 values,
                 dual_bound=self.dual_bound,
                 audit_noise=self._audit_noise(state.counts),
+                mixture_noise=None if settled is None else self._noise_of_values(state.counts, self._settled_scale),
                 count_noise=self._count_scale,
                 rows_off=self._rows_off(state),
                 indicated=self.ground.groups if self._indicators and self.only_false_positives else None,
@@ -283,13 +328,18 @@ class Game:
             bounds,
             values,
             spread,
-            state.seen.mean_duals,
+            duals,
             state.counts,
             state.rows,
             guarantee,
             self._compared(state, values, spread),
             drawn,
         )
+
+    @staticmethod
+    def _found(state: State) -> Floats:
+        """How the mixture decides, as it was released."""
+        return state.seen.mean_histogram if state.settled is None else state.settled.histogram
 
     def _compared(self, state: State, values: Floats, spread: Floats) -> Comparison | None:
         """The mixture beside constants, where decisions were counted by label."""
@@ -299,12 +349,13 @@ class Game:
         cells, heard = len(state.counts), max(1, state.seen.counted)
         of_one = math.sqrt(cells) / per_row
         totals = self.ground.sees_features and not self.ground.group_aware  # audits were put onto exact ones
-        audit = 0.0 if totals else self._audit_scale / math.sqrt(heard) * of_one
-        counted = 0.0 if self.ground.sees_features else self._count_scale * of_one
+        scale = self._audit_scale / math.sqrt(heard) if state.settled is None else self._settled_scale
+        audit = 0.0 if totals else scale * of_one
+        heard_of = 0.0 if self.ground.sees_features else self._count_scale * of_one
         noise = np.full((self.ground.classes, self.ground.classes), audit)
-        if self.ground.outputs == 1:
-            noise[:, 0] = math.hypot(audit, counted)
-        table = Table(state.seen.mean_histogram.sum(axis=0) / per_row, noise)
+        if self.ground.outputs == 1 and state.settled is None:
+            noise[:, 0] = math.hypot(audit, heard_of)
+        table = Table(self._found(state).sum(axis=0) / per_row, noise)
         everybody = state.counts[np.newaxis, ..., np.newaxis] * np.eye(self.ground.classes)[:, np.newaxis, np.newaxis, :]
         many = np.broadcast_to(state.counts, (self.ground.classes, *state.counts.shape))
         limits = Limits(values, self.system.bounds, spread, self.system.exact_values(everybody, many, self.floor))
@@ -334,8 +385,18 @@ class Game:
         ask = self._audits(LinearRule(np.zeros((g.outputs, 1 + g.layout.width))))[-1]
         return 0.0 if g.is_exact else ask.multiplier * g.move(ask.question)
 
+    @cached_property
+    def _settled_scale(self) -> float:
+        """The standard deviation of the noise in one number of the mixture's own count."""
+        ask = any_ask(self.ground, self.settled_multiplier)
+        return 0.0 if self.ground.is_exact else ask.multiplier * self.ground.move(ask.question)
+
     def _audit_noise(self, counts: Floats) -> Floats:
         """The standard deviation of each constraint's value by the noise of one audit."""
+        return self._noise_of_values(counts, self._audit_scale)
+
+    def _noise_of_values(self, counts: Floats, scale: float) -> Floats:
+        """The same where each number of a histogram has noise of that deviation."""
         g, system = self.ground, self.system
         assert system is not None
         if g.is_exact:
@@ -343,7 +404,7 @@ class Game:
         pulls = system.jacobian(counts, self.floor)
         if g.outputs == 1:
             pulls = pulls[:, 1::2] - pulls[:, ::2]
-        return np.asarray(self._audit_scale * lengths(pulls))
+        return np.asarray(scale * lengths(pulls))
 
     def _count_noise(self, counts: Floats, histogram: Floats) -> Floats:
         """The same by the noise of the counts."""
@@ -366,7 +427,7 @@ def play(
                 watch(state)
             if progress is not None:
                 progress(state.round, game.rounds)
-        result = game.finish(state, reason)
+        result = game.finish(game.settle(curator, state), reason)
         curator.finish()
     finally:
         curator.close()

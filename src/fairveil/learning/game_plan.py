@@ -21,6 +21,8 @@ from .oracles import Oracle
 
 FEWEST, MOST = 50, 500  # rounds
 LEAST_BOUND, MOST_BOUND = 2.0, 5.0
+SETTLED = 0.6
+"""Of the audits' share, where the oracle makes the mixture: for the mixture's own count."""
 PRESSURE = 0.05  # of the noise of all audits, times the dual bound
 
 
@@ -50,9 +52,12 @@ def plan(
         once = z / math.sqrt(oracle.once_share) if oracle.once_share else 0.0
         share = oracle.rounds_share + (audit_share if not constraints else 0.0)
         in_a_round = z * math.sqrt(chosen / share) if share else 0.0
-        audit = z * math.sqrt(chosen / audit_share) if constraints else 0.0
+        heard = audit_share * (1.0 - SETTLED if oracle.settles else 1.0)
+        audit = z * math.sqrt(chosen / heard) if constraints else 0.0
+        settled = z / math.sqrt(audit_share * SETTLED) if constraints and oracle.settles else 0.0
         counts = z / math.sqrt(counts_share)
-        return Game(ground, oracle.at(once, in_a_round), chosen, bound, counts, audit, confidence, only_false_positives)
+        parts = (oracle.at(once, in_a_round), chosen, bound, counts, audit, confidence, only_false_positives, settled)
+        return Game(ground, *parts)
 
     if ground.is_exact:
         return at(0.0)
@@ -100,11 +105,12 @@ def _rounds(ground: Ground, oracle: Oracle[Any], constraints: int, noise: float)
 
     if not constraints:
         return 1 if oracle.burn_in == 0 else FEWEST
+    most = oracle.most_rounds or MOST
     if noise == 0.0:
-        return MOST
+        return most
     rows = ground.public_rows
     if rows is None:
-        return 2 * FEWEST
+        return min(2 * FEWEST, most)
     wanted = 1.0 / noise**2
     if oracle.rounds_share:
         mu = gaussian_mu(ground.promise.epsilon, ground.promise.delta)
@@ -113,4 +119,4 @@ def _rounds(ground: Ground, oracle: Oracle[Any], constraints: int, noise: float)
         unit, known = oracle.at(1.0, 1.0 / (mu * math.sqrt(oracle.rounds_share))).regret(ground, costs)
         if 0 < unit < math.inf:
             wanted = min(wanted, math.sqrt(math.log(1 + constraints)) / (unit * (known + 1.0)))
-    return int(min(max(wanted, FEWEST), MOST))
+    return int(min(max(wanted, FEWEST), most))

@@ -26,6 +26,7 @@ import numpy as np
 
 from ..curator import Ask, Curator, GradientSum, GroupedHistogram, Linear, PredictionHistogram, Question, describe
 from ..facts import Cells
+from ..fairness.systems import FixedCounts
 from ..privacy.events import Event, NonPrivate, compose
 from .descent import Floats
 from .divergence import Divergence
@@ -109,6 +110,8 @@ class Oracle(ABC, Generic[P]):
     squared Gaussian budget, for what is released once and for all rounds together. `looks_for_the_least`: whether what it
     answers costs about as little as any of its rules, so that it says how little that is. `in_turn`: whether rules come in
     their turn, whatever prices are. `any_linear`: whether it answers with linear rules of any weights: constants are some.
+    `settles`: whether it makes the mixture itself, of linear rules, which is then counted once. `most_rounds`: of its own
+    accord.
     """
 
     burn_in: float = 0.0
@@ -117,6 +120,8 @@ class Oracle(ABC, Generic[P]):
     any_linear: bool = False
     once_share: float = 0.0
     rounds_share: float = 0.0
+    settles: bool = False
+    most_rounds: int | None = None
 
     def require(self, ground: Ground) -> None:
         """An error where the oracle cannot answer on this ground, before anything is asked. Most can anywhere."""
@@ -150,6 +155,22 @@ class Oracle(ABC, Generic[P]):
     @abstractmethod
     def respond(self, curator: Curator, ground: Ground, prepared: P, cell_costs: Floats, rows: float) -> tuple[Rule, P]:
         """A rule with little cost, (cells, labels or 1, classes) beside the error's own 1 / rows a row."""
+
+    def heard(self, prepared: P, rule: Rule, histogram: Floats) -> P:
+        """How its rule decides, as it was released: most do not listen."""
+        return prepared
+
+    def expected(self, prepared: P, fixed: FixedCounts, noise: Floats) -> Floats | None:
+        """The values of the latest rule with less noise than its own release has; None: of that one alone."""
+        return None
+
+    def prices(self, prepared: P, fixed: FixedCounts, noise: Floats) -> Floats | None:
+        """Duals for the next round that the oracle would rather answer than the auditor's; None: the auditor's."""
+        return None
+
+    def settle(self, prepared: P, fixed: FixedCounts, noise: Floats) -> tuple[list[tuple[Rule, int]], Floats]:
+        """The mixture, each rule with how many parts of it, and the duals that make it the best; of oracles that settle."""
+        raise NotImplementedError
 
     def guarantee(self, ground: Ground) -> Divergence:
         """What one call guarantees, its costs being made of released values (Alabi, Definitions 7.1 to 7.3)."""
