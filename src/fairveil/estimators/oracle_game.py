@@ -47,7 +47,7 @@ ORACLES = ("responses", "regression", "exponential", "labellings", "descent")
 
 
 class OracleGameClassifier(MixingClassifier):
-    """A uniform mixture of classifiers, the learner's plays in a private game against an auditor (docs/oracle_game.md).
+    """A mixture of classifiers, the learner's plays in a private game against an auditor (docs/oracle_game.md).
 
     Parameters
     ----------
@@ -55,10 +55,12 @@ class OracleGameClassifier(MixingClassifier):
     random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
     dual_bound : the size of the auditor's simplex; larger: closer to the bounds, for more error and noise. None: 2 to
         5, the more the less noise public facts foretell (with group_aware: the number of groups).
-    rounds : None: chosen from the promise, between 50 and 500 (`learning.game_plan`).
-    oracle : how the learner responds. "regression": linear regression of costs, from sums released once. "exponential": the
-        exponential mechanism over `candidates`. "labellings": the same over the labellings that cuts of public scores induce
-        (sensitive features protected, two classes). "descent": private gradient descent.
+    rounds : None: chosen from the promise, between 50 and 500; with "responses" 80 at most (`learning.game_plan`).
+    oracle : how the learner responds. None: "responses" where features are public and rules do not read the group, else
+        "regression". "responses": searches on public rows, whose groups are guessed from sums released once; a linear program
+        over all rules and the constants makes the mixture. "regression": linear regression of costs, from the same sums.
+        "exponential": the exponential mechanism over `candidates`. "labellings": the same over the labellings that cuts of
+        public scores induce (sensitive features protected, two classes). "descent": private gradient descent.
     candidates : of the exponential oracle: "thresholds" (one column against one number between -1 and 1, as a schema codes
         them; without one, where features are public, in their standard deviations), or a list of fitted classifiers that
         were made without these rows; they are trusted, and the statement says so.

@@ -144,8 +144,8 @@ class Guarantee:
     ) -> Guarantee:
         """`audit_noise`: the standard deviation of each value in one round; `count_noise`: of one count;
         `mixture_noise`: of each value of a mixture that was counted by itself, of which the theorems about mean plays say
-        nothing. `rows_off`: between what the true number of rows lies, over the number that errors were divided by: the game was played on errors times
-        this. `indicated`: how many groups there are where Theorem 4.6 holds."""
+        nothing. `rows_off`: between what the true number of rows lies, over the number that errors were divided
+        by: the game was played on errors times this. `indicated`: how many groups there are where Theorem 4.6 holds."""
         part, rounds, k = (1.0 - confidence) / PARTS, max(1, seen.rounds), max(1, len(values))
         of_counts = count_errors(system, counts, floor, count_noise, part)
         # A round of an indicator has no noise: a sum that may be stopped is beyond a line twice as often (reflection).

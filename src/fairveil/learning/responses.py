@@ -3,7 +3,8 @@
 Features and labels are public (or nothing is promised). Sums of features by cell are released once, as the regression oracle
 releases them, and say who may be in which group (`memberships`). What a decision costs is then a number of each row, and a
 round is a search on public numbers: a few steps down the log loss beside a softmax of costs, a few down the log loss of the
-cheapest class, the regression of costs, each with the intercept that costs least, every rule of earlier rounds, and the constants.
+cheapest class, the regression of costs, each with the intercept that costs least, every rule of earlier rounds, and
+the constants.
 
 Memberships may be wrong. By how much they mislead is the difference between what the auditor counts and what they foretell, and
 its mean over the rounds has the noise of *all* audits together: `Told.bias`. So no rule is taken for a lucky draw of noise,
