@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from .attached import Attached as Attached
     from .attached import AttachedHistogram as AttachedHistogram
     from .attached import AttachedLosses as AttachedLosses
+    from .attached_codes import AttachedCodes as AttachedCodes
+    from .attached_codes import CodeHistogram as CodeHistogram
     from .block import Block as Block
     from .choice_by_function import Score as Score
     from .curator import Curator as Curator
@@ -48,11 +50,13 @@ PLACES = {
     "FULL": ".sampling",
     "Ask": ".pricing",
     "Attached": ".attached",
+    "AttachedCodes": ".attached_codes",
     "AttachedHistogram": ".attached",
     "AttachedLosses": ".attached",
     "Block": ".block",
     "ByCell": ".tailored",
     "CellCounts": ".row_questions",
+    "CodeHistogram": ".attached_codes",
     "Curator": ".curator",
     "Entry": ".log",
     "FeatureSums": ".row_questions",
@@ -87,11 +91,13 @@ __all__ = [
     "FULL",
     "Ask",
     "Attached",
+    "AttachedCodes",
     "AttachedHistogram",
     "AttachedLosses",
     "Block",
     "ByCell",
     "CellCounts",
+    "CodeHistogram",
     "Curator",
     "Entry",
     "FeatureSums",

@@ -33,6 +33,7 @@ from ..privacy.releases import releases_of
 from ..privacy.statement import Arithmetic, NamedGroups, Origin, PrivacyStatement, PublicFact, StatedBound, names_read
 from . import choice, choice_by_function, decisions, noising, pricing, public_scale
 from .attached import Attached
+from .attached_codes import AttachedCodes
 from .block import Block, Drawn, lines_of
 from .budget import Budget
 from .choice_by_function import Score
@@ -339,6 +340,21 @@ class Curator:
         """
         self._trust()
         return Attached(model, self._rows, frozenset(columns_read), title, self._troubles)
+
+    def attach_codes(
+        self,
+        codes: Callable[[Block], Any],
+        count: int,
+        *,
+        columns_read: Iterable[str] = ("features",),
+        title: str = "codes made elsewhere",
+    ) -> AttachedCodes:
+        """Keep a code of each row, from 0 to `count` - 1, such as the bin of a score: a handle to ask `CodeHistogram` about.
+
+        `codes(block)` returns them, (rows,). It is user code and trusted as such.
+        """
+        self._trust()
+        return AttachedCodes(codes, self._rows, count, frozenset(columns_read), title, self._troubles)
 
     def public_table(self, cells: Cells | None = None, *, most: int = 1 << 25) -> PublicTable:
         """Features, labels and weights of the rows, at most `most` numbers, where they are public: free, and never a sensitive

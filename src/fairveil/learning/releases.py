@@ -24,6 +24,7 @@ from .descent import Batch
 NAMES = {
     "AttachedHistogram": "rows by group, label and base decision",
     "CellCounts": "rows by group",
+    "CodeHistogram": "rows by group, label and score",
     "FeatureSums": "sums of features by group",
     "GradientSum": "gradients",
     "GramMatrices": "second moments of the features",
