@@ -166,7 +166,7 @@ def test_statements_that_no_base_was_charged_in_are_not_doubted() -> None:
 def test_where_groups_alone_are_protected_three_kinds_of_noise_could_have_been_chosen() -> None:
     groups = {"protects": "sensitive_features"}
     base = fv.RateConstrainedClassifier("demographic_parity:0.3", rounds=2, epsilon=0.3, delta=1e-7, random_state=0, **groups)
-    clf = after(base.fit(X, Y, sensitive_features=A), delta=1e-6, **groups)
+    clf = after(base.fit(X, Y, sensitive_features=A), delta=1e-6, predict_method="predict", **groups)
     (doubt,) = as_it_was_written(clf.privacy_).check()
     assert "3 times it" in doubt.sentence
 

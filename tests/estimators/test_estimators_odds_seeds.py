@@ -30,7 +30,8 @@ def unfitted(kind: str = "choice", **options: Any) -> Any:
 
 
 def after(base: Any, **options: Any) -> fv.OddsPostProcessor:
-    return fv.OddsPostProcessor(base, "equalized_odds:0.2", **{**PROMISE, **options}).fit(X, Y, sensitive_features=A)
+    given = {**PROMISE, "predict_method": "predict", **options}  # decisions may be drawn: with a seed, too
+    return fv.OddsPostProcessor(base, "equalized_odds:0.2", **given).fit(X, Y, sensitive_features=A)
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ MODES: list[tuple[Any, dict[str, Any]]] = [
     (fv.OddsPostProcessor, {"estimator": READY, "constraints": ODDS, "public_base": True}),
     (fv.OddsPostProcessor, {"estimator": READY, "public_base": True}),
     (fv.OddsPostProcessor, {"estimator": LogisticRegression(), "constraints": ODDS, "protects": "sensitive_features"}),
+    (fv.OddsPostProcessor, {"estimator": READY, "constraints": ODDS, "public_base": True, "predict_method": "predict"}),
     (fv.GroupObjectiveClassifier, {"rounds": 2}),
     (fv.GroupObjectiveClassifier, {"rounds": 2, "constraint": ODDS, "method": "frank-wolfe"}),
     (fv.GroupObjectiveClassifier, {"constraint": ODDS, "method": "exponential"}),
@@ -53,7 +54,7 @@ MODES: list[tuple[Any, dict[str, Any]]] = [
     (fv.TailoredClassifier, {"rounds": 2, "allocation": "standard-error"}),
 ]
 OTHERS: dict[str, Any] = {
-    "alpha": 0.1, "base_share": 0.5, "candidates": [READY], "checkpoint_every": 3, "clip": 1.0, "confidence": 0.8,
+    "alpha": 0.1, "base_share": 0.5, "bins": 8, "candidates": [READY], "checkpoint_every": 3, "clip": 1.0, "confidence": 0.8,
     "device": "cpu", "iterate": "last", "learning_rate": 0.1, "oracle": "descent", "penalty": 3.0, "radius": 2.0,
     "region": "box", "rounds": 7, "sampling_rate": 0.5, "slack": "theorem", "stage_one_share": 0.4, "step_size": "decaying",
 }  # fmt: skip

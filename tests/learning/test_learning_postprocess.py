@@ -28,7 +28,7 @@ from fairveil.fairness import (
     Notion,
     resolve,
 )
-from fairveil.learning import mixing, mixing_bounds, postprocess
+from fairveil.learning import mixing, mixing_bounds, possible, postprocess
 from fairveil.learning.mixing import Program
 from fairveil.learning.postprocess import CountNoise, Released
 from fairveil.privacy import accounting
@@ -211,7 +211,7 @@ def test_projection_on_known_totals_is_the_nearest_point(seed: int, groups: int)
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 9, size=(groups, 1, 1)).astype(float)
     raw = truth + rng.normal(0, 5, size=truth.shape)
-    found = postprocess.onto_totals(raw, truth.sum(axis=0))
+    found = possible.onto_totals(raw, truth.sum(axis=0))
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(truth.sum(), abs=1e-9)
     # the condition of the nearest point: <raw - found, other - found> <= 0 for every corner of the simplex

@@ -125,7 +125,12 @@ def _speaker() -> _Code | None:
 
 
 class _ByUserCode:
-    """Stands in a filter where others have a pattern for the message: it fits whatever user code warns of, and no more."""
+    """Stands in a filter where others have a pattern for the message: it fits whatever user code warns of, and no more.
+
+    `pattern`: what scikit-learn writes into the filters of its worker threads in place of a compiled one: any message.
+    """
+
+    pattern = ""
 
     def match(self, text: str) -> bool:
         """Whether the filter holds."""

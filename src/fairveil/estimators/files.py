@@ -39,7 +39,7 @@ from ..models import files as model_files
 from ..models.folders import LARGEST_TEXT, read_folder, write_folder
 from ..models.model import known_classes
 from ..privacy.statement import PrivacyStatement
-from . import agreement, bases, coding_json, files_json, group_objective_json, regression_json
+from . import agreement, base_answers, bases, coding_json, files_json, group_objective_json, regression_json
 from .baselines import BaselineReport
 from .coded import as_array
 from .constraint_report import ConstraintLine, ConstraintReport
@@ -70,13 +70,15 @@ DOCUMENT = Document(ESTIMATOR_FILE, "It is not what was saved: save the estimato
 
 @dataclass(frozen=True)
 class Kind:
-    """How one class of estimators is written: `content` beside what all write, its `fields`; and read: `revive` sets the fitted
+    """How one class of estimators is written: `content` beside what all write, its `fields` (`optional`: which earlier versions
+    did not write); and read: `revive` sets the fitted
     attributes of a new estimator from content, model, and the base (its own, read back, or handed in)."""
 
     cls: type[Any]
     fields: frozenset[str]
     content: Callable[[Any], dict[str, Any]]
     revive: Callable[[Any, Node, Model | None, Any], None]
+    optional: frozenset[str] = frozenset()
 
 
 def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -290,7 +292,7 @@ def _content(raw: bytes) -> Node:
     if kind is None:
         expected = f"one of {', '.join(KINDS)}"
         raise InputError(complaint(expected=expected, of="kind", got=shown(name), remedy=remedy, quote=False))
-    content.only(SHARED | kind.fields, (BASELINES,))
+    content.only(SHARED | kind.fields, (BASELINES, *kind.optional))
     for name in content["sha256"].mapping():
         content["sha256"][name].text()
     content["parameters"].mapping()
@@ -404,6 +406,7 @@ def _post_content(estimator: OddsPostProcessor) -> dict[str, Any]:
     report = estimator.constraint_report_
     return {
         "base": type(estimator.estimator_).__name__,
+        "predict_method": estimator.predict_method_,
         "sensitive": [list(estimator.sensitive_names_), estimator.groups_named_],
         "released": None if estimator.released_ is None else postprocess.to_dict(estimator.released_),
         "guarantee": None if estimator.guarantee_ is None else estimator.guarantee_.to_dict(),
@@ -442,7 +445,10 @@ def _revive_post(estimator: OddsPostProcessor, content: Node, model: Model | Non
         )
     )
     estimator.sensitive_names_, estimator.groups_named_ = names.texts(), in_X.truth()
-    estimator._set_base(base, model)
+    asked = content["predict_method"].text() if "predict_method" in content.mapping() else base_answers.DECIDED
+    if asked not in ((base_answers.DECIDED,) if model.edges is None else base_answers.SCORES):
+        content["predict_method"].refuse("how the base of this model is asked", asked)
+    estimator._set_base(base, model, asked)
 
 
 def _regression_content(estimator: GroupObjectiveRegressor | TailoredRegressor) -> dict[str, Any]:
@@ -527,6 +533,10 @@ KINDS: dict[str, Kind] = {
         TailoredClassifier, frozenset({"coding", "outcome", "tailoring"}), _tailored_content, _revive_tailored_classifier
     ),
     "OddsPostProcessor": Kind(
-        OddsPostProcessor, frozenset({"base", "sensitive", "released", "guarantee", "report"}), _post_content, _revive_post
+        OddsPostProcessor,
+        frozenset({"base", "sensitive", "released", "guarantee", "report"}),
+        _post_content,
+        _revive_post,
+        frozenset({"predict_method"}),
     ),
 }

@@ -203,7 +203,7 @@ def guarantee_fields(node: Node, lists: Collection[str], *, unknown: bool = Fals
 
 def released_fields(node: Node) -> dict[str, Any]:
     """Released counts, checked: the shape, as many numbers as it needs, the noise."""
-    node.only(("raw", "shape", "totals", "noise", "rows"))
+    node.only(("raw", "shape", "totals", "noise", "rows", *(("edges",) if "edges" in node.mapping() else ())))
     shape = [size.whole(at_most=1 << 32) for size in node["shape"].list(3)]
     kind, scale = node["noise"].list(2)
     kind.text()
@@ -213,6 +213,8 @@ def released_fields(node: Node) -> dict[str, Any]:
         node["totals"].numbers(length=math.prod(shape[1:]))
     if not node["rows"].is_null:
         node["rows"].number()
+    if "edges" in node.mapping() and not node["edges"].is_null:
+        node["edges"].numbers(length=shape[2] - 1)
     return node.mapping()
 
 

@@ -1,66 +1,73 @@
-"""`OddsPostProcessor`: any classifier, its decisions changed by group at random so that rate constraints hold (private)."""
+"""`OddsPostProcessor`: any classifier with thresholds or changed decisions by group, so that constraints hold (private)."""
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
 from ..curator import Curator
-from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError, complaint
-from ..facts import Cells, RowSource
-from ..fairness import ConstraintSystem, Notion, resolve, sampling
-from ..fairness.inputs import same_length
-from ..learning import forecast, mixing, mixing_bounds, mixing_comparison, postprocess
+from ..errors import ConstraintNotMet, Overspent
+from ..facts import Cells
+from ..fairness import ConstraintSystem
+from ..learning import forecast, mixing, mixing_bounds, postprocess
 from ..learning.forecast import Forecast
-from ..learning.mixing import Mixed, Program
+from ..learning.mixing import Mixed
 from ..learning.mixing_bounds import MixingGuarantee
 from ..learning.postprocess import CountPlan, Released
 from ..learning.supposed import Supposed
-from ..learning.systems import NO_GROUPS
-from ..models import Model, PostProcessedModel, RandomState
-from ..models.model import draw_codes
+from ..models import Model, PostProcessedModel
 from ..privacy.events import compose
 from ..privacy.ledger import Ledger
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement, Receipt
-from . import base_spends, base_statement, bases, cautions, decided, origins, promises, unused
-from .baselines import BaselineReport, of_comparison, warn_if_worse
+from . import (
+    base_answers,
+    base_spends,
+    base_statement,
+    bases,
+    cautions,
+    decided,
+    origins,
+    post_report,
+    post_rows,
+    promises,
+    unused,
+)
+from .base_answers import Answers
+from .baselines import BaselineReport, warn_if_worse
 from .bases import Base, Wishes
 from .carried import groups_of
 from .coded import Floats, as_array
-from .columns import read_labels
-from .constraint_report import ConstraintLine, ConstraintReport
+from .constraint_report import ConstraintReport
 from .decided import Asked
-from .inputs import Training, Ways, weights_of
+from .inputs import Training
 from .planning import Planning
+from .post_processed import PostProcessed
+from .post_report import Found
 from .recorded import Recorded, require_room
 from .requirements import said
 from .unread import Read
 
 SLACKS = ("none", "theorem")
-SOLVED = "one linear program was solved to its optimum"
-CHOSEN = "the best table without chance was chosen"
-NOTHING_ASKED = "no constraint was required: decisions are the base classifier's"
 
 
-class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Any classifier that never saw the groups, and after it a table of chances by group, so that rate constraints hold.
+class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Any classifier that never saw the groups, and after it thresholds on its score by group, so that rate constraints hold.
 
-    P(decision = k | group c, base decision j) solves a linear program over the numbers of training rows by group, label and
-    base decision, which are released once, with noise: Jagielski et al. (2019), sec. 3, after Hardt, Price and Srebro (2016);
-    see docs/post_processing.md. **It reads the group at prediction.** Any number of classes, groups and sensitive columns;
-    without constraints it decides as the base does.
+    The best mixture of thresholds for each group solves a linear program over a private histogram: the numbers of training rows
+    by group, label and bin of the base's score, released once, with noise. Chance is used where it gains more than half a
+    tenth of a point of error. A base without scores, or with several classes, has its decisions changed by chance instead, by
+    a table of chances over the same kind of counts: Jagielski et al. (2019), sec. 3, after Hardt, Price and Srebro (2016); see
+    docs/post_processing.md. **It reads the group at prediction**, unless `group_aware=False`. Any number of groups and
+    sensitive columns; without constraints it decides as the base does.
 
     Parameters
     ----------
@@ -76,10 +83,16 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
     public_base : the fitted base was made without these rows; it is not charged, and the statement says so.
     base_share : of epsilon and delta, for a base that is fitted here and reads what is protected. The counts get what the
         accountant says is left.
+    predict_method : what is asked of the base: "auto" (its score, if it has one of two classes), "decision_function",
+        "predict_proba" (its logit), or "predict" (its decisions).
+    bins : of the score. None: a number after the noise, the groups and the rows where they are public. A number, or rising
+        edges: public facts, to be fixed before data are touched.
+    group_aware : False: one threshold (or table) for everybody, which does not read the group at prediction.
 
-    Fitted: `estimator_` (the base in use), `mixing_` (cells, base decisions, decisions), `guarantee_` (None without
-    constraints), `constraint_report_`, `baselines_` (beside the base and what costs nothing), `privacy_`, `model_`, `released_`
-    (the noisy counts), `classes_`, `groups_`, `cells_`, `n_features_in_`, `feature_names_in_`.
+    Fitted: `estimator_` (the base in use), `mixing_` (cells, base decisions or bins, decisions), `edges_` (of the bins; None:
+    it changes decisions), `predict_method_`, `guarantee_` (None without constraints), `constraint_report_`, `baselines_`
+    (beside the base and what costs nothing), `privacy_`, `model_`, `released_` (the noisy counts), `classes_`, `groups_`,
+    `cells_`, `n_features_in_`, `feature_names_in_`.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> rng = np.random.default_rng(0)
@@ -89,7 +102,7 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
     >>> clf = OddsPostProcessor(LogisticRegression(), "equalized_odds:0.02", protects="sensitive_features", random_state=0)
     >>> clf.fit(X, y, sensitive_features=A).predict(X, sensitive_features=A, random_state=0).shape
     (4000,)
-    >>> clf.privacy_.epsilon <= 1.0, clf.guarantee_.gap_bound < 0.1
+    >>> clf.privacy_.epsilon <= 1.0, clf.guarantee_.gap_bound < 0.15
     (True, True)
 
     Guarantees (tests/estimators/test_estimators_odds_privacy.py):
@@ -114,6 +127,7 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
     constraint_report_: ConstraintReport
     baselines_: BaselineReport | None
     released_: Released | None
+    predict_method_: str
     sensitive_names_: tuple[str, ...]
     groups_named_: bool
     cells_: Cells | None
@@ -141,6 +155,9 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         slack: str = "none",
         public_base: bool = False,
         base_share: float = 0.8,
+        predict_method: str = "auto",
+        bins: Any = None,
+        group_aware: bool = True,
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints
@@ -158,12 +175,9 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         self.slack = slack
         self.public_base = public_base
         self.base_share = base_share
-
-    @property
-    def mixing_(self) -> Floats:
-        """P(decision = k | cell, base decision j), (cells, classes, classes)."""
-        check_is_fitted(self, "model_")
-        return self.model_.mixing
+        self.predict_method = predict_method
+        self.bins = bins
+        self.group_aware = group_aware
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OddsPostProcessor:
         """Fit the base if it is not fitted, ask for the counts, and solve for the table.
@@ -179,95 +193,44 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         ready = bool(self.public_base) or (self.estimator is not None and bases.is_fitted(self.estimator))
         idle = {
             "slack": "without constraints" if self.constraints is None else None,
+            "bins": "with predict_method='predict'" if self.predict_method == base_answers.DECIDED else None,
             "base_share": "with a base that is public or fitted" if ready else None,
         }
         unused.refuse(self, idle)
         wishes = self._wishes(promise, ledger)
         bases.check(self.estimator, wishes)
-        asked = self._read(X, y, sensitive_features, sample_weight, promise)
+        base_answers.check(self.predict_method, self.bins)
+        asked = post_rows.read(self, X, y, sensitive_features, sample_weight, promise)
         promises.require_groups(notions, asked.training)
-        cells, system = _system(notions, asked)
+        cells, system = post_report.system_of(notions, asked)
         if ledger is not None:
             ledger.require(promise, schema=asked.training.schema)
         if system is not None:
             self._require_room(asked, wishes, cells)
-        base = self._base(asked, wishes, (X, y, sensitive_features, sample_weight), spare=system is not None)
-        rows = asked.training.rows
-        shown = self._shown(asked, base, X)
-        codes = decided.decisions_of(
-            base.estimator, shown, asked.training.classes, rows.exact_count, bases.derived_seed(wishes.seed, 3)
-        )
+        given = (X, y, sensitive_features, sample_weight)
+        base = post_rows.base_of(self.estimator, asked, wishes, given, spare=system is not None)
         if system is None:
-            postprocess.require_room(promise, compose(base.spent), more=False)
-            with base_spends.recorded(base, wishes, self._purpose) as receipt:
-                pass
-            self._conclude(asked, base, promise, None, None, receipt)
+            self._decide_as_the_base(asked, base, wishes, X)
             return self
+        rows = asked.training.rows
         classes = len(asked.training.classes)
         plan = postprocess.plan(promise, cells, classes, base.spent, weighted=rows.weighted, looked_at=base.looked_at)
+        answers = self._answers(asked, base, wishes, plan, X)
         noise = NoiseSource.of(bases.derived_seed(wishes.seed, 2))
         with self._curator(asked, base, wishes, plan, noise) as curator:
-            attached = curator.attach(decided.in_blocks(codes, rows), title="base classifier")
-            released = postprocess.release(curator, attached, plan, rows.max_sample_weight if rows.weighted else None)
+            attached = answers.attached(curator, rows)
+            cap = rows.max_sample_weight if rows.weighted else None
+            released = postprocess.release(curator, attached, plan, cap, answers.edges)
             curator.finish()
-        solved = mixing_bounds.mixed(released, system, self.confidence, with_slack=self.slack == "theorem")
-        found = mixing_bounds.guarantee(released, system, solved.table, self.confidence)
-        self._conclude(asked, base, promise, curator, (cells, system, released, solved, found), curator.statement().ledger)
+        shared, theorem = not self.group_aware, self.slack == "theorem"
+        solved = mixing_bounds.mixed(released, system, self.confidence, with_slack=theorem, shared=shared)
+        certain = mixing_bounds.guarantee(released, system, solved.table, self.confidence, shared=shared)
+        found = Found(None if shared else cells, system, released, solved, certain, answers.method)
+        self._conclude(asked, base, promise, curator, found, curator.statement().ledger)
         if solved.excess > mixing.FEASIBLE:
             self._warn(solved)
         warn_if_worse(self.baselines_)
         return self
-
-    def predict(self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None) -> npt.NDArray[Any]:
-        """A draw for each row. `random_state` (a seed or a NumPy generator): the same seed and rows give the same draws."""
-        check_is_fitted(self, "model_")
-        law = self.predict_proba(X, sensitive_features=sensitive_features)
-        return np.asarray(self.classes_[draw_codes(law, random_state)])
-
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """The exact law of `predict`, (rows, classes)."""
-        check_is_fitted(self, "model_")
-        base, model = self.estimator_, self.model_
-        features = self._features_of(X)
-        if bases.is_randomised(base):
-            law = decided.law_of(base, features, model.classes)
-            return model.mixed(law, self._ids(X, sensitive_features, len(law)))
-        codes = decided.codes_of(decided.asked_of_base(lambda: base.predict(features)), model.classes)
-        return model.law(codes, self._ids(X, sensitive_features, len(codes)))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
-        """The expected share (by weight) of rows that are decided right."""
-        law = self.predict_proba(X, sensitive_features=sensitive_features)
-        if y is None and isinstance(X, RowSource):
-            codes: npt.NDArray[Any] = np.concatenate([np.asarray(block.labels) for block in X.blocks()])
-            labels = self.classes_[codes]
-        else:
-            labels = read_labels(y)
-        same_length({"X": len(law), "y": len(labels)})
-        place = {value: code for code, value in enumerate(self.model_.classes)}
-        at = np.array([place.get(value, -1) for value in labels.tolist()], np.intp)
-        right = np.where(at >= 0, law[np.arange(len(law)), at], 0.0)
-        return float(np.average(right, weights=weights_of(sample_weight, len(labels))))
-
-    def derandomise(self) -> OddsPostProcessor:
-        """A classifier that decides without chance: each group and base decision gets one class. The best one at the released
-        counts (least excess over the bounds, then least error), with its own `constraint_report_` and `guarantee_`."""
-        check_is_fitted(self, "model_")
-        out = copy.copy(self)
-        if self.released_ is None or self.guarantee_ is None:
-            return out
-        system = self._resolved()
-        if system.names != self.guarantee_.names:
-            remedy = "Fit again after a change of constraints."
-            raise InputError(complaint(expected="the constraints of the fit", of="constraints", got="others", remedy=remedy))
-        solved = mixing.deterministic(Program.of(self.released_, system))
-        out.guarantee_ = mixing_bounds.guarantee(self.released_, system, solved.table, self.guarantee_.confidence)
-        report = _report(out.guarantee_, solved, CHOSEN, self.released_, system, self.max_sample_weight)
-        out.constraint_report_ = report.saying(self.constraint_report_.required)
-        out.baselines_ = None
-        model = self.model_
-        out.model_ = PostProcessedModel(solved.table, model.classes, model.cells, model.base)
-        return out
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
@@ -275,27 +238,32 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         return self._planned(read)[0]
 
     def _forecast(self, read: Read, supposed: Supposed) -> Forecast:
-        plan, system, training, before = self._planned(read)
+        plan, system, training, before, edges = self._planned(read)
         base = () if before is None else forecast.of(before, supposed).releases
         if system is None:
             return Forecast(base, (), None, why="nothing is required, and decisions are the base classifier's")
-        return forecast.of_counts(plan, system, training.rows.layout, supposed, base)
+        return forecast.of_counts(plan, system, training.rows.layout, supposed, base, edges)
 
-    def _planned(self, read: Read) -> tuple[CountPlan, ConstraintSystem | None, Training, Any]:
-        """The plan of the counts, and the search of a base that is fitted with them, before there are rows."""
+    def _planned(self, read: Read) -> tuple[CountPlan, ConstraintSystem | None, Training, Any, Floats | None]:
+        """The plan of the counts, the search of a base that is fitted with them, and edges of bins, before there are rows."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
         wishes = self._wishes(promise, None)
         bases.check(self.estimator, wishes)
         training = read(promises.ways_of(self.schema, False, False, self.max_sample_weight, promise))
         promises.require_groups(notions, training)
-        cells, system = _system(notions, Asked(training, None, None, False))
+        cells, system = post_report.system_of(notions, Asked(training, None, None, False))
         known = promises.public_rows_of(self.public_rows, training, promise)
         cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)
         with cautions.said_around():
             base, search = bases.planned(self.estimator, wishes, read, spare=system is not None)
         plan = postprocess.plan(promise, cells, len(training.classes), base.spent, looked_at=base.looked_at)
-        return plan, system, training, search
+        base_answers.check(self.predict_method, self.bins)
+        method = base_answers.method_of(base.estimator, self.predict_method, training.classes)
+        public = promise.rows_are_public or not promise.is_private
+        rows = training.exact_rows if public else known
+        edges = None if method == base_answers.DECIDED else base_answers.edges_of(self.bins, None, plan, rows)
+        return plan, system, training, search, edges
 
     @property
     def _purpose(self) -> str:
@@ -331,69 +299,20 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         }
         return Wishes(promise, share, bool(self.public_base), given, promises.seed_of(self.random_state), ledger)
 
-    def _read(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, promise: Promise) -> Asked:
-        ways: Ways = promises.ways_of(self.schema, False, False, self.max_sample_weight, promise)
-        fitted = self.estimator is not None and bases.is_fitted(self.estimator)
-        known = as_tuple(getattr(self.estimator, "classes_", ())) if fitted else ()
-        asked = decided.read_rows(X, y, sensitive_features, sample_weight, ways, known)
-        promises.require_cap(asked.training, promise)
-        rows = promises.public_rows_of(self.public_rows, asked.training, promise)
-        ours = self.estimator is None or bases.carries_a_promise(self.estimator)
-        cautions.of_promise(promise, asked.training.rows.exact_count if promise.rows_are_public else rows)
-        steps = cautions.of_pipeline(asked.training, promise)
-        if steps:
-            outside = (*asked.training.not_covered, *(step.sentence for step in steps))
-            asked = replace(asked, training=replace(asked.training, not_covered=outside))
-        if isinstance(X, RowSource) and not ours:
-            remedy = "Pass arrays or a table, or a classifier of Fairveil, which takes coded rows."
-            raise InputError(
-                complaint(expected="features for the base classifier", of="X", got=type(X).__name__, remedy=remedy)
-            )
-        read = set(_read_by(self.estimator)) & set(asked.training.rows.layout.sensitive_names)
-        if read and promise.is_private and promise.protects == "sensitive_features":
-            raise PrivacyError(
-                complaint(
-                    expected="a base classifier that does not read what is protected",
-                    of="estimator",
-                    got=f"one fitted with {sorted(read)} among its features",
-                    remedy="Fit it without those columns.",
-                )
-            )
-        return asked
+    def _answers(self, asked: Asked, base: Base, wishes: Wishes, plan: CountPlan, X: Any) -> Answers:
+        """What the base answers about the training rows."""
+        known = post_rows.known_rows(self.public_rows, asked, wishes.promise)
+        features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
+        return base_answers.of(base.estimator, self.predict_method, self.bins, features, asked.training, plan, known, seed)
 
-    def _base(self, asked: Asked, wishes: Wishes, given: Sequence[Any], *, spare: bool) -> Base:
-        """The base; ours read the table as it came, and leave the groups out by themselves."""
-        X, y, sensitive_features, sample_weight = given
-        if self.estimator is not None and not bases.carries_a_promise(self.estimator):
-            X, y, sensitive_features = asked.features, asked.labels, None
-        with cautions.said_around():
-            return bases.prepare(self.estimator, wishes, X, y, sensitive_features, sample_weight, spare)
-
-    def _shown(self, asked: Asked, base: Base, X: Any) -> Any:
-        names = asked.training.rows.layout.sensitive_names
-        return X if set(_read_by(base.estimator)) & set(names) else asked.features
-
-    def _features_of(self, X: Any) -> Any:
-        """X as the base takes it: without sensitive columns, and, for another's base under a schema, features alone."""
-        decided.refuse_unseen(X)
-        read = _read_by(self.estimator_)
-        if self.schema is not None and not bases.carries_a_promise(self.estimator_):
-            keep = set(getattr(self, "feature_names_in_", ()))
-            return decided.without(X, [name for name in decided.names_of(X) if name not in keep]) if keep else X
-        return decided.without(X, [name for name in self.sensitive_names_ if name not in read])
-
-    def _ids(self, X: Any, sensitive_features: Any, rows: int) -> npt.NDArray[np.intp] | None:
-        cells = self.model_.cells
-        return None if cells is None else decided.group_ids(sensitive_features, X, cells, rows, self.groups_named_)
-
-    def _resolved(self) -> ConstraintSystem:
-        """The constraints again, over the cells of the table."""
-        notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
-        cells = self.model_.cells
-        if cells is None:
-            system = resolve(notions, self.cells_ or NO_GROUPS, self.model_.classes)
-            return system.without_groups()
-        return resolve(notions, cells, self.model_.classes)
+    def _decide_as_the_base(self, asked: Asked, base: Base, wishes: Wishes, X: Any) -> None:
+        """Nothing is required, and nothing is asked: publish the base."""
+        features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
+        decided.decisions_of(base.estimator, features, asked.training.classes, asked.training.rows.exact_count, seed)
+        postprocess.require_room(wishes.promise, compose(base.spent), more=False)
+        with base_spends.recorded(base, wishes, self._purpose) as receipt:
+            pass
+        self._conclude(asked, base, wishes.promise, None, None, receipt)
 
     def _conclude(
         self,
@@ -401,7 +320,7 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         base: Base,
         promise: Promise,
         curator: Curator | None,
-        found: tuple[Cells | None, ConstraintSystem, Released, Mixed, MixingGuarantee] | None,
+        found: Found | None,
         receipt: Receipt | None,
     ) -> None:
         """Publish. All that can fail comes before the first attribute."""
@@ -409,14 +328,14 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         classes = training.classes
         inside = getattr(bases.thawed(base.estimator), "model_", None) if base.is_ours else None
         inside = inside if isinstance(inside, Model) and inside.classes == classes else None
-        cells, system, released, solved, guarantee = found or (None, None, None, None, None)
-        table = np.eye(len(classes))[np.newaxis] if solved is None else solved.table
-        model = PostProcessedModel(table, classes, cells, inside)
-        report, baselines = ConstraintReport((), 0, NOTHING_ASKED), None
-        if guarantee is not None and solved is not None and released is not None and system is not None:
-            report = _report(guarantee, solved, SOLVED, released, system, self.max_sample_weight)
-            compared = mixing_comparison.compared(released, system, solved.table)
-            baselines = of_comparison(compared, classes, free="the base classifier")
+        report, baselines = ConstraintReport((), 0, post_report.NOTHING_ASKED), None
+        cells, released, guarantee = None, None, None
+        model = PostProcessedModel(np.eye(len(classes))[np.newaxis], classes, None, inside)
+        if found is not None:
+            cells, released, guarantee = found.cells, found.released, found.guarantee
+            table = found.solved.table[: 1 if cells is None else cells.count]
+            model = PostProcessedModel(table, classes, cells, inside, released.edges)
+            report, baselines = found.reported(classes, self.max_sample_weight)
         counts = None if curator is None else curator.statement()
         statement = base_statement.of(
             training,
@@ -428,7 +347,7 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             base_origin=origins.of_argument(self, "estimator"),
         )
         whole = groups_of(training, either=False)
-        self._set_base(base.estimator, model)
+        self._set_base(base.estimator, model, base_answers.DECIDED if found is None else found.method)
         self.privacy_ = statement
         self.baselines_ = baselines
         self.cells_, self.groups_ = whole, () if whole is None else whole.keys
@@ -438,8 +357,8 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         self.n_features_in_ = int(getattr(base.estimator, "n_features_in_", training.n_features))
         self._set_names(training.columns or tuple(getattr(base.estimator, "feature_names_in_", ())))
 
-    def _set_base(self, estimator: Any, model: PostProcessedModel) -> None:
-        self.estimator_, self.model_ = estimator, model
+    def _set_base(self, estimator: Any, model: PostProcessedModel, method: str) -> None:
+        self.estimator_, self.model_, self.predict_method_ = estimator, model, method
         self.classes_ = as_array(model.classes)
 
     def _set_names(self, columns: Sequence[str]) -> None:
@@ -464,58 +383,3 @@ class OddsPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         if isinstance(self.estimator, BaseEstimator):
             tags.input_tags = get_tags(self.estimator).input_tags
         return tags
-
-
-def as_tuple(classes: Any) -> tuple[Any, ...]:
-    """Classes as plain Python values."""
-    return tuple(np.asarray(classes).tolist())
-
-
-def _read_by(estimator: Any) -> tuple[str, ...]:
-    """Names of the columns that another's fitted base reads; ours leave sensitive columns out by themselves."""
-    if estimator is None or bases.carries_a_promise(estimator):
-        return ()
-    return as_tuple(getattr(estimator, "feature_names_in_", ()))
-
-
-def _system(notions: Sequence[Notion], asked: Asked) -> tuple[Cells | None, ConstraintSystem | None]:
-    """The constraints and the cells of the table; cells only where a constraint tells groups apart."""
-    cells = groups_of(asked.training, either=False)
-    if not notions:
-        return None, None
-    system = resolve(notions, cells or NO_GROUPS, asked.training.classes)
-    if not len(system):
-        raise InputError(
-            complaint(
-                expected="at least two groups to compare",
-                of="constraints",
-                got=f"groups {list((cells or NO_GROUPS).keys)}",
-                remedy="Pass sensitive_features with several groups, or constraints=None.",
-            )
-        )
-    if system.needs_groups:
-        return cells, system
-    return None, system.without_groups()
-
-
-def _report(
-    guarantee: MixingGuarantee, solved: Mixed, reason: str, released: Released, system: ConstraintSystem, heaviest: Any
-) -> ConstraintReport:
-    counts = mixing.filled(released)
-    histogram = np.einsum("cyj,cjk->cyk", counts, solved.table)  # what the table decides, on average: one draw varies as much
-    drawn = sampling.deviations(system, histogram, counts.sum(axis=2), heaviest=heaviest)
-    lines = [
-        ConstraintLine(
-            name,
-            bound,
-            bound if abs(value - bound) < mixing.FEASIBLE else value,
-            noise,
-            float(pressure),
-            len(guarantee.names),
-            sampling=float(one),
-        )
-        for name, bound, value, noise, pressure, one in zip(
-            guarantee.names, guarantee.bounds, guarantee.values, guarantee.noise, solved.pressures, drawn, strict=True
-        )
-    ]
-    return ConstraintReport(tuple(lines), 0, reason)

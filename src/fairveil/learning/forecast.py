@@ -29,6 +29,7 @@ from scipy import sparse
 from .. import _verdicts as verdicts
 from ..facts import Cells
 from ..fairness import ConstraintSystem
+from . import mixing, score_bins
 from .added_error import added_error
 from .descent import Floats
 from .exponential import Sampling
@@ -262,22 +263,35 @@ def _of_losses(search: LossDescent, supposed: Supposed) -> Forecast:
 
 
 def of_counts(
-    plan: CountPlan, system: ConstraintSystem, layout: Any, supposed: Supposed, before: Sequence[Release] = ()
+    plan: CountPlan,
+    system: ConstraintSystem,
+    layout: Any,
+    supposed: Supposed,
+    before: Sequence[Release] = (),
+    edges: Floats | None = None,
 ) -> Forecast:
-    """Of a post-processor; `before`: what its base releases, when it is fitted with it."""
+    """Of a post-processor; `before`: what its base releases, when it is fitted with it. `edges`: of the bins of its score."""
     counts = supposed.counts(plan.cells, by_label=True)
-    raw = supposed.decisions(counts)
+    decided = supposed.decisions(counts)
+    raw = decided if edges is None else _in_bins(decided, edges)
     totals = raw.sum(axis=0) if plan.totals_are_public else None
-    released = Released(raw, totals, plan.law(1.0), None)
-    cells, _, classes = system.shape
-    table = np.broadcast_to(np.eye(classes), (cells, classes, classes))
-    noise = value_noise(released, system, table)
-    lines = _lines(system, system.bounds.tolist(), noise, _sampling(system, counts, raw))
-    own = of_event(plan.event if plan.promise.is_private else None, "rows by group, label and base decision")
+    released = Released(raw, totals, plan.law(1.0), None, edges)
+    noise = value_noise(released, system, mixing.tables_of(released, system.shape[2]).base)
+    lines = _lines(system, system.bounds.tolist(), noise, _sampling(system, counts, decided))
+    what = "base decision" if edges is None else "score"
+    own = of_event(plan.event if plan.promise.is_private else None, f"rows by group, label and {what}")
     moved = steps(plan.promise, plan.cells)
     size = float(moved) if plan.noise == "discrete-laplace" else math.sqrt(moved)
     own = [replace(line, sensitivity=size) for line in own]
     return Forecast(shared_out([*_weighed(before), *own]), lines, plan.cells)
+
+
+def _in_bins(decided: Floats, edges: Floats) -> Floats:
+    """Rows as they would be decided, evenly over the bins on either side of 0."""
+    bins, usual = 1 + len(edges), score_bins.usual(edges)
+    out = np.repeat(decided[..., :1] / usual, bins, axis=-1)
+    out[..., usual:] = decided[..., 1:] / (bins - usual)
+    return np.asarray(out)
 
 
 def _weighed(lines: Iterable[Release]) -> list[Release]:

@@ -1,16 +1,19 @@
 """The linear program of post-processing: how decisions are changed, by group, so that rate constraints hold at the least error.
 
-With counts N[c, y, j] of group cell c, label y and base decision j, and p[c, j, k] the probability that k is decided there,
+With counts N[c, y, j] of group cell c, label y and answer j of the base (its decision, or the bin of its score), and p[c, j, k]
+the probability that k is decided there,
 
     minimise    error(p) = 1 - sum_{c, y, j} N[c, y, j] p[c, j, y] / n
     such that   value_i(p) <= bound_i + slack_i  for every constraint i,   sum_k p[c, j, k] = 1,   p >= 0
 
 where values are those of the histogram H[c, y, k] = sum_j N[c, y, j] p[c, j, k] (`fairness.ConstraintSystem`): linear in p.
-This is (1) of Jagielski et al., with Hardt, Price and Srebro (2016) inside. Everything here is post-processing of `Released`.
+This is (1) of Jagielski et al., with Hardt, Price and Srebro (2016) inside; `tables` says which p are allowed. Everything here
+is post-processing of `Released`.
 
 Always a solution: counts are not negative, small groups are filled up (`filled`), and where the constraints contradict each
 other the least uniform excess is found first. Among optimal tables one that changes few decisions is taken, by a cost of
-`TIE` a changed decision.
+`TIE` a changed decision. Of thresholds for one group or two, those without chance are taken where chance would gain less than
+`CHANCE` of error.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ from scipy import optimize, sparse
 
 from ..errors import InputError, complaint
 from ..fairness import ConstraintSystem
+from . import score_bins
 from .postprocess import Released
+from .tables import Tables
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -34,13 +39,16 @@ FLOOR = 4.0
 """A group with a label is taken to have at least so many standard deviations of its count's noise."""
 NODES = 50_000  # of the branch and bound for deterministic tables, over the size of the table: a limit that no clock moves
 MOST_ENTRIES = 400
+MOST_TRIED = 1 << 22
 FEASIBLE = 1e-9
+CHANCE = 5e-4
+"""Of error: less is no reason to decide by chance, where thresholds without it can all be tried."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mixed:
-    """A solution: `table` (cells, base decisions, decisions), `pressures` (duals of the constraints, per unit of error), and
-    `excess`, what had to be added to every bound because the constraints contradict each other (else 0)."""
+    """A solution: `table` (cells, answers of the base, decisions), `pressures` (duals of the constraints, per unit of error),
+    and `excess`, what had to be added to every bound because the constraints contradict each other (else 0)."""
 
     table: Floats
     pressures: Floats
@@ -49,26 +57,25 @@ class Mixed:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The program at released counts. `rows` (constraints, cells x decisions x decisions): values of a table; `cost`: its error
+    """The program at released counts. `rows` (constraints, cells x answers x decisions): values of a table; `cost`: its error
     less 1; `kept`: constraints that are defined (without noise, events may be empty); `limits`: their bounds and slacks."""
 
-    shape: tuple[int, int, int]
+    tables: Tables
     rows: Any
     limits: Floats
     kept: npt.NDArray[np.bool_]
     cost: Floats
 
     @staticmethod
-    def of(released: Released, system: ConstraintSystem, slack: Floats | float = 0.0) -> Program:
-        """The program for these counts and constraints."""
-        cells, _, classes = system.shape
+    def of(released: Released, system: ConstraintSystem, slack: Floats | float = 0.0, *, shared: bool = False) -> Program:
+        """The program for these counts and constraints. `shared`: one table for all cells."""
         counts = filled(released)
-        values = system.jacobian(counts.sum(axis=2)) @ _histogram_of_tables(counts)
+        values = system.jacobian(counts.sum(axis=2)) @ _histogram_of_tables(counts, system.shape[2])
         kept = ~np.isnan(np.asarray(values.sum(axis=1)).ravel())
         cost = -np.moveaxis(released.counts, 1, 2) / max(float(released.counts.sum()), 1e-300)
         limits = system.bounds + np.broadcast_to(np.asarray(slack, np.float64), system.bounds.shape)
         lines = sparse.csr_array(values)[np.flatnonzero(kept)]
-        return Program((cells, classes, classes), lines, limits[kept], kept, cost.ravel())
+        return Program(tables_of(released, system.shape[2], shared=shared), lines, limits[kept], kept, cost.ravel())
 
     def values(self, table: Floats) -> Floats:
         """Each constraint's value of a table; NaN where undefined."""
@@ -79,6 +86,13 @@ class Program:
     def error(self, table: Floats) -> float:
         """The share of rows on which the decision is wrong, in expectation."""
         return float(1.0 + self.cost @ table.ravel())
+
+
+def tables_of(released: Released, classes: int, *, shared: bool = False) -> Tables:
+    """The tables that these counts can tell of."""
+    cells, _, answers = released.raw.shape
+    usual = None if released.edges is None else score_bins.usual(released.edges)
+    return Tables((cells, answers, classes), usual, shared)
 
 
 def filled(released: Released) -> Floats:
@@ -100,21 +114,19 @@ def filled(released: Released) -> Floats:
 
 def solve(program: Program) -> Mixed:
     """The best table. `excess` is above 0 where no table keeps the constraints: it is then the least that all must give."""
-    found = _linear(program, _tied(program), program.limits)
-    excess = 0.0
-    if found is None:
-        excess = _least_excess(program)
-        found = _linear(program, _tied(program), program.limits + excess + FEASIBLE)
-    if found is None:
-        raise _unsolved("the least excess was not enough")
+    found, excess = _best(program)
     pressures = np.zeros(len(program.kept))
     pressures[program.kept] = -found.ineqlin.marginals if len(program.limits) else 0.0
-    return Mixed(_as_table(found.x, program.shape), np.maximum(pressures, 0.0), excess)
+    table = program.tables.table(found.x)
+    single = _single_thresholds(program, excess)
+    if single is not None and program.error(single) <= program.error(table) + CHANCE:
+        table = single
+    return Mixed(table, np.maximum(pressures, 0.0), excess)
 
 
 def least_error(program: Program) -> float:
     """The error of the best table; NaN where no table keeps the constraints."""
-    found = _linear(program, program.cost, program.limits)
+    found = _linear(program, np.asarray(program.cost @ program.tables.spread), program.limits)
     return math.nan if found is None else float(1.0 + found.fun)
 
 
@@ -125,23 +137,52 @@ def deterministic(program: Program) -> Mixed:
     than `MOST_ENTRIES` entries are not searched for: the best of one class for all, the base's own decisions and the likeliest
     classes of the best table of chances; likewise where a search ends without a proof (`NODES`), beside what it met.
     """
-    cells, classes, _ = program.shape
-    tables = [np.broadcast_to(one, program.shape) for one in np.eye(classes)]
-    tables.append(np.broadcast_to(np.eye(classes), program.shape))
-    tables.append(np.eye(classes)[solve(program).table.argmax(axis=2)])
+    allowed = program.tables
+    tables = allowed.single()
+    tables.append(allowed.likeliest(_best(program)[0].x))
     if min(_excess(program, table) for table in tables) > FEASIBLE:
-        lines = optimize.LinearConstraint(_beside(program.rows, -1.0), -np.inf, program.limits)
-        ends = optimize.LinearConstraint(_beside(_sums(program.shape), 0.0), 1.0, 1.0)
-        width = cells * classes * classes
-        tables += _integer(program, np.append(np.zeros(width), 1.0), [lines, ends])
+        lines = optimize.LinearConstraint(_beside(program.rows @ allowed.spread, -1.0), -np.inf, program.limits)
+        ends = optimize.LinearConstraint(_beside(allowed.sums, 0.0), 1.0, 1.0)
+        tables += _integer(program, np.append(np.zeros(allowed.unknowns), 1.0), [lines, ends])
     excess = min(_excess(program, table) for table in tables)
-    limits = optimize.LinearConstraint(program.rows, -np.inf, program.limits + excess + FEASIBLE)
-    simplex = optimize.LinearConstraint(_sums(program.shape), 1.0, 1.0)
+    limits = optimize.LinearConstraint(program.rows @ allowed.spread, -np.inf, program.limits + excess + FEASIBLE)
+    simplex = optimize.LinearConstraint(allowed.sums, 1.0, 1.0)
     tables += _integer(program, _tied(program), [limits, simplex] if len(program.limits) else [simplex])
-    cost = _tied(program)
     kept = [table for table in tables if _excess(program, table) <= excess + 2.0 * FEASIBLE]
-    best = min(kept, key=lambda table: float(cost @ table.ravel()))
+    best = min(kept, key=lambda table: program.error(table) + TIE * float(np.abs(table - allowed.base).mean()))
     return Mixed(np.array(best), np.zeros(len(program.kept)), excess)
+
+
+def _best(program: Program) -> tuple[Any, float]:
+    """HiGHS's solution, and the least excess with which there is one."""
+    found = _linear(program, _tied(program), program.limits)
+    if found is not None:
+        return found, 0.0
+    excess = _least_excess(program)
+    found = _linear(program, _tied(program), program.limits + excess + FEASIBLE)
+    if found is None:
+        raise _unsolved("the least excess was not enough")
+    return found, excess
+
+
+def _single_thresholds(program: Program, excess: float) -> Floats | None:
+    """The best table of one threshold a group, of one group or two; None where none is within bounds, or too many."""
+    allowed = program.tables
+    each = allowed.unknowns // allowed.sums.shape[0]
+    if allowed.usual is None or allowed.parts > 2 or len(program.limits) * each**allowed.parts > MOST_TRIED:
+        return None
+    values = np.asarray((program.rows @ allowed.spread).toarray()).reshape(-1, allowed.parts, each)
+    costs = _tied(program).reshape(allowed.parts, each)
+    over, cost = values[:, 0] - program.limits[:, np.newaxis], costs[0]
+    if allowed.parts == 2:
+        over = over[:, :, np.newaxis] + values[:, 1, np.newaxis, :]
+        cost = cost[:, np.newaxis] + costs[1]
+    broken = over.max(axis=0, initial=-np.inf) > excess + FEASIBLE
+    cost = np.where(broken, np.inf, cost)
+    if broken.all():
+        return None
+    chosen = np.unravel_index(int(cost.argmin()), cost.shape)
+    return allowed.table(np.eye(each)[list(chosen)].ravel())
 
 
 def _excess(program: Program, table: Floats) -> float:
@@ -149,34 +190,29 @@ def _excess(program: Program, table: Floats) -> float:
     return max(0.0, float((program.rows @ table.ravel() - program.limits).max(initial=0.0)))
 
 
-def _histogram_of_tables(counts: Floats) -> Any:
+def _histogram_of_tables(counts: Floats, classes: int) -> Any:
     """The linear map from tables p[c, j, k] to histograms H[c, y, k] = sum_j N[c, y, j] p[c, j, k]."""
-    cells, labels, classes = counts.shape
-    c, y, j, k = (axis.ravel() for axis in np.indices((cells, labels, classes, classes)))
-    places = ((c * labels + y) * classes + k, (c * classes + j) * classes + k)
-    size = (cells * labels * classes, cells * classes * classes)
+    cells, labels, answers = counts.shape
+    c, y, j, k = (axis.ravel() for axis in np.indices((cells, labels, answers, classes)))
+    places = ((c * labels + y) * classes + k, (c * answers + j) * classes + k)
+    size = (cells * labels * classes, cells * answers * classes)
     return sparse.csr_array((np.repeat(counts.ravel(), classes), places), shape=size)
 
 
 def _tied(program: Program) -> Floats:
-    """The cost, and far less for every changed decision; a little different for each, so that one table is best."""
-    cells, classes, _ = program.shape
-    c, j, k = np.indices(program.shape)
-    apart = 1.0 + 0.1 * c / cells + 0.01 * (k + 1) / classes + 0.001 * j / classes
-    changed = np.where(j != k, apart, 0.0) / (cells * classes)
-    return program.cost + TIE * changed.ravel()
+    """The cost of the unknowns, and far less for every changed decision."""
+    return np.asarray(program.cost @ program.tables.spread + TIE * program.tables.changed)
 
 
 def _linear(program: Program, cost: Floats, limits: Floats) -> Any:
-    """HiGHS's solution, or None where there is none."""
-    cells, classes, _ = program.shape
-    some = len(limits) > 0
+    """HiGHS's solution, or None where there is none. `cost`: of the unknowns."""
+    some, sums = len(limits) > 0, program.tables.sums
     found: Any = optimize.linprog(
         cost,
-        A_ub=program.rows if some else None,
+        A_ub=program.rows @ program.tables.spread if some else None,
         b_ub=limits if some else None,
-        A_eq=_sums(program.shape),
-        b_eq=np.ones(cells * classes),
+        A_eq=sums,
+        b_eq=np.ones(sums.shape[0]),
         bounds=(0.0, 1.0),
         method="highs",
     )
@@ -188,14 +224,13 @@ def _linear(program: Program, cost: Floats, limits: Floats) -> Any:
 
 
 def _least_excess(program: Program) -> float:
-    cells, classes, _ = program.shape
-    width = cells * classes * classes
+    width, sums = program.tables.unknowns, program.tables.sums
     found: Any = optimize.linprog(
         np.append(np.zeros(width), 1.0),
-        A_ub=_beside(program.rows, -1.0),
+        A_ub=_beside(program.rows @ program.tables.spread, -1.0),
         b_ub=program.limits,
-        A_eq=_beside(_sums(program.shape), 0.0),
-        b_eq=np.ones(cells * classes),
+        A_eq=_beside(sums, 0.0),
+        b_eq=np.ones(sums.shape[0]),
         bounds=[(0.0, 1.0)] * width + [(0.0, None)],
         method="highs",
     )
@@ -205,8 +240,8 @@ def _least_excess(program: Program) -> float:
 
 
 def _integer(program: Program, cost: Floats, constraints: list[Any]) -> list[Floats]:
-    """The best table of zeros and ones that was found, or none. Costs beyond the table's are of numbers of at least 0."""
-    width = math.prod(program.shape)
+    """The best table of zeros and ones that was found, or none. Costs beyond the unknowns' are of numbers of at least 0."""
+    width = program.tables.unknowns
     whole = np.arange(len(cost)) < width
     if width > MOST_ENTRIES:
         return []
@@ -217,25 +252,13 @@ def _integer(program: Program, cost: Floats, constraints: list[Any]) -> list[Flo
         bounds=optimize.Bounds(0.0, np.where(whole, 1.0, np.inf)),
         options={"node_limit": max(1, NODES // width)},
     )
-    return [] if found.x is None else [np.rint(found.x[:width]).reshape(program.shape)]
+    return [] if found.x is None else [program.tables.table(np.rint(found.x[:width]))]
 
 
 def _beside(lines: Any, value: float) -> Any:
     """One more column, of one value."""
     column = sparse.csr_array(np.full((lines.shape[0], 1), value))
     return sparse.csr_array(sparse.hstack([sparse.csr_array(lines), column]))
-
-
-def _sums(shape: tuple[int, int, int]) -> Any:
-    """Sums over decisions: one for each cell and base decision."""
-    return sparse.kron(sparse.eye_array(shape[0] * shape[1]), np.ones((1, shape[2])), format="csr")
-
-
-def _as_table(values: Floats, shape: tuple[int, int, int]) -> Floats:
-    """Rows of probabilities to the last bit that sums allow."""
-    p = np.clip(values.reshape(shape), 0.0, 1.0)
-    p = np.where(p < 1e-9, 0.0, p)
-    return np.asarray(p / p.sum(axis=2, keepdims=True))
 
 
 def _unsolved(message: str) -> InputError:

@@ -2,6 +2,7 @@
 
 The noise of the counts is independent of the rows and its law is known. Half of 1 - confidence is spent on a box in which all
 true counts lie, half on the sum of all |noise|. Where both hold, so do all bounds below; docs/post_processing.md proves them.
+Of thresholds on a score the bounds are those of `threshold_bounds`, and the best table is the best of thresholds.
 
 Guarantees (tests/learning/test_learning_postprocess.py, a simulation over seeds):
 1. With probability at least `confidence` over the noise, every constraint's exact training value is at most its
@@ -22,7 +23,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ..fairness import ConstraintSystem
-from . import mixing
+from . import mixing, threshold_bounds
 from .mixing import Mixed, Program
 from .postprocess import Released
 
@@ -89,23 +90,27 @@ class MixingGuarantee:
         return "\n".join([*lines, f"  error: {self.error:.4f} released, at most {self.error_bound:.4f}{more}"])
 
 
-def guarantee(released: Released, system: ConstraintSystem, table: Floats, confidence: float) -> MixingGuarantee:
-    """The bounds for a table, whatever made it from the released counts."""
-    program = Program.of(released, system)
-    low, high = released.box((1.0 - confidence) / 2.0)
+def guarantee(
+    released: Released, system: ConstraintSystem, table: Floats, confidence: float, *, shared: bool = False
+) -> MixingGuarantee:
+    """The bounds for a table, whatever made it from the released counts. `shared`: it is one for all cells, as its rivals."""
+    program = Program.of(released, system, shared=shared)
     slack = slacks(released, system, confidence)
     values = program.values(table)
-    value_bounds = np.where(program.kept, _value_bounds(system, table, low, high, values), np.nan)
-    e = _error_slack(released, confidence)
+    if released.edges is None:
+        low, high = released.box((1.0 - confidence) / 2.0)
+        most, e = _value_bounds(system, table, low, high, values), _error_slack(released, confidence)
+    else:
+        most, e = _at_most(system, values + slack), threshold_bounds.error_slack(released, confidence)
     error = program.error(table)
-    best = mixing.least_error(Program.of(released, system, slack))
+    best = mixing.least_error(Program.of(released, system, slack, shared=shared))
     return MixingGuarantee(
         confidence=confidence,
         names=system.names,
         bounds=tuple(system.bounds.tolist()),
         values=tuple(values.tolist()),
         noise=tuple(value_noise(released, system, table).tolist()),
-        value_bounds=tuple(value_bounds.tolist()),
+        value_bounds=tuple(np.where(program.kept, most, np.nan).tolist()),
         error=error,
         error_bound=min(1.0, error + e),
         excess_bound=min(1.0, max(0.0, error - best) + 2.0 * e) if not math.isnan(best) else math.nan,
@@ -120,12 +125,14 @@ def slacks(released: Released, system: ConstraintSystem, confidence: float) -> F
     be so, the slack gives it up. With these slacks the best table of the exact counts is feasible (the paper's slack in (1),
     from our noise).
     """
+    if released.edges is not None:
+        return threshold_bounds.slacks(released, system, confidence)
     if not released.noise.sd:
         return np.zeros(len(system))
     counts = mixing.filled(released)
     low, high = released.box((1.0 - confidence) / 2.0)
     away = np.maximum(counts - low, high - counts).ravel()
-    members = _members(system)
+    members = _members(system, counts.shape[2])
     added = float((counts - released.counts).sum())
     most = (1.0 if released.totals is None else 2.0) * _sum_of_noise(released, confidence) + added
     sizes = members @ counts.ravel()
@@ -149,9 +156,14 @@ def _error_slack(released: Released, confidence: float) -> float:
     return min(1.0, s / n) if n > 0 else 1.0 if s > 0 else 0.0
 
 
-def _members(system: ConstraintSystem) -> Any:
-    """Which counts N[c, y, j] an event is about, (events, cells x labels x decisions)."""
-    return sparse.csr_array(sparse.kron(system.members, np.ones((1, system.shape[2])), format="csr"))
+def _members(system: ConstraintSystem, answers: int) -> Any:
+    """Which counts N[c, y, j] an event is about, (events, cells x labels x answers)."""
+    return sparse.csr_array(sparse.kron(system.members, np.ones((1, answers)), format="csr"))
+
+
+def _at_most(system: ConstraintSystem, values: Floats) -> Floats:
+    """Values, none larger than rates between 0 and 1 allow."""
+    return np.asarray(np.minimum(values, np.asarray(system.coefficients.maximum(0).sum(axis=1)).ravel()))
 
 
 def _runs(lines: Any) -> list[tuple[int, int]]:
@@ -159,18 +171,19 @@ def _runs(lines: Any) -> list[tuple[int, int]]:
 
 
 def _outcomes(system: ConstraintSystem, table: Floats) -> Any:
-    """How likely a row of N[c, y, j] counts in a rate's numerator, (rates, cells x labels x decisions)."""
+    """How likely a row of N[c, y, j] counts in a rate's numerator, (rates, cells x labels x answers)."""
     cells, labels, classes = system.shape
-    c, y, j, k = (axis.ravel() for axis in np.indices((cells, labels, classes, classes)))
-    values = np.broadcast_to(table[:, np.newaxis], (cells, labels, classes, classes)).ravel()
-    places = ((c * labels + y) * classes + k, (c * labels + y) * classes + j)
-    size = (cells * labels * classes, cells * labels * classes)
+    answers = table.shape[1]
+    c, y, j, k = (axis.ravel() for axis in np.indices((cells, labels, answers, classes)))
+    values = np.broadcast_to(table[:, np.newaxis], (cells, labels, answers, classes)).ravel()
+    places = ((c * labels + y) * classes + k, (c * labels + y) * answers + j)
+    size = (cells * labels * classes, cells * labels * answers)
     return sparse.csr_array(system.numerators @ sparse.csr_array((values, places), shape=size))
 
 
 def _value_bounds(system: ConstraintSystem, table: Floats, low: Floats, high: Floats, values: Floats) -> Floats:
     """The largest value in the box, each rate on its own: a sum of linear fractions."""
-    members, outcomes = _members(system), _outcomes(system, table).tocsr()
+    members, outcomes = _members(system, table.shape[1]), _outcomes(system, table).tocsr()
     lows, highs = low.ravel(), high.ravel()
     ends = np.zeros((outcomes.shape[0], 2))
     for rate, event in enumerate(system.event_of.tolist()):
@@ -201,7 +214,7 @@ def value_noise(released: Released, system: ConstraintSystem, table: Floats) -> 
     if not sd:
         return np.zeros(len(system))
     counts = mixing.filled(released)
-    members, outcomes = _members(system)[system.event_of], _outcomes(system, table)
+    members, outcomes = _members(system, table.shape[1])[system.event_of], _outcomes(system, table)
     sizes = members @ counts.ravel()
     rates = (outcomes @ counts.ravel()) / sizes
     slopes = sparse.diags_array(1.0 / sizes) @ (outcomes - sparse.diags_array(rates) @ members)
@@ -226,6 +239,7 @@ def _number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
-def mixed(released: Released, system: ConstraintSystem, confidence: float, *, with_slack: bool) -> Mixed:
+def mixed(released: Released, system: ConstraintSystem, confidence: float, *, with_slack: bool, shared: bool = False) -> Mixed:
     """The best table, its bounds loosened by `slacks` or not."""
-    return mixing.solve(Program.of(released, system, slacks(released, system, confidence) if with_slack else 0.0))
+    slack: Floats | float = slacks(released, system, confidence) if with_slack else 0.0
+    return mixing.solve(Program.of(released, system, slack, shared=shared))

@@ -16,9 +16,9 @@ from .postprocess import Floats, Released
 
 
 def compared(released: Released, system: ConstraintSystem, table: Floats) -> Comparison:
-    """What the counts say of a table of chances (cells, base decisions, decisions)."""
+    """What the counts say of a table of chances (cells, answers of the base, decisions)."""
     program, classes = Program.of(released, system), table.shape[-1]
-    base = np.broadcast_to(np.eye(classes), table.shape)
+    base = program.tables.base
     constants = np.zeros((classes, *table.shape))
     for k in range(classes):
         constants[k, ..., k] = 1.0

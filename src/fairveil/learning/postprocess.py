@@ -2,7 +2,8 @@
 
     N[c, y, j] = number of rows (sum of weights) of group cell c and label y on which the base decides j
 
-The rest is post-processing of this release: the linear program (`mixing`) and its bounds (`mixing_bounds`).
+or whose score of the base is in bin j: a row is in one bin, so both cost the same. The rest is post-processing of this release:
+the linear program (`mixing`) and its bounds (`mixing_bounds`).
 
 Guarantees (tests/learning/test_learning_postprocess.py):
 1. The plan is one event, made of the promise, the shape of the table and what was spent before, and it keeps the promise
@@ -24,72 +25,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from ..curator import Ask, Attached, AttachedHistogram, Curator
+from ..curator import Ask, Attached, AttachedCodes, AttachedHistogram, CodeHistogram, Curator, Question
 from ..errors import BudgetError, complaint
 from ..facts import Cells
 from ..privacy import accounting, two_steps
 from ..privacy.calibration import calibrate
 from ..privacy.events import DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp, compose
 from ..privacy.promise import Promise
+from . import possible
+from .count_noise import CountNoise
 
 Floats = npt.NDArray[np.float64]
 LAST_BITS = 1e-9  # a price that is computed again may differ by so much
-GRID = 0.5
-"""Added to a bound on Gaussian noise, which is rounded to the grid of the sums: whole numbers, without weights."""
-
-
-@dataclass(frozen=True)
-class CountNoise:
-    """The law of the noise of one count: `kind` "none", "gaussian" (standard deviation `scale`) or "discrete-laplace"
-    (P(x) proportional to exp(-|x| / scale))."""
-
-    kind: str
-    scale: float
-
-    @property
-    def sd(self) -> float:
-        """The standard deviation."""
-        if self.kind == "none":
-            return 0.0
-        if self.kind == "gaussian":
-            return self.scale
-        r = math.exp(-1.0 / self.scale)
-        return math.sqrt(2.0 * r) / (1.0 - r)
-
-    def tail(self, probability: float) -> float:
-        """The least w with P(|noise| > w) <= probability: exact tails.
-
-        Discrete Laplace, r = exp(-1 / scale): P(|x| > w) = 2 r^(w + 1) / (1 + r) for whole w.
-        """
-        if self.kind == "none":
-            return 0.0
-        if self.kind == "gaussian":
-            return float(-special.ndtri(probability / 2.0)) * self.scale + GRID
-        r = math.exp(-1.0 / self.scale)
-        return max(0.0, math.ceil(self.scale * math.log(2.0 / ((1.0 + r) * probability)) - 1.0 - 1e-12))
-
-    def sum_tail(self, count: int, probability: float) -> float:
-        """A number that the sum of `count` independent |noise| exceeds with at most this probability: Chernoff's bound,
-
-            min over t of (count log E exp(t |x|) + log 1/probability) / t,
-
-        or count x `tail`, whichever is less.
-        """
-        if self.kind == "none" or not count:
-            return 0.0
-        if self.kind == "gaussian":
-            t = np.geomspace(1e-3, 1e2, 400) / self.scale
-            logs = np.log(2.0) + (t * self.scale) ** 2 / 2.0 + special.log_ndtr(t * self.scale)
-        else:
-            r = math.exp(-1.0 / self.scale)
-            t = np.linspace(0.0, 1.0, 402)[1:-1] / self.scale
-            rising = np.exp(t - 1.0 / self.scale)
-            logs = np.log((1.0 - r) / (1.0 + r) * (1.0 + 2.0 * rising / (1.0 - rising)))
-        chernoff = float(((count * logs - math.log(probability)) / t).min())
-        more = count * GRID if self.kind == "gaussian" else 0.0
-        return min(chernoff + more, count * self.tail(probability / count))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +68,12 @@ class CountPlan:
             return NoOp()
         return _event(self.noise, self.multiplier, steps(self.promise, self.cells))
 
-    def asks(self, attached: Attached) -> list[Ask]:
+    def asks(self, attached: Attached | AttachedCodes) -> list[Ask]:
         """The joint question."""
-        group = 0 if self.one_group else None
-        counts = AttachedHistogram(attached, self.cells, by_label=True, decisions="hard", group=group)
+        counts = _counts_of(attached, self.cells, 0 if self.one_group else None)
         out = [Ask(counts, self.multiplier, self.noise if self.multiplier else "gaussian")]
         if self.totals_are_public and self.cells is not None:
-            out.append(Ask(AttachedHistogram(attached, None, by_label=True, decisions="hard"), 0.0))
+            out.append(Ask(_counts_of(attached, None, None), 0.0))
         return out
 
     def law(self, largest_weight: float) -> CountNoise:
@@ -141,13 +88,15 @@ class CountPlan:
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """The counts as they were released: `raw` (cells, labels, classes), noisy; `totals` (labels, classes) over all groups,
-    where they are public, else None; `noise`: the law of each; `rows`: their number (the sum of weights), where public."""
+    """The counts as they were released: `raw` (cells, labels, answers), noisy; `totals` (labels, answers) over all groups,
+    where they are public, else None; `noise`: the law of each; `rows`: their number (the sum of weights), where public;
+    `edges`: of the bins of the base's score that are the answers, None where these are its decisions."""
 
     raw: Floats
     totals: Floats | None
     noise: CountNoise
     rows: float | None
+    edges: Floats | None = None
 
     @property
     def one_group(self) -> bool:
@@ -161,10 +110,13 @@ class Released:
 
     @cached_property
     def counts(self) -> Floats:
-        """The nearest possible counts: not negative, and of the known totals."""
+        """The nearest possible counts: not negative, and of the known totals. Of bins, whose zeros would add up: those that
+        keep each group's number, too (`possible`)."""
+        if self.edges is not None:
+            return possible.counts(self.raw, self.totals) if self.noise.sd else self.raw
         if self.totals is None:
             return np.maximum(self.raw, 0.0)
-        return onto_totals(self.raw, self.totals)
+        return possible.onto_totals(self.raw, self.totals)
 
     def box(self, probability: float) -> tuple[Floats, Floats]:
         """Bounds between which all true counts lie, together, but for this probability."""
@@ -238,9 +190,16 @@ def require_room(promise: Promise, spent: Event, *, more: bool, looked_at: bool 
         )
 
 
-def release(curator: Curator, attached: Attached, plan: CountPlan, max_sample_weight: float | None = None) -> Released:
-    """Ask, and put the answer together. `max_sample_weight`: the cap, where rows have weights."""
-    answers = curator.answer(plan.asks(attached), purpose="rows by group, label and base decision")
+def release(
+    curator: Curator,
+    attached: Attached | AttachedCodes,
+    plan: CountPlan,
+    max_sample_weight: float | None = None,
+    edges: Floats | None = None,
+) -> Released:
+    """Ask, and put the answer together. `max_sample_weight`: the cap, where rows have weights. `edges`: of attached codes."""
+    what = "base decision" if edges is None else "score"
+    answers = curator.answer(plan.asks(attached), purpose=f"rows by group, label and {what}")
     raw = np.asarray(answers[0], np.float64)
     raw = raw.reshape(-1, *raw.shape[-2:])
     noise = plan.law(max_sample_weight or 1.0)
@@ -248,11 +207,11 @@ def release(curator: Curator, attached: Attached, plan: CountPlan, max_sample_we
         totals = np.asarray(answers[-1] if plan.cells is not None else raw, np.float64).reshape(raw.shape[1:])
         if plan.one_group:
             raw = np.concatenate([raw, totals - raw])
-        return Released(raw, totals, noise, float(totals.sum()))
+        return Released(raw, totals, noise, float(totals.sum()), edges)
     if not plan.promise.is_private:
-        return Released(raw, None, noise, float(raw.sum()))
+        return Released(raw, None, noise, float(raw.sum()), edges)
     known = plan.promise.rows_are_public and max_sample_weight is None
-    return Released(raw, None, noise, float(curator.public_rows) if known else None)
+    return Released(raw, None, noise, float(curator.public_rows) if known else None, edges)
 
 
 def steps(promise: Promise, cells: Cells | None) -> int:
@@ -260,22 +219,6 @@ def steps(promise: Promise, cells: Cells | None) -> int:
     if promise.protects == "sensitive_features":
         return 1 if cells is not None and cells.count == 2 else 2
     return 1 if promise.neighbours == "add-remove" else 2
-
-
-def onto_totals(raw: Floats, totals: Floats) -> Floats:
-    """The nearest point with x >= 0 and sum over cells = totals, for each label and decision: x = max(raw - t, 0).
-
-    t is found from sorted values (Held, Wolfe and Crowder 1974). It is no further from the truth than `raw` is, and
-    sum |x - truth| <= 2 sum |raw - truth| (docs/post_processing.md).
-    """
-    flat, wanted = raw.reshape(len(raw), -1), totals.ravel()
-    ordered = -np.sort(-flat, axis=0)
-    sizes = np.arange(1, len(raw) + 1)[:, np.newaxis]
-    levels = (np.cumsum(ordered, axis=0) - wanted) / sizes
-    kept = np.maximum((ordered > levels).sum(axis=0) - 1, 0)
-    t = levels[kept, np.arange(flat.shape[1])]
-    out = np.where(wanted > 0, np.maximum(flat - t, 0.0), 0.0)
-    return np.asarray(out.reshape(raw.shape))
 
 
 def _up(epsilon: float) -> str:
@@ -290,6 +233,12 @@ def _up(epsilon: float) -> str:
     return f"{epsilon + step:.6g}"
 
 
+def _counts_of(attached: Attached | AttachedCodes, cells: Cells | None, group: int | None) -> Question:
+    if isinstance(attached, AttachedCodes):
+        return CodeHistogram(attached, cells, by_label=True, group=group)
+    return AttachedHistogram(attached, cells, by_label=True, decisions="hard", group=group)
+
+
 def _event(kind: str, z: float, moved: int) -> Event:
     return DiscreteLaplace(z, moved) if kind == "discrete-laplace" else Gaussian(z)
 
@@ -302,6 +251,7 @@ def to_dict(released: Released) -> dict[str, Any]:
         "totals": None if released.totals is None else released.totals.ravel().tolist(),
         "noise": [released.noise.kind, released.noise.scale],
         "rows": released.rows,
+        "edges": None if released.edges is None else released.edges.tolist(),
     }
 
 
@@ -311,4 +261,6 @@ def from_dict(values: Any) -> Released:
     totals = None if values["totals"] is None else np.array(values["totals"], np.float64).reshape(shape[1:])
     kind, scale = values["noise"]
     rows = None if values["rows"] is None else float(values["rows"])
-    return Released(np.array(values["raw"], np.float64).reshape(shape), totals, CountNoise(str(kind), float(scale)), rows)
+    edges = None if values.get("edges") is None else np.array(values["edges"], np.float64)
+    raw = np.array(values["raw"], np.float64).reshape(shape)
+    return Released(raw, totals, CountNoise(str(kind), float(scale)), rows, edges)

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from ..errors import InputError, complaint
 from ..facts import Cells
 from .groups import cell_ids, cells_from_values, cells_to_values
-from .model import Codes, Floats, Model, Parts, RandomState, draw_codes, fixed_array, known_classes, one_hot
+from .model import Codes, Floats, Model, Parts, RandomState, ScoredModel, draw_codes, fixed_array, known_classes, one_hot
 
 ROUNDING = 1e-9  # how far a row of probabilities may sum from 1 before it is refused
+SURE = 40.0
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -24,6 +25,9 @@ class PostProcessedModel(Model):
     `base`: a model, or None for a classifier made elsewhere, whose decisions are handed in: see `law`. `mixing`: (cells,
     classes, classes), each row a probability vector. `cells`: product cells, which tell a row's group by its sensitive codes;
     None: one cell for everybody, and no group is needed. A base that decides by chance is followed in law.
+
+    `edges`: rising numbers. Then j is the bin of the base's score (how many edges it is above), of two classes, and mixing is
+    (cells, 1 + edges, 2): thresholds, or mixtures of some.
 
     >>> flip = [[[1.0, 0.0], [0.25, 0.75]], [[1.0, 0.0], [0.0, 1.0]]]
     >>> model = PostProcessedModel(flip, ("no", "yes"), Cells((("f", "m"),)))
@@ -35,9 +39,17 @@ class PostProcessedModel(Model):
     base: Model | None
     mixing: Floats
     cells: Cells | None
+    edges: Floats | None
     _classes: tuple[Hashable, ...]
 
-    def __init__(self, mixing: Any, classes: Sequence[Hashable], cells: Cells | None = None, base: Model | None = None) -> None:
+    def __init__(
+        self,
+        mixing: Any,
+        classes: Sequence[Hashable],
+        cells: Cells | None = None,
+        base: Model | None = None,
+        edges: Any = None,
+    ) -> None:
         listed = known_classes(classes)
         if cells is not None and cells.mode != "product":
             remedy = "A person is in one product cell: build marginal groups from those."
@@ -45,11 +57,16 @@ class PostProcessedModel(Model):
         if base is not None and base.classes != listed:
             remedy = "Give the base's own classes, in its order."
             raise InputError(complaint(expected=f"the base's classes {base.classes}", of="classes", got=listed, remedy=remedy))
-        table = fixed_array(mixing, (1 if cells is None else cells.count, len(listed), len(listed)), "mixing")
+        bins = None if edges is None else fixed_array(edges, (len(np.atleast_1d(edges)),), "edges")
+        if bins is not None and (len(listed) != 2 or not (np.diff(bins) > 0).all()):
+            remedy = "Give thresholds to a classifier of two classes."
+            raise InputError(complaint(expected="rising edges of scores", of="edges", got=bins.tolist()[:4], remedy=remedy))
+        answers = len(listed) if bins is None else 1 + len(bins)
+        table = fixed_array(mixing, (1 if cells is None else cells.count, answers, len(listed)), "mixing")
         if table.min() < 0 or np.abs(table.sum(axis=2) - 1.0).max() > ROUNDING:
             remedy = "Give a distribution over classes for each cell and base decision."
             raise InputError(complaint(expected="rows of probabilities", of="mixing", got=table.tolist()[:2], remedy=remedy))
-        for name, value in (("base", base), ("mixing", table), ("cells", cells), ("_classes", listed)):
+        for name, value in (("base", base), ("mixing", table), ("cells", cells), ("edges", bins), ("_classes", listed)):
             object.__setattr__(self, name, value)
 
     @property
@@ -68,8 +85,16 @@ class PostProcessedModel(Model):
         return self.cells is not None
 
     def law(self, decisions: Codes, cell_ids: npt.NDArray[np.integer] | None = None) -> Floats:
-        """The law of the decision, (rows, classes), from the base's decisions (rows,) and the rows' cells (rows,)."""
+        """The law of the decision, (rows, classes), from the base's decisions (or bins, rows,) and the rows' cells (rows,)."""
         return np.asarray(self.mixing[0 if cell_ids is None else cell_ids, decisions])
+
+    def bins(self, scores: Floats) -> Codes:
+        """The bin of each score: how many edges it is above. NaN is no score."""
+        if self.edges is None or np.isnan(scores).any():
+            remedy = "Fill in missing features, or see why the base has no score for some rows."
+            got = "NaN" if self.edges is not None else "decisions"
+            raise InputError(complaint(expected="scores of the base classifier", of="scores", got=got, remedy=remedy))
+        return np.searchsorted(self.edges, scores, side="left").astype(np.intp)
 
     def mixed(self, base_law: Floats, cell_ids: npt.NDArray[np.integer] | None = None) -> Floats:
         """The same from the law of a base that decides by chance, (rows, classes)."""
@@ -86,6 +111,8 @@ class PostProcessedModel(Model):
             remedy = "Hand its decisions to law(decisions, cell_ids)."
             raise InputError(complaint(expected="a base model", of="base", got=None, remedy=remedy))
         ids = self._cell_ids(rows)
+        if self.edges is not None:
+            return self.law(self.bins(scores_of(self.base, rows)), ids)
         if self.base.is_randomised:
             return self.mixed(self.base.decision_proba(rows), ids)
         return self.law(self.base.predict_codes(rows), ids)
@@ -98,13 +125,14 @@ class PostProcessedModel(Model):
         """For each cell and base decision the likeliest class. Its gap and error are its own and must be measured:
         `learning.mixing.deterministic` looks for the best such table."""
         likeliest = one_hot(self.mixing.argmax(axis=2).ravel(), len(self.classes)).reshape(self.mixing.shape)
-        return PostProcessedModel(likeliest, self.classes, self.cells, self.base)
+        return PostProcessedModel(likeliest, self.classes, self.cells, self.base, self.edges)
 
     def to_parts(self) -> Parts:
         """The table, classes and cells, and the parts of the base."""
         cells = None if self.cells is None else cells_to_values(self.cells)
         models = () if self.base is None else (self.base.to_parts(),)
-        return Parts(self.kind, {"classes": list(self.classes), "cells": cells}, {"mixing": self.mixing}, models)
+        arrays = {"mixing": self.mixing} | ({} if self.edges is None else {"edges": self.edges})
+        return Parts(self.kind, {"classes": list(self.classes), "cells": cells}, arrays, models)
 
     @staticmethod
     def from_parts(parts: Parts, models: Sequence[Model]) -> PostProcessedModel:
@@ -112,7 +140,26 @@ class PostProcessedModel(Model):
         given = parts.values["cells"]
         cells = None if given is None else cells_from_values(given)
         base = models[0] if models else None
-        return PostProcessedModel(parts.arrays["mixing"], tuple(parts.values["classes"]), cells, base)
+        classes, edges = tuple(parts.values["classes"]), parts.arrays.get("edges")
+        return PostProcessedModel(parts.arrays["mixing"], classes, cells, base, edges)
 
     def _cell_ids(self, rows: Any) -> npt.NDArray[np.integer] | None:
         return None if self.cells is None else cell_ids(rows, self.cells)
+
+
+def scores_of(base: Model, rows: Any) -> Floats:
+    """The score by which a model of two classes decides for the second, above 0: its own, or the logit of its probability."""
+    if isinstance(base, ScoredModel):
+        return np.asarray(base.decision_scores(rows)[:, 0])
+    return logits(base.predict_proba(rows)[:, 1])
+
+
+def logits(probabilities: Any) -> Floats:
+    """log(p / (1 - p)), at most `SURE` in size.
+
+    >>> logits([0.0, 0.5, 1.0]).tolist()
+    [-40.0, 0.0, 40.0]
+    """
+    p = np.asarray(probabilities, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.clip(np.log(p) - np.log1p(-p), -SURE, SURE))
