@@ -15,6 +15,7 @@ from fairveil.fairness.dependence import Dependence
 from fairveil.learning import Constraints, Penalty, ProjectedAscent, fermi
 from fairveil.learning.checkpoint import check_values
 from fairveil.learning.plans import usual_clip
+from fairveil.learning.players import TELLABLE
 
 FLOOR = 3.0
 CELLS = Cells((("f", "m", "x"),))
@@ -73,6 +74,31 @@ def test_duals_are_those_of_the_ascent_on_the_systems_own_excess_and_begin_late(
             pressure = player.ascent.step(pressure, values - player.bounds)
         assert player.duals(state, len(player.system)) == pytest.approx(pressure.duals, rel=1e-9)
         assert bool(pressure.duals.any()) == (round >= 2)
+
+
+def test_excesses_are_followed_by_their_precision() -> None:
+    """Two cells of few rows: what is said of them is followed less, and nothing else is changed."""
+    exact, blurred = constraints(1), constraints(1, blur=30.0)
+    counts, histogram, rows = released(0, 2, 1, 2)
+    counts[:, 2] = 20.0  # the others have ten times as many
+    histogram[:, 2] = [[[2.0, 18.0]], [[2.0, 18.0]]]
+    trust = blurred.begin(counts, rows).trust
+    about = np.array(["group x" in name for name in blurred.system.names])
+    assert (trust[:, about] < 0.2).all()
+    assert (trust[:, ~about] > 3 * trust[:, about].max()).all()
+    assert exact.begin(counts, rows).trust == 1.0
+    system = blurred.system
+    slopes = np.array([[30.0 / counts[0, a, 0] ** 1.0 for a in range(3)]])
+    pair = system.names.index(next(name for name in system.names if "group f" in name and "group m" in name))
+    spread = math.hypot(slopes[0, 0], slopes[0, 1]) / math.sqrt(20)
+    assert trust[0, pair] == pytest.approx(TELLABLE**2 / (TELLABLE**2 + spread**2), rel=1e-9)
+    state = blurred.begin(counts, rows)
+    for round in range(6):
+        state = blurred.step(state, histogram, round)
+    by_hand = exact.begin(counts, rows).pressure
+    for _ in range(4):  # the first two rounds are before the start
+        by_hand = exact.ascent.step(by_hand, (state.fixed.values(histogram) - blurred.bounds) * trust)
+    assert np.array_equal(state.pressure.duals, by_hand.duals)
 
 
 def test_constraints_rest_when_all_hold_or_time_is_up() -> None:

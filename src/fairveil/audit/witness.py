@@ -164,7 +164,9 @@ class Witness:
             if question.clip is not None:  # the clip shortens the costs' part alone
                 part = replace(question, loss="none")
                 costs = _sum(part, public_scale.of(part, rows), rows)
-                question = replace(question, cells=None, cell_costs=None, clip=None)
+                question = question.of_everybody()
+            elif "sensitive" not in question.reads and not question.reads_cells:
+                question = question.of_everybody()
             parts = question.parted() if question.loss != "none" and "sensitive" in question.reads else (question,)
             for one in parts:  # as a curator asks it of rows that are public, of the attacker's own two data sets
                 costs = costs + _sum(one, public_scale.of(one, rows, exact=True), rows)

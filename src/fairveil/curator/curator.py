@@ -549,7 +549,7 @@ class Curator:
         public = self.promise.protects == "sensitive_features"
         if public and isinstance(question, GradientSum):
             if "sensitive" not in question.reads:
-                ask = replace(ask, question=replace(question, clip=None))
+                ask = replace(ask, question=replace(question, clip=None if question.reads_cells else question.loss_clip))
             elif question.loss != "none":  # the clip shortens the part that reads groups alone
                 common, rest = question.parted()
                 apart, exact = replace(ask, question=rest), Ask(common, 0.0)
@@ -679,7 +679,9 @@ def _unclipped(question: Question) -> Question:
     """Without privacy nothing is clipped; a loss in [0, 1] has nothing to clip."""
     if isinstance(question, Around):
         return replace(question, inner=_unclipped(question.inner))
-    if isinstance(question, GradientSum | FeatureSums | GramMatrices | NumberMoments | GroupLosses | NetworkGradient):
+    if isinstance(question, GradientSum):
+        return replace(question, clip=None, loss_clip=None)
+    if isinstance(question, FeatureSums | GramMatrices | NumberMoments | GroupLosses | NetworkGradient):
         return replace(question, clip=None)
     return question
 

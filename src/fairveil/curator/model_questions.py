@@ -175,7 +175,8 @@ class GradientSum(Question):
     with a leading model axis where the model has one; what a Lagrangian of prediction rates costs one row in that cell with
     that label. `cell_weights`: (cells,) or (models, cells), of any sign: a row's loss counts loss_weight x the sum of its
     cells' weights (see `cell_weights`). `clip` bounds the norm of one row's whole gradient, costs included. Where rows are
-    public it may be None, and it shortens the part that reads groups alone: the rest of the loss is exact there.
+    public it may be None, and it shortens the part that reads groups alone: the rest of the loss is exact there, and its rows'
+    gradients are shortened to `loss_clip`, if at all.
     """
 
     name: ClassVar[str] = "gradient sum"
@@ -187,6 +188,7 @@ class GradientSum(Question):
     loss: str = "log"
     loss_weight: Any = 1.0
     cell_weights: Floats | None = None
+    loss_clip: float | None = None
     _costs: list[Floats] = field(default_factory=list, init=False, repr=False)  # what `costs` made, to make it once
 
     def __post_init__(self) -> None:
@@ -194,6 +196,8 @@ class GradientSum(Question):
             _checks.one_of(GRADIENT_LOSSES, loss=self.loss)
         if self.clip is not None:
             _checks.positive(clip=self.clip)
+        if self.loss_clip is not None:
+            _checks.positive(loss_clip=self.loss_clip)
         if isinstance(self.loss_weight, np.ndarray):
             object.__setattr__(self, "loss_weight", weights_of_models(self.loss_weight, self.models))
         else:
@@ -224,12 +228,16 @@ class GradientSum(Question):
         return self.again(**changed, loss_weight=weights_of_models(loss_weight, self.models))
 
     def parted(self) -> tuple[GradientSum, GradientSum]:
-        """Two questions whose answers add up to this one's: what no change of groups moves, unclipped, and the rest."""
-        common = replace(self, cells=None, cell_costs=None, cell_weights=None, clip=None)
+        """Two questions whose answers add up to this one's: what no change of groups moves, and the rest."""
+        common = replace(self, cells=None, cell_costs=None, cell_weights=None, clip=self.loss_clip)
         if self.cell_weights is None:
             return common, replace(self, loss="none")
         shared, rest = by_cell.parted(self.cell_weights, self.cells)
         return replace(common, cell_weights=shared), replace(self, cell_weights=rest)
+
+    def of_everybody(self) -> GradientSum:
+        """The part that no change of groups moves, where rows are public."""
+        return replace(self, cells=None, cell_costs=None, clip=self.loss_clip)
 
     @property
     def loss_weights(self) -> Floats:

@@ -66,8 +66,8 @@ class PenaltySettings:
 
 def usual_settings(promise: Promise) -> Settings:
     """The settings of a linear model's run. W needs the histogram more than duals do, and shares given a label the counts."""
-    clip = 0.6 if promise.protects == "sensitive_features" else None
-    return Settings(clip=clip, thresholds_share=0.0, histogram_share=0.5, counts_share=0.1)
+    clip = 0.6 if promise.protects == "sensitive_features" else 2.0
+    return Settings(rounds=120, averaged=0.35, clip=clip, thresholds_share=0.0, histogram_share=0.5, counts_share=0.1)
 
 
 def notion_of(name: str, positive: Hashable = None, groups: str = "product") -> Notion:

@@ -74,6 +74,7 @@ class State:
     warming: bool = False
     standard: tuple[Floats, Floats] | None = None  # centre and scale of each number, while it is searched
     opened: Floats | None = None  # the models that the opening rounds found, which know no constraint
+    clip: float | None = None  # of every round, where it is not the plan's least
 
     def after(self, walk: Walk, play: Any) -> State:
         """The state after a noisy round; `dataclasses.replace` would cost a tenth of one."""
@@ -96,7 +97,7 @@ class LinearDescent(Search[State, list[Outcome]]):
 
     def __post_init__(self) -> None:
         if self.many and not self.planned.is_shared:
-            remedy = "Fit one after another: each scales its numbers by noisy moments of its own."
+            remedy = "Fit one after another: each has a scale or a clip of its own, made of what is released for it alone."
             raise InputError(complaint(expected="one model", of="LinearDescent", got=len(self.bounds), remedy=remedy))
         s = self.settings
         if self.player is None and self.system is not None:
@@ -141,7 +142,9 @@ class LinearDescent(Search[State, list[Outcome]]):
         standard = self.planned.standard(answers, counts, rows)
         walk, play = Walk.begin(self._shape), None if self.player is None else self.player.begin(counts, rows)
         rate = self.planned.rate(rows)
-        state = State(walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], standard=standard)
+        state = State(
+            walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], standard=standard, clip=self._clip(float(rows[0]))
+        )
         if self.planned.sees_features:
             warming = not self.planned.is_exact
             state = replace(state, probe=_start(self._shape[2], self.models), warming=warming)
@@ -162,13 +165,13 @@ class LinearDescent(Search[State, list[Outcome]]):
             return [Ask(GradientSum(self._linear(zero if state.pull is None else state.probe), None, loss="squared"), 0.0)]
         model = self._linear(state.walk.weights)
         if state.warming:
-            return [Ask(GradientSum(model, None), 0.0)]
+            return [Ask(GradientSum(model, None, loss_clip=self.planned.loss_clip), 0.0)]
         costs = None
         ease = None
         if self.player is not None:
             costs, ease = self.player.costs(state.play)
             costs = costs if self.many else costs[0]
-        return [self._again(ask, model, costs, ease) for ask in self._round]
+        return [self._again(ask, model, costs, ease) for ask in self._round_at(state)]
 
     def step(self, state: State, answers: Answers) -> State:
         if state.probe is not None:
@@ -213,7 +216,7 @@ class LinearDescent(Search[State, list[Outcome]]):
         begin, rounds = self._found(state) if state.opened is None else state.opened, self.planned.free_rounds
         rate = state.rate
         if rounds and not self.planned.is_exact:
-            rate = self.planned.rate_of(state.rows, self.planned.free_multiplier, rounds)
+            rate = self.planned.rate_of(state.rows, free=True)
         return Companion(self.planned, tuple(result), begin, state.standard, rate, self.many)
 
     def finish(self, state: State, reason: Reason, answers: Answers) -> list[Outcome]:
@@ -281,6 +284,7 @@ class LinearDescent(Search[State, list[Outcome]]):
             None if self.player is None else self.player.thaw(kept, counts, rows),
             round=int(arrays["step"]) + round - int(arrays["frozen_at"]),  # rounds that were lost are not asked again
             warming=bool(arrays["warming"]),
+            clip=self._clip(float(rows[0])),
             standard=(arrays["centre"], arrays["scale"]) if "scale" in arrays else None,
             **held,  # type: ignore[arg-type]  # what every state has is there
         )
@@ -347,6 +351,24 @@ class LinearDescent(Search[State, list[Outcome]]):
         """A round's asks at zero: every round asks the same of other weights and costs."""
         return self.planned.round_asks(self._linear(np.zeros(self._shape)), self.models if self.many else None)
 
+    def _clip(self, rows: float) -> float | None:
+        """The clip at a released or public number of rows, the same of all models; None: the plan's least."""
+        clip = self.planned.clip_at(rows)
+        return None if self.planned.is_exact or clip == self.planned.clip else clip
+
+    def _round_at(self, state: State) -> list[Ask]:
+        """The same with the clip that the released number of rows allows."""
+        if state.clip is None:
+            return self._round
+        key = state.clip
+        if key not in self._rounds:
+            self._rounds[key] = [_clipped(ask, key) for ask in self._round]
+        return self._rounds[key]
+
+    @cached_property
+    def _rounds(self) -> dict[float, list[Ask]]:
+        return {}
+
     def _again(self, ask: Ask, model: Linear, costs: Floats | None, ease: Floats | None) -> Ask:
         """An ask of the first round about another round's model."""
         question = ask.question
@@ -402,6 +424,11 @@ class LinearDescent(Search[State, list[Outcome]]):
             return replace(state, probe=probe, round=state.round + 1)
         curvature = (0.25 if self.planned.outputs == 1 else 0.5) * 1.1 * np.maximum(size, 1e-300)
         return replace(state, probe=None, pull=None, round=0, rate=1.0 / curvature)
+
+
+def _clipped(ask: Ask, clip: float) -> Ask:
+    """An ask about gradients, with another clip; any other as it is."""
+    return replace(ask, question=replace(ask.question, clip=clip)) if isinstance(ask.question, GradientSum) else ask
 
 
 def _start(width: int, models: int) -> Floats:

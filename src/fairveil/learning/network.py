@@ -185,7 +185,17 @@ def usual_settings(promise: Promise, rows: int | None) -> Settings:
         rounds, rate = 150, 1.0
     else:
         rounds, rate = 400, 0.05 if rows is None else min(1.0, max(0.05, 256.0 / max(1, rows)))
-    return Settings(rounds=rounds, clip=2.0, sampling_rate=rate, thresholds_share=0.0, counts_share=0.05, iterate="last")
+    return Settings(
+        rounds=rounds,
+        clip=2.0,
+        sampling_rate=rate,
+        averaged=0.35,
+        dual_memory=0.9,
+        dual_start=0.1,
+        thresholds_share=0.0,
+        counts_share=0.05,
+        iterate="last",
+    )
 
 
 def centres_of(costs: Floats, cells: Cells, counts: Floats) -> list[Floats]:

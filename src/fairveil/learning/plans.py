@@ -43,7 +43,7 @@ from .comparison import Tables
 from .descent import Answers, Batch, Floats
 from .gaussian import budget_of
 from .settings import Settings
-from .systems import lengths, onto_totals, slopes_of_counts, system_of
+from .systems import onto_totals, slopes_of_counts, slopes_of_decisions, system_of
 
 if TYPE_CHECKING:
     from ..models import Skeleton
@@ -54,6 +54,13 @@ _STEPS = tuple(0.02 * 1.35**k for k in range(25))
 EDGES = (*(-step for step in reversed(_STEPS)), 0.0, *_STEPS)
 """Thresholds that the model handed out may have: zero, and from 0.02 to 27 logits on either side of it."""
 TINY = 1e-12
+CONSTRAINED = 1.5
+"""How much longer a row's gradient may be where costs stand beside the loss, and both are in one clip."""
+ROOMY = 0.06
+"""Of the largest step size: where noise leaves room for a larger one, half of the room (in logarithms) goes to the clip."""
+LOSS_CLIP = 2.0
+"""Where features and labels are public and groups are not: the largest norm of one row's exact gradient of the loss. It needs
+no clip for privacy; a row that is far off is kept from ruling the model, which errs less on other people's rows."""
 FREE_REPORT = 0.3
 """Of a companion's price, for what it turns out to do."""
 
@@ -144,12 +151,51 @@ class Plan:
     @property
     def is_shared(self) -> bool:
         """Whether many models can be looked for in one pass: not where each has noisy moments, and so a scale, of its own."""
-        return not self.scales or self.sees_features
+        return (not self.scales or self.sees_features) and not self.clips_late
 
     @property
     def clip(self) -> float:
-        """The largest norm of what one row adds to a gradient with noise."""
+        """The largest norm of what one row adds to a gradient with noise; the least that `clip_at` gives."""
+        return self.settings.clip or usual_clip(self.promise) * (CONSTRAINED if self._has_both else 1.0)
+
+    @property
+    def clips_late(self) -> bool:
+        """Whether the clip follows from the number of rows that is released first."""
+        return self.public_rows is None and self._clip_grows
+
+    def clip_at(self, rows: float) -> float:
+        """The clip where averages divide by so many rows: under constraints it grows with the room that noise leaves.
+
+        With little noise a clip is a bias and no more, and takes most from small groups. Multipliers are of the plan, and noise
+        is in proportion to the clip, so the price is the same. A network's clip, and one that was passed, stay what they are.
+        Without constraints a short clip is no loss: it keeps rows that are far off from ruling the model.
+        """
+        if not self._clip_grows or (self.public_rows is None and not rows > self.floor):
+            return self.clip
+        s = self.settings
+        step = self._quiet_rate(np.array([rows]), self.gradient_multiplier, s.rounds, self.clip)[0]
+        return self.clip * float(min(max(1.0, math.sqrt(step / (ROOMY * s.rate_most))), s.clip_growth))
+
+    @property
+    def free_clip(self) -> float:
+        """The companion's."""
         return self.settings.clip or usual_clip(self.promise)
+
+    @property
+    def _clip_grows(self) -> bool:
+        s = self.settings
+        own = s.clip is None and s.clip_growth > 1.0 and self.system is not None
+        return own and not self.is_exact and self.skeleton is None
+
+    @property
+    def _has_both(self) -> bool:
+        """Whether one clip holds loss and costs."""
+        return self.system is not None and self.skeleton is None and not self.sees_features
+
+    @property
+    def loss_clip(self) -> float | None:
+        """The largest norm of one row's exact gradient of the loss; None: any."""
+        return LOSS_CLIP if self.sees_features and self.promise.is_private else None
 
     def histogram(self, model: Form, decisions: str = "hard") -> PredictionHistogram | NetworkHistogram:
         """The question about a model's decisions."""
@@ -283,7 +329,7 @@ class Plan:
     def free_asks(self, model: Linear) -> list[Ask]:
         """What a round of the companion asks: the gradient of the loss alone."""
         clip = None if self.is_exact else self.clip
-        return [Ask(GradientSum(model, clip), self.free_multiplier)]
+        return [Ask(GradientSum(model, clip, loss_clip=self.loss_clip), self.free_multiplier)]
 
     def free_last(self, model: Linear) -> list[Ask]:
         """What is asked of the companion: how it decides by cell, and by label."""
@@ -304,7 +350,8 @@ class Plan:
             cells, labels, classes = self.system.shape
             costs = np.zeros((cells, labels, classes) if models is None else (models, cells, labels, classes))
         ease = np.ones(models or 1) if self.system is not None else 1.0
-        out = [Ask(GradientSum(model, self.clip, self.cells, costs, loss_weight=ease), self.gradient_multiplier)]
+        asked = GradientSum(model, self.clip, self.cells, costs, loss_weight=ease, loss_clip=self.loss_clip)
+        out = [Ask(asked, self.gradient_multiplier)]
         return out if self.system is None else [*out, *self._histograms(model)]
 
     def _network_asks(self, model: Network) -> list[Ask]:
@@ -400,21 +447,31 @@ class Plan:
         averaged run's noise, and a row of norm R has R times that in its score: r is such that this is rate_noise at most.
         R is taken as that of numbers of variance 1, and as no more than LONG_ROW, since many dense columns may be indicators.
         """
-        return self.rate_of(rows, self.gradient_multiplier, self.settings.rounds)
+        return self.rate_of(rows)
 
-    def rate_of(self, rows: Floats, multiplier: float, rounds: int) -> Floats:
-        """The same of so many rounds at that multiplier."""
-        s, promise = self.settings, self.promise
+    def rate_of(self, rows: Floats, *, free: bool = False) -> Floats:
+        """The same of the companion."""
         if self.is_exact:
             return np.full(len(rows), math.inf)
-        once = promise.neighbours == "add-remove" or isinstance(self.batch, Poisson)  # what the noise of a sum is a multiple of
-        clip = self.clip * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0)
-        noise = multiplier * clip / (self.sampling_rate * rows * math.sqrt(rounds))
-        most = math.inf if self.sees_features else s.rate_most
-        length = min(LONG_ROW, math.sqrt(1.0 + self.layout.numbers + len(self.layout.code_sizes)))
-        rate = np.asarray(np.minimum(most, s.rate_noise / length * (1.0 - s.momentum) / (noise * rounds)))
+        multiplier, rounds = (
+            (self.free_multiplier, self.free_rounds) if free else (self.gradient_multiplier, self.settings.rounds)
+        )
+        clips = np.array([self.free_clip if free else self.clip_at(float(count)) for count in rows])
+        most = math.inf if self.sees_features else self.settings.rate_most
+        rate = np.minimum(most, self._quiet_rate(rows, multiplier, rounds, clips))
         # Where the number of rows was bought and cannot be told from none, a model would be noise alone: it stays at zero.
         return rate if self.public_rows is not None else np.where(rows > self.floor, rate, 0.0)
+
+    def _quiet_rate(self, rows: Floats, multiplier: float, rounds: int, clip: Floats | float) -> Floats:
+        """The step size at which noise leaves `rate_noise` in a row's score."""
+        s = self.settings
+        once = self.promise.neighbours == "add-remove" or isinstance(
+            self.batch, Poisson
+        )  # what noise of a sum is a multiple of
+        moved = clip * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0)
+        noise = multiplier * moved / (self.sampling_rate * rows * math.sqrt(rounds))
+        length = min(LONG_ROW, math.sqrt(1.0 + self.layout.numbers + len(self.layout.code_sizes)))
+        return np.asarray(s.rate_noise / length * (1.0 - s.momentum) / (noise * rounds))
 
     @cached_property
     def bin_noise(self) -> float:
@@ -429,10 +486,7 @@ class Plan:
         if self.is_exact or self.system is None:
             return lambda bins: np.zeros(0 if self.system is None else len(self.system))
         of_counts = self.counts_multiplier * self._unit(CellCounts(self.cells, self.by_label)) * self._slopes(counts, decisions)
-        pulls = self.system.jacobian(counts, self.floor)
-        if self.outputs == 1:  # the first class's decisions are what the second's leave
-            pulls = pulls[:, 1::2] - pulls[:, ::2]
-        sizes = lengths(pulls)
+        sizes = slopes_of_decisions(self.system, counts, self.floor, self.outputs)
         noise = (self.report_multiplier if multiplier is None else multiplier) * self._unit(self.histogram(self.start()))
 
         def spread(bins: int) -> Floats:
@@ -440,6 +494,13 @@ class Plan:
             return np.asarray(np.hypot(math.hypot(noise, of_bins) * sizes, of_counts))
 
         return spread
+
+    @cached_property
+    def blur(self) -> float:
+        """The standard deviation of the noise of one number of a round's histogram, in units of all rows."""
+        if self.is_exact or self.system is None:
+            return 0.0
+        return self.histogram_multiplier * self._unit(self.histogram(self.start(), self.decisions)) / self.sampling_rate
 
     def sampling_of(self, counts: Floats, decisions: Floats) -> Floats:
         """The standard deviation of each constraint's value over draws of the rows, from the released decisions (cells, labels,

@@ -7,6 +7,7 @@ cell, label and class, in units of all rows; what it hands the gradient is a cos
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,10 +23,15 @@ from ..fairness.systems import FixedCounts
 from .checkpoint import Value
 from .descent import Floats
 from .duals import Pressure, ProjectedAscent
+from .systems import slopes_of_decisions
 
 if TYPE_CHECKING:
     from .plans import Plan
 
+AVERAGED = 20
+"""Over how many rounds the ascent hears an excess, about: its noise is averaged over them."""
+TELLABLE = 0.03
+"""An excess of a constraint with that much noise is followed by half."""
 P = TypeVar("P")
 Mask = npt.NDArray[np.bool_]
 
@@ -73,18 +79,22 @@ class Player(ABC, Generic[P]):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pressed:
-    """The duals of constraints, at counts that do not change."""
+    """The duals of constraints, at counts that do not change. `trust`: what each excess is multiplied by."""
 
     pressure: Pressure
     fixed: FixedCounts
     rows: Floats
+    trust: Floats | float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Constraints(Player[Pressed]):
     """RaCO-DP's: L = E[loss] + sum_j duals_j (value_j - bound_j), divided by 1 + ease x the sum of the duals.
 
-    `bounds` (models, constraints). The duals begin after `start` rounds.
+    `bounds` (models, constraints). The duals begin after `start` rounds. `blur`: the standard deviation of the noise of a
+    number of a round's histogram. `Differs:` the ascent follows excesses by their precision (`weights_of`): noise of
+    s in the mean of AVERAGED rounds leaves TELLABLE^2 / (TELLABLE^2 + s^2) of one, so that the noise of a cell of few rows
+    does not drive the search, and what is known well is followed as before.
     """
 
     system: ConstraintSystem
@@ -93,13 +103,14 @@ class Constraints(Player[Pressed]):
     floor: float
     start: float
     ease: float
+    blur: float = 0.0
 
     @property
     def models(self) -> int:
         return len(self.bounds)
 
     def begin(self, counts: Floats, rows: Floats) -> Pressed:
-        return Pressed(Pressure.begin(*self.bounds.shape), self.system.at(counts, self.floor), rows)
+        return Pressed(Pressure.begin(*self.bounds.shape), self.system.at(counts, self.floor), rows, self._trust(counts))
 
     def costs(self, state: Pressed) -> tuple[Floats, Floats]:
         duals = state.pressure.duals
@@ -109,7 +120,8 @@ class Constraints(Player[Pressed]):
     def step(self, state: Pressed, histogram: Floats, round: int) -> Pressed:
         if round < self.start:
             return state
-        return Pressed(self.ascent.step(state.pressure, self._excess(state, histogram)), state.fixed, state.rows)
+        pressure = self.ascent.step(state.pressure, self._excess(state, histogram) * state.trust)
+        return Pressed(pressure, state.fixed, state.rows, state.trust)
 
     def rests(self, before: Pressed, after: Pressed, histogram: Floats, round: int, tolerance: float) -> Mask:
         settled = (round > self.ascent.rounds) | ~after.pressure.duals.any(axis=1)
@@ -131,6 +143,14 @@ class Constraints(Player[Pressed]):
         duals, integral, smooth, squares = (values[name] for name in ("duals", "integral", "smooth", "squares"))
         pressure = Pressure(duals, integral, smooth, squares, int(values["rounds"]))
         return replace(self.begin(counts, rows), pressure=pressure)
+
+    def _trust(self, counts: Floats) -> Floats | float:
+        """(models, constraints), or 1 where nothing has noise."""
+        if not self.blur:
+            return 1.0
+        outputs = 1 if self.system.shape[2] == 2 else self.system.shape[2]
+        slopes = np.stack([slopes_of_decisions(self.system, of_one, self.floor, outputs) for of_one in counts])
+        return weights_of(self.blur * slopes / math.sqrt(AVERAGED))
 
     def _excess(self, state: Pressed, histogram: Floats) -> Floats:
         return np.asarray(state.fixed.values(histogram) - self.bounds)
@@ -211,4 +231,9 @@ def constraints_of(planned: Plan, bounds: Floats) -> Constraints:
     to_the_end = planned.is_exact and planned.skeleton is None  # a search that stops when it has converged
     horizon = s.dual_horizon if to_the_end else s.rounds
     ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory, s.dual_fade)
-    return Constraints(planned.system, bounds, ascent, planned.floor, s.dual_start * horizon, s.dual_ease)
+    return Constraints(planned.system, bounds, ascent, planned.floor, s.dual_start * horizon, s.dual_ease, planned.blur)
+
+
+def weights_of(spread: Floats) -> Floats:
+    """How far an excess with noise of these deviations is followed."""
+    return np.asarray(TELLABLE**2 / (TELLABLE**2 + spread**2))

@@ -14,8 +14,9 @@ LEAST_RATE = 1e-9  # of Poisson batches; below it the accountant's logarithms ru
 class Settings:
     """The public choices of a run. The defaults are the library's, on every data set.
 
-    `clip`: the largest norm of one row's gradient, loss and costs together, 2 by default; where only sensitive features are
-    protected the loss is exact and it bounds the costs alone, 1 by default. `temperature`: of the soft decisions that costs act
+    `clip`: the largest norm of one row's gradient, loss and costs together; None: the plan's own, of public facts and of the
+    released number of rows (`Plan.clip_at`), at most `clip_growth` times its least. Where only sensitive features are protected
+    the loss is exact and it bounds the costs alone. `temperature`: of the soft decisions that costs act
     on. `rate_most`, `rate_noise`: the step size is rate_most, and less where noise is large: the noise that a whole run leaves
     in the score of a row is to be about rate_noise, in logits. `*_share`: of the squared Gaussian budget. `averaged`: the share
     of rounds, at the end, whose iterates are averaged; where `iterate` is "last" or a round's number, that one is handed out
@@ -26,14 +27,15 @@ class Settings:
     its rounds. Without privacy: `tolerance` on the gradient, `most_rounds`, `dual_horizon`.
     """
 
-    rounds: int = 120
+    rounds: int = 240
     clip: float | None = None
+    clip_growth: float = 4.0
     temperature: float = 1.0
     sampling_rate: float | None = None
     momentum: float = 0.9
     rate_most: float = 1.0
     rate_noise: float = 1.5
-    averaged: float = 0.35
+    averaged: float = 0.5
     iterate: str | int = "average"
     learning_rate: float = 0.1
     histogram_share: float = 0.3
@@ -47,9 +49,9 @@ class Settings:
     dual_bound: float = 10.0
     dual_speed: float = 8.0
     dual_grip: float = 1.6
-    dual_memory: float = 0.9
+    dual_memory: float = 0.8
     dual_fade: float = 0.2
-    dual_start: float = 0.1
+    dual_start: float = 0.05
     dual_ease: float = 0.5
     tolerance: float = 1e-5
     most_rounds: int = 2000
@@ -59,6 +61,9 @@ class Settings:
         _checks.whole(at_least=1, rounds=self.rounds)
         if self.clip is not None:
             _checks.positive(clip=self.clip)
+        if self.clip_growth < 1.0:
+            remedy = "1 keeps the clip at its least."
+            raise InputError(complaint(expected="at least 1", of="clip_growth", got=self.clip_growth, remedy=remedy))
         _checks.positive(temperature=self.temperature)
         _checks.positive(learning_rate=self.learning_rate)
         if isinstance(self.iterate, str):

@@ -77,6 +77,12 @@ def slopes_of_counts(system: ConstraintSystem, counts: Floats, histogram: Floats
     return lengths(system.coefficients @ sparse.diags_array(1.0 / sizes) @ slopes)
 
 
+def slopes_of_decisions(system: ConstraintSystem, counts: Floats, floor: float, outputs: int) -> Floats:
+    """|d values / d decisions|. With two classes (one output) the first class's decisions are what the second's leave."""
+    pulls = system.jacobian(counts, floor)
+    return lengths(pulls[:, 1::2] - pulls[:, ::2] if outputs == 1 else pulls)
+
+
 def lengths(lines: Any) -> Floats:
     """The length of each row of a sparse array."""
     return np.sqrt(np.asarray(sparse.csr_array(lines).power(2).sum(axis=1), dtype=np.float64).ravel())
