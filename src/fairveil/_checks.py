@@ -6,6 +6,8 @@ import math
 import numbers
 from collections.abc import Iterable
 
+import numpy as np
+
 from .errors import InputError, complaint
 
 
@@ -78,6 +80,15 @@ def whole(*, at_least: int = 0, remedy: str = "", **named: object) -> int:
             )
         )
     return int(value)
+
+
+def truth(**named: object) -> bool:
+    """True or False, and not a number that stands for it."""
+    name, value = _the_one(named)
+    if not isinstance(value, bool | np.bool_):
+        remedy = f"Pass {name}=True or {name}=False."
+        raise InputError(complaint(expected="True or False", of=name, got=value, remedy=remedy))
+    return bool(value)
 
 
 def one_of(choices: Iterable[str], **named: object) -> str:

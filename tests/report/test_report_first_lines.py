@@ -160,6 +160,7 @@ class Found:
     unit: str
     lines: tuple[Line, ...]
     handed_out: str = "model"
+    remark: str = ""
 
     @property
     def worse(self) -> tuple[Line, ...]:
@@ -194,8 +195,13 @@ def test_what_an_estimator_says_of_baselines_is_on_the_page() -> None:
     nan = replace(FOUND, noise=math.inf, lines=(Line("mixing", "x", math.nan, math.nan, math.nan, "cannot be told"),))
     unknown = Report("t", baselines=baselines(nan))
     assert words(unknown, "Error").endswith("(noise unknown). Against mixing, x: cannot be told.")
-    handed = replace(report, baselines=baselines(replace(FOUND, handed_out="mixing")))
-    assert "Handed out is the mixing, not the fitted model." in words(handed, "Error")
+    handed = replace(
+        report,
+        baselines=baselines(replace(FOUND, handed_out="mixing", remark="70 % the model without constraints, 30 % always 'no'")),
+    )
+    said = "Handed out is not the model that was found, but 70 % the model without constraints, 30 % always 'no'."
+    assert said in words(handed, "Error")
+    assert to_dict(handed)["baselines"]["remark"].startswith("70 %")
 
 
 def test_a_regressors_error_is_no_share() -> None:

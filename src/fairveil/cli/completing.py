@@ -19,7 +19,6 @@ OBJECTIVES = (
 )
 SHARED = ("groups", "people")
 SEARCHES = ("linear-oracle", "exponential", "frank-wolfe")
-FALLBACKS = ("mixing", "constant")
 DECISIONS = ("thresholds", "directions", "labellings")
 ALLOCATIONS = ("least-noise", "standard-error", "equal", "size")
 SPENDS = ("person", "total")

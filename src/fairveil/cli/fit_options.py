@@ -9,7 +9,6 @@ import typer
 from .completing import (
     ALLOCATIONS,
     DECISIONS,
-    FALLBACKS,
     GAPS,
     METHODS,
     MODES,
@@ -45,14 +44,14 @@ Method = Annotated[
         autocompletion=out_of(*METHODS),
     ),
 ]
-Fallback = Annotated[
-    str | None,
+Randomised = Annotated[
+    bool | None,
     typer.Option(
-        metavar="NAME",
-        help="hand out mixing (by chance) or constant where the model is worse than it beyond noise; else the model, with a "
-        "warning",
+        "--randomised/--no-randomised",
+        help="whether the model may decide by chance: a mixture is handed out where released numbers say that it keeps the "
+        "constraints better, or errs less; yes unless you say no",
+        show_default=False,
         rich_help_panel=MODEL,
-        autocompletion=out_of(*FALLBACKS),
     ),
 ]
 Notion = Annotated[

@@ -16,7 +16,6 @@ from ..estimators import (
     RateConstrainedClassifier,
     TailoredClassifier,
 )
-from ..estimators.fallbacks import FALLBACKS
 from ..estimators.group_objective import METHODS as SEARCHES
 from ..estimators.group_objective import NAMED
 from ..estimators.promises import notions_of
@@ -49,7 +48,7 @@ class Wishes:
     min_epsilon: list[str] | None = None
     max_epsilon: list[str] | None = None
     groups: str | None = None
-    fallback: str | None = None
+    randomised: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -94,12 +93,10 @@ def _bounded(wishes: Wishes) -> Asked:
     return Asked(tuple(notions), {"constraints": notions or None})
 
 
-def _with_fallback(wishes: Wishes) -> Asked:
-    """Of one that keeps bounds, and may hand out another model in the place of one that is worse than what costs nothing."""
-    if wishes.fallback is not None:
-        _checks.one_of(FALLBACKS, fallback=wishes.fallback)
+def _may_be_mixed(wishes: Wishes) -> Asked:
+    """Of one that keeps bounds, and may hand out a mixture of its model and others."""
     asked = _bounded(wishes)
-    return replace(asked, arguments=asked.arguments | {"fallback": wishes.fallback})
+    return replace(asked, arguments=asked.arguments | {"randomised": wishes.randomised is not False})
 
 
 def _group_objective(wishes: Wishes) -> Asked:
@@ -178,8 +175,8 @@ METHODS = {
         "rate-constrained private descent (RateConstrainedClassifier)",
         "A linear classifier, fitted to {source} by rate-constrained private descent.",
         RateConstrainedClassifier,
-        _with_fallback,
-        ("fallback",),
+        _may_be_mixed,
+        ("randomised",),
     ),
     "post-processing": Method(
         "private post-processing (OddsPostProcessor)",

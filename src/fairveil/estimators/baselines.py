@@ -20,6 +20,7 @@ from ..learning.comparison import Comparison, Constant, Rival
 from ..learning.regression_task import RegressionOutcome
 
 CONSTANT, MIXING, FREE = "the best constant", "mixing", "no constraint"
+MODEL, MIXTURE, ONE_CLASS = "model", "mixture", "constant"
 ERROR, SQUARES, OBJECTIVE = "error", "mean squared error", "objective"
 MATERIAL = 0.001
 """Of an error, or as a part of what an objective comes to: less is nothing to warn of."""
@@ -54,17 +55,19 @@ class Compared:
 
 @dataclass(frozen=True)
 class BaselineReport:
-    """The `error` in training of the model that was found, through `noise`, and its baselines.
+    """The `error` in training of what is handed out, through `noise`, and its baselines.
 
     `unit`: of all errors here: the share of wrong decisions, the mean squared error, or the objective that was minimized.
-    `handed_out`: "model", or what was put in its place: "mixing" or "constant".
+    `handed_out`: "model", the one that was found; a "mixture" with it in it; or a baseline, by its name. `remark`: what that
+    is in words, where it is not the model.
     """
 
     error: float
     noise: float
     lines: tuple[Compared, ...]
     unit: str = ERROR
-    handed_out: str = "model"
+    handed_out: str = MODEL
+    remark: str = ""
 
     @property
     def worse(self) -> tuple[Compared, ...]:
@@ -91,6 +94,7 @@ class BaselineReport:
             "error": _plain(self.error),
             "noise": _plain(self.noise),
             "handed_out": self.handed_out,
+            "remark": self.remark,
             "baselines": self.table(),
         }
 
@@ -101,31 +105,39 @@ class BaselineReport:
     @staticmethod
     def from_dict(node: Node) -> BaselineReport:
         """The inverse of `to_dict`; verdicts are made anew."""
-        node.only(("unit", "error", "noise", "handed_out", "baselines"))
+        node.only(("unit", "error", "noise", "handed_out", "remark", "baselines"))
         return BaselineReport(
             _number(node["error"]),
             _number(node["noise"]),
             tuple(map(_read_line, node["baselines"].list())),
             node["unit"].one_of((ERROR, SQUARES, OBJECTIVE)),
-            node["handed_out"].one_of(("model", "mixing", "constant")),
+            node["handed_out"].one_of((MODEL, MIXTURE, MIXING, ONE_CLASS, FREE)),
+            node["remark"].text(),
         )
 
     def __str__(self) -> str:
-        head = f"Training {self.unit} of the model: {_shown(self.error, self.unit)} +- {_shown(self.noise, self.unit)}."
-        instead = [] if self.handed_out == "model" else [f"Handed out in its place: {self.handed_out}."]
+        head = (
+            f"Training {self.unit} of what is handed out: {_shown(self.error, self.unit)} +- {_shown(self.noise, self.unit)}."
+        )
+        instead = [] if self.handed_out == MODEL else [f"Handed out is not the model that was found, but {self.remark}."]
         return "\n".join([head, *(f"  {self._said(line)}" for line in self.lines), *instead])
 
     def _said(self, line: Compared) -> str:
         size = f"{_shown(line.error, self.unit)}"
         beside = "" if line.fair else ", which keeps the constraints less well"
-        told = {"better": "the model is better", "worse": "the model is worse"}.get(
+        told = {"better": "handed out is better", "worse": "handed out is worse"}.get(
             line.verdict, "which is better cannot be told"
         )
         return f"{line.name} ({line.remark}{beside}): {size}; {told}"
 
 
 def of_comparison(
-    comparison: Comparison | None, classes: Sequence[Hashable], *, free: str = "the same budget's model without constraints"
+    comparison: Comparison | None,
+    classes: Sequence[Hashable],
+    *,
+    free: str = "the same budget's model without constraints",
+    handed_out: str = MODEL,
+    remark: str = "",
 ) -> BaselineReport | None:
     """The report of what a search released to compare its model; None where it released nothing. `free`: what the model
     without constraints is, in words."""
@@ -139,7 +151,7 @@ def of_comparison(
         replaced = f"{100 * mixed.share:.0f} % of its answers replaced by {classes[mixed.constant]!r}"
         remark = f"no constraint, with {replaced}" if mixed.share >= 0.005 else "no constraint: as fair as it is"
         lines.append(_line(MIXING, remark, mixed))
-    return BaselineReport(comparison.error, comparison.noise, tuple(lines))
+    return BaselineReport(comparison.error, comparison.noise, tuple(lines), ERROR, handed_out, remark)
 
 
 def of_objective(
@@ -193,7 +205,7 @@ def warn_if_worse(report: BaselineReport | None, *, learnt: bool = True, stackle
         return
     unit = report.unit
     by = f"{_shown(report.error, unit)} against {_shown(line.error, unit)} in training (noise {_shown(line.noise, unit)})"
-    instead = "" if report.handed_out == "model" else f" Handed out instead: {report.handed_out}."
+    instead = "" if report.handed_out == MODEL else f" (Handed out: {report.remark}.)"
     text = f"{said}, {line.remark}: {unit} {by}.{instead} {REMEDY}; see baselines_."
     warnings.warn(text, kind, stacklevel=stacklevel)
 

@@ -18,11 +18,11 @@ from ..learning.descent import Progress
 from ..models import LinearModel, MixtureModel
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
-from . import fallbacks, inputs, modules, promises, unused
-from .baselines import BaselineReport, of_comparison, warn_if_worse
+from . import inputs, modules, promises, unused
+from .baselines import BaselineReport, warn_if_worse
 from .carried import groups_of
 from .coded import Floats
-from .fallbacks import instead_of
+from .handed import handed
 from .inputs import Training, Ways
 from .intents import Descent, Intent
 from .linear import LinearClassifier
@@ -41,7 +41,7 @@ class DescentClassifier(LinearClassifier):
     n_iter_: int
     baselines_: BaselineReport | None
     privacy_: PrivacyStatement
-    fallback: Any = None
+    randomised: Any = None
 
     # Parameters that all of them have; `__init__` is each one's own, as scikit-learn wants it.
     model: Any
@@ -112,7 +112,8 @@ class DescentClassifier(LinearClassifier):
         of_modules = "without a module (model=None)" if self.model is None else None
         alone = "without a folder (checkpoint=None)" if self.checkpoint is None else None
         unused.refuse(self, {"learning_rate": of_modules, "device": of_modules, "checkpoint_every": alone})
-        fallbacks.check(self.fallback)
+        if self.randomised is not None:
+            _checks.truth(randomised=self.randomised)
         notions = self._asked()
         settings = self._with_knobs(self._usual(promise))
         ways = promises.ways_of(
@@ -150,23 +151,18 @@ class DescentClassifier(LinearClassifier):
     def _conclude(self, intent: Intent, outcome: Outcome, statement: PrivacyStatement) -> None:
         """Publish what a search found."""
         training, skeleton = intent.training, intent.search.planned.skeleton
-        report = of_comparison(outcome.comparison, training.classes)
-        instead = None if skeleton is not None else instead_of(outcome, report, self.fallback)
+        found = handed(outcome, training.classes, randomised=None if skeleton is not None else self.randomised)
         if skeleton is not None:
             self._set_network(modules.model_of(skeleton, outcome.weights, training), training.coding)
-        elif instead is None:
-            self._set_model(_linear(outcome.weights, training), training.coding)
-        elif len(instead.lines) == 1:
-            self._set_model(_linear(instead.lines[0], training), training.coding)
+        elif len(found.lines) == 1:
+            self._set_model(_linear(found.lines[0], training), training.coding)
         else:
-            models = [_linear(weights, training) for weights in instead.lines]
-            self._set_mixture(MixtureModel(models, instead.shares), training.coding)
-        if instead is not None and report is not None:
-            outcome, report = instead.outcome, dataclasses.replace(report, handed_out=instead.name)
-        self.baselines_ = report
+            models = [_linear(weights, training) for weights in found.lines]
+            self._set_mixture(MixtureModel(models, found.shares), training.coding)
+        self.baselines_ = found.report
         self._publish_shape(training, intent.cells)
         self.privacy_ = statement
-        self._set_outcome(outcome)
+        self._set_outcome(found.outcome)
 
     def _set_outcome(self, outcome: Outcome) -> None:
         self.outcome_, self.n_iter_ = outcome, outcome.rounds

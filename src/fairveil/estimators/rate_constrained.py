@@ -55,10 +55,9 @@ class RateConstrainedClassifier(DescentClassifier):
     learning_rate, device : of a module's descent; None: the library's default, a GPU where there is one.
     checkpoint, checkpoint_every : a folder in which a long fit is kept every so many rounds, and gone on with after a crash:
         fit again, with the same arguments and rows. What was released stays charged.
-    fallback : what a linear fit hands out where its model is worse, beyond noise, than what costs nothing: "mixing" (a model
-        without constraints, some of whose answers are replaced by one class at random), "constant" (one class for everybody),
-        or None: the model all the same, with a warning. None is the default because a mixture decides by chance, and because a
-        constant is rarely wanted: both should be asked for. They cost no further privacy.
+    randomised : a linear fit hands out the model that it found unless released numbers say that something else keeps the
+        constraints better, or errs less: a model without constraints, one class for everybody, or a mixture of these, which
+        decides by chance. False forbids mixtures. It costs no further privacy; `baselines_` says what was handed out.
 
     Fitted: `model_`, `privacy_`, `constraint_report_`, `baselines_` (the model beside what costs nothing), `outcome_` (released
     values alone), `classes_`, `groups_`, `coef_`, `intercept_` in the units of X, `coef_names_`, `n_features_in_`,
@@ -107,7 +106,7 @@ class RateConstrainedClassifier(DescentClassifier):
         device: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 10,
-        fallback: str | None = None,
+        randomised: bool = True,
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -130,11 +129,11 @@ class RateConstrainedClassifier(DescentClassifier):
         self.device = device
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
-        self.fallback = fallback
+        self.randomised = randomised
 
     def predict(self, X: Any, random_state: Any = None) -> Any:
-        """The class of each row, as the labels were written. `random_state`: of a mixture that a `fallback` handed out, which
-        draws for every row; other models decide without chance."""
+        """The class of each row, as the labels were written. `random_state`: of a mixture (`randomised`), which draws for
+        every row; other models decide without chance."""
         generator(random_state)  # a seed that is none is refused, whether it is needed or not
         codes = self._codes(X, random_state)
         return np.asarray(self.classes_[codes])

@@ -59,7 +59,14 @@ def baselines(found: object) -> Baselines:
             )
             for one in told.lines
         )
-        return Baselines(_known(told.error), _known(told.noise), told.unit, lines, told.handed_out)
+        return Baselines(
+            _known(told.error),
+            _known(told.noise),
+            told.unit,
+            lines,
+            told.handed_out,
+            printable(told.remark) if told.remark else "",
+        )
     except AttributeError:
         remedy = "Pass clf.baselines_ of a fitted estimator."
         got = type(found).__name__

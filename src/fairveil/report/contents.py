@@ -146,8 +146,8 @@ class Baseline:
 class Baselines:
     """The model's own training `error`, through noise, and what it is held against; None: not known.
 
-    `unit`: "error" (a share) or the name of another measure. `handed_out`: "model", "mixing" or "constant". `report.baselines`
-    makes it from `baselines_`.
+    `unit`: "error" (a share) or the name of another measure. `handed_out`: "model", or the name of what is
+    in its place, and `remark` what that is in words. `report.baselines` makes it from `baselines_`.
     """
 
     error: float | None
@@ -155,9 +155,10 @@ class Baselines:
     unit: str
     lines: tuple[Baseline, ...]
     handed_out: str = "model"
+    remark: str = ""
 
     def __post_init__(self) -> None:
-        line(unit=self.unit, handed_out=self.handed_out)
+        line(unit=self.unit, handed_out=self.handed_out, remark=self.remark or "-")
         for name in ("error", "noise"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, finite(name, getattr(self, name)))

@@ -226,7 +226,7 @@ def _in_training(found: Baselines) -> Iterator[Part]:
         rows = "Of the training rows" if found.unit == "error" else "On the training rows"
         yield Part(f"{rows}, {with_unit(found.error, unit)} {what} ({between}).")
     if found.handed_out != "model":
-        yield Part(f"Handed out is the {found.handed_out}, not the fitted model.")
+        yield Part(f"Handed out is not the model that was found, but {found.remark or found.handed_out}.")
     for one in found.lines:
         told = [f"Against {one.name}", *([one.remark] if one.remark else [])]
         told += [] if one.error is None else [with_unit(one.error, unit)]

@@ -158,6 +158,7 @@ def _baselines(found: Baselines) -> dict[str, Any]:
         "noise": found.noise,
         "unit": found.unit,
         "handed_out": found.handed_out,
+        "remark": found.remark,
         "lines": lines,
     }
 

@@ -1,0 +1,126 @@
+"""What is handed out: a program over what was measured of a model, of a free one, and of constants."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from fairveil.learning import program
+from fairveil.learning.comparison import Comparison, Free, Limits, Table
+from fairveil.learning.threshold import WORTH
+
+ROWS = 1000.0
+
+
+def table(error: float, noise: float = 0.0, positives: float = 400.0) -> Table:
+    """Two classes; wrong decisions are shared by the labels in proportion."""
+    sizes = np.array([ROWS - positives, positives])
+    wrong = sizes * error
+    return Table(np.array([[sizes[0] - wrong[0], wrong[0]], [wrong[1], sizes[1] - wrong[1]]]), np.full((2, 2), noise))
+
+
+def found(error, values, free_error, free_values, bounds=(0.1,), spread=0.0, noise=0.0, constants=None) -> Comparison:
+    values, bounds, free_values = (np.array(numbers, float) for numbers in (values, bounds, free_values))
+    if constants is None:
+        constants = np.zeros((2, len(values)))
+    limits = Limits(values, bounds, np.full(len(values), spread), np.asarray(constants, float))
+    free = Free(
+        np.ones((1, 2)), table(free_error, noise), free_values, np.full(len(values), spread), np.full(len(values), 0.01)
+    )
+    return Comparison(table(error, noise), ROWS, limits, free)
+
+
+def merit(compared: Comparison, shares: np.ndarray) -> float:
+    errors = np.array([compared.error, compared.free.table.total(compared.table.errors) / ROWS, 0.4, 0.6])
+    values = np.stack([compared.limits.values, compared.free.values, *compared.limits.constants])
+    return float(shares @ errors + WORTH * max(0.0, np.max(shares @ values - compared.limits.bounds)))
+
+
+def shares_of(choice: program.Choice) -> np.ndarray:
+    return np.array([choice.model, choice.free, *choice.constants])
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("randomised", [True, False])
+def test_guarantee_2_nothing_on_a_grid_of_mixtures_is_better_by_more_than_enough(seed, randomised) -> None:
+    rng = np.random.default_rng(seed)
+    constants = rng.uniform(-0.3, 0.3, (2, 3)) if seed % 2 else np.zeros((2, 3))
+    values, others, bounds = rng.uniform(0, 0.3, 3), rng.uniform(0, 0.5, 3), rng.uniform(0.02, 0.2, 3)
+    compared = found(rng.uniform(0.15, 0.5), values, rng.uniform(0.1, 0.3), others, bounds, constants=constants)
+    choice = shares_of(program.chosen(compared, randomised=randomised))
+    assert choice.sum() == pytest.approx(1.0)
+    if not randomised:
+        assert sorted(choice.tolist()) == [0.0, 0.0, 0.0, 1.0]
+    steps = range(11) if randomised else (0, 10)
+    grid = [np.array(c) / 10 for c in itertools.product(steps, repeat=4) if sum(c) == 10]
+    assert merit(compared, choice) <= min(merit(compared, shares) for shares in grid) + program.ENOUGH + 1e-9
+
+
+def test_a_model_that_keeps_its_bounds_and_beats_its_baselines_is_handed_out() -> None:
+    assert program.chosen(found(0.2, [0.05], 0.19, [0.4])).is_model
+
+
+def test_a_model_above_the_line_of_mixing_is_given_up() -> None:
+    choice = program.chosen(found(0.38, [0.1], 0.2, [0.2]))  # half of the free model and half of no: .30 at .10
+    assert choice.model == 0.0
+    assert shares_of(choice).tolist() == pytest.approx([0.0, 0.5, 0.5, 0.0])
+
+
+def test_a_model_that_breaks_its_bound_beyond_noise_is_mixed_down_to_it() -> None:
+    choice = program.chosen(found(0.2, [0.2], 0.19, [0.6]))
+    assert shares_of(choice).tolist() == pytest.approx([0.5, 0.0, 0.5, 0.0])
+    alone = program.chosen(found(0.2, [0.4], 0.19, [0.9]), randomised=False)
+    assert shares_of(alone).tolist() == [0.0, 0.0, 1.0, 0.0]
+
+
+def test_excess_that_noise_hides_is_left_alone() -> None:
+    assert program.chosen(found(0.2, [0.2], 0.19, [0.6], spread=0.07)).is_model
+    assert not program.chosen(found(0.2, [0.2], 0.19, [0.6], spread=0.02)).is_model
+    sampling = np.array([0.15])
+    assert program.chosen(found(0.2, [0.2], 0.19, [0.6], spread=0.02), sampling=sampling).is_model
+    assert not program.chosen(found(0.2, [0.2], 0.19, [0.6]), sampling=sampling).is_model  # exact: what is, is
+
+
+def test_nothing_is_handed_out_that_is_known_to_break_a_bound_which_the_model_may_keep() -> None:
+    """The mixture is known better than the model: what hides in the noise of one is told of the other."""
+    compared = found(0.38, [0.12], 0.2, [0.3], spread=0.035)
+    limits = compared.limits
+    sharp = Free(compared.free.weights, compared.free.table, compared.free.values, np.array([0.001]))
+    told = Comparison(compared.table, ROWS, limits, sharp)
+    assert program.chosen(compared).free == pytest.approx(0.12 / 0.3)  # as far above as the model is
+    assert program.chosen(told).free == pytest.approx(0.1 / 0.3)  # down to the bound
+
+
+def test_guarantee_3_what_noise_explains_is_no_reason() -> None:
+    assert not program.chosen(found(0.33, [0.1], 0.2, [0.2])).is_model
+    assert program.chosen(found(0.33, [0.1], 0.2, [0.2], noise=30.0)).is_model
+
+
+def test_without_a_constraint_a_constant_is_taken_where_it_errs_less() -> None:
+    alone = Comparison(table(0.45), ROWS)
+    assert shares_of(program.chosen(alone)).tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert program.chosen(Comparison(table(0.39), ROWS)).is_model
+
+
+def test_values_that_nobody_knows_are_not_bounded_and_models_without_them_not_mixed() -> None:
+    undefined = found(0.2, [0.05, math.nan], 0.19, [0.4, 0.0], bounds=(0.1, 0.1))
+    assert program.chosen(undefined).is_model
+    unknown = found(0.38, [0.1], 0.2, [math.nan])
+    assert program.chosen(unknown).is_model
+    measured = found(0.2, [0.5], 0.199, [0.6], bounds=(math.inf,))
+    assert program.chosen(measured).is_model
+
+
+def test_the_mixture_has_the_values_and_the_error_of_its_parts() -> None:
+    compared = found(0.3, [0.12], 0.2, [0.3], spread=0.01, noise=3.0)
+    choice = program.Choice(0.5, 0.3, np.array([0.2, 0.0]))
+    mixture, drawn = program.comparison_of(compared, choice, np.array([0.02]))
+    assert mixture.error == pytest.approx(0.5 * 0.3 + 0.3 * 0.2 + 0.2 * 0.4)
+    assert mixture.limits.values == pytest.approx([0.5 * 0.12 + 0.3 * 0.3])
+    assert mixture.limits.spread == pytest.approx([math.hypot(0.005, 0.003)])
+    assert mixture.table.counts.sum(axis=1) == pytest.approx([600, 400])
+    assert drawn == pytest.approx([0.5 * 0.02 + 0.3 * 0.01])
+    assert mixture.mixing().difference == pytest.approx(mixture.error - mixture.mixing().error)
