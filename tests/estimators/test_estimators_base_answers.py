@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError
-from fairveil.estimators import base_answers, post_report
+from fairveil.estimators import base_answers, post_report, post_rows
 from fairveil.learning import score_bins
 
 ROWS = 3000
@@ -148,6 +148,24 @@ def test_guarantee_1_the_number_of_bins_follows_public_numbers() -> None:
     assert bins(epsilon=1.0, public_rows=ROWS) == bins(epsilon=1.0, neighbours="replace-one", public_rows=None)
     assert bins(bins=12) == 12
     assert bins(epsilon=math.inf) > 200
+
+
+def test_guarantee_1_the_number_of_rows_is_what_the_base_released_and_never_the_exact_one() -> None:
+    asked: list[float | None] = []
+
+    class Told(fv.OddsPostProcessor):  # type: ignore[misc]
+        def _answers(self, asked_of: Any, base: Any, wishes: Any, plan: Any, X: Any) -> Any:
+            asked.append(post_rows.known_rows(self.public_rows, asked_of, wishes.promise, base))
+            return super()._answers(asked_of, base, wishes, plan, X)
+
+    clf = Told(short(random_state=None), PARITY, epsilon=3.0, random_state=0).fit(X, Y, sensitive_features=A)
+    assert asked == [clf.estimator_.outcome_.rows]
+    assert asked != [ROWS]
+    fixed = LogisticRegression().fit(X, Y)
+    Told(fixed, PARITY, public_base=True, random_state=0).fit(X, Y, sensitive_features=A)
+    ours = short().fit(X[:500], Y[:500])  # of other people: what it released is none of these rows' number
+    Told(ours, PARITY, public_base=True, random_state=0).fit(X, Y, sensitive_features=A)
+    assert asked[1:] == [None, None]
 
 
 # -- guarantee 2: scores that are none, and bins at prediction

@@ -416,3 +416,21 @@ def test_what_is_written_is_read_to_the_bit() -> None:
     assert again.edges is not None
     assert (again.edges == edges).all()
     assert (again.counts == one.counts).all()
+
+
+def test_a_small_group_keeps_its_share_of_positives_where_labels_do_not_matter() -> None:
+    """Filled up label by label it would seem to have far more positives than it has, and its rate be moved for nothing."""
+    counts, edges = some(2, 8, rows=8000)
+    counts[1] = counts[0] * 0.03
+    law = CountNoise("gaussian", 20.0)
+    one = Released(counts, None, law, None, edges)
+    parity, odds = (resolve(notion, cells_of(2), (0, 1)) for notion in (DemographicParity(0.0), EqualizedOdds(0.0)))
+    filled = mixing.filled(one, parity)
+    share = counts[0, 1].sum() / counts[0].sum()
+    assert filled[1].sum() == pytest.approx(mixing.FLOOR * 20.0 * 4.0)
+    assert filled[1, 1].sum() / filled[1].sum() == pytest.approx(share)
+    assert np.allclose(mixing.filled(one, odds)[1].sum(axis=1), mixing.FLOOR * 20.0 * math.sqrt(8))
+    table = mixing.solve(Program.of(one, parity)).table
+    assert np.abs(table[0] - table[1]).max() < 1e-6  # the same people: the same threshold
+    for system in (parity, odds):
+        assert (mixing.filled(Released(counts * 0.0, None, law, None, edges), system).sum(axis=(1, 2)) > 0).all()

@@ -7,7 +7,8 @@
 | several classes, a base that decides by chance, or without scores | its decisions |
 
 Guarantees (tests/estimators/test_estimators_base_answers.py):
-1. Edges are made of public facts; of the scores themselves only where these are public, or nothing is promised.
+1. Edges are made of public facts and of what was released; of the scores themselves only where these are public, or nothing is
+   promised.
 2. A score that is NaN is an error, at the fit and at prediction; the bin of a row is the same at both.
 """
 
@@ -65,7 +66,7 @@ def of(
     known: float | None,
     seed: int | None,
 ) -> Answers:
-    """What a fitted base answers about the training rows. `known`: their number, where it is public."""
+    """What a fitted base answers about the training rows. `known`: their number, where it is public or was released."""
     classes, rows = training.classes, training.rows.exact_count
     method = method_of(base, wanted, classes)
     if method == DECIDED:
@@ -118,7 +119,7 @@ def scores_of(base: Any, method: str, features: Any, classes: Sequence[Any], *, 
 
 def edges_of(bins: Any, scores: Floats | None, plan: CountPlan, rows: float | None) -> Floats:
     """The edges of the bins: a caller's, quantiles of scores that are public, else fixed ones. `scores`: None before there are
-    any. `rows`: their number, where it is public."""
+    any. `rows`: their number, where it is public or was released."""
     wanted = _edges_given(bins)
     if wanted is not None and wanted.ndim:
         return np.asarray(wanted)

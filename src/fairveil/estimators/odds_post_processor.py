@@ -238,13 +238,15 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         return self._planned(read)[0]
 
     def _forecast(self, read: Read, supposed: Supposed) -> Forecast:
-        plan, system, training, before, edges = self._planned(read)
+        plan, system, training, before, edges = self._planned(read, supposed.rows)
         base = () if before is None else forecast.of(before, supposed).releases
         if system is None:
             return Forecast(base, (), None, why="nothing is required, and decisions are the base classifier's")
         return forecast.of_counts(plan, system, training.rows.layout, supposed, base, edges)
 
-    def _planned(self, read: Read) -> tuple[CountPlan, ConstraintSystem | None, Training, Any, Floats | None]:
+    def _planned(
+        self, read: Read, supposed: float | None = None
+    ) -> tuple[CountPlan, ConstraintSystem | None, Training, Any, Floats | None]:
         """The plan of the counts, the search of a base that is fitted with them, and edges of bins, before there are rows."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
@@ -261,7 +263,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         base_answers.check(self.predict_method, self.bins)
         method = base_answers.method_of(base.estimator, self.predict_method, training.classes)
         public = promise.rows_are_public or not promise.is_private
-        rows = training.exact_rows if public else known
+        rows = training.exact_rows if public else known or (supposed if base.is_ours and base.spent else None)
         edges = None if method == base_answers.DECIDED else base_answers.edges_of(self.bins, None, plan, rows)
         return plan, system, training, search, edges
 
@@ -301,7 +303,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
 
     def _answers(self, asked: Asked, base: Base, wishes: Wishes, plan: CountPlan, X: Any) -> Answers:
         """What the base answers about the training rows."""
-        known = post_rows.known_rows(self.public_rows, asked, wishes.promise)
+        known = post_rows.known_rows(self.public_rows, asked, wishes.promise, base)
         features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
         return base_answers.of(base.estimator, self.predict_method, self.bins, features, asked.training, plan, known, seed)
 

@@ -71,7 +71,7 @@ def report_of(
     guarantee: MixingGuarantee, solved: Mixed, reason: str, released: Released, system: ConstraintSystem, heaviest: Any
 ) -> ConstraintReport:
     """What was required, and what is known of it from the released counts."""
-    counts = mixing.filled(released)
+    counts = mixing.filled(released, system)
     histogram = np.einsum("cyj,cjk->cyk", counts, solved.table)  # what the table decides, on average: one draw varies as much
     drawn = sampling.deviations(system, histogram, counts.sum(axis=2), heaviest=heaviest)
     lines = [

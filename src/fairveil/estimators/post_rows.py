@@ -48,11 +48,13 @@ def read(estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight:
     return asked
 
 
-def known_rows(public_rows: Any, asked: Asked, promise: Promise) -> float | None:
-    """The number of rows, where it is public or nothing is promised."""
+def known_rows(public_rows: Any, asked: Asked, promise: Promise, base: Base) -> float | None:
+    """The number of rows, where it is public or nothing is promised; else what the base released of it, which is charged."""
     if promise.rows_are_public or not promise.is_private:
         return float(asked.training.rows.exact_count)
     stated = promises.public_rows_of(public_rows, asked.training, promise)
+    if stated is None and base.is_ours and base.spent:
+        stated = getattr(getattr(bases.thawed(base.estimator), "outcome_", None), "rows", None)
     return None if stated is None else float(stated)
 
 

@@ -69,7 +69,7 @@ class Program:
     @staticmethod
     def of(released: Released, system: ConstraintSystem, slack: Floats | float = 0.0, *, shared: bool = False) -> Program:
         """The program for these counts and constraints. `shared`: one table for all cells."""
-        counts = filled(released)
+        counts = filled(released, system)
         values = system.jacobian(counts.sum(axis=2)) @ _histogram_of_tables(counts, system.shape[2])
         kept = ~np.isnan(np.asarray(values.sum(axis=1)).ravel())
         cost = -np.moveaxis(released.counts, 1, 2) / max(float(released.counts.sum()), 1e-300)
@@ -95,21 +95,22 @@ def tables_of(released: Released, classes: int, *, shared: bool = False) -> Tabl
     return Tables((cells, answers, classes), usual, shared)
 
 
-def filled(released: Released) -> Floats:
-    """Counts in which every group and label has at least a public number of rows: what lacks is added with the decisions that
-    all groups together have for that label. Without noise nothing is added.
+def filled(released: Released, system: ConstraintSystem) -> Floats:
+    """Counts in which every group and label has at least a public number of rows, or every group where no constraint looks at
+    labels: what lacks is added as all groups together have it. Without noise nothing is added.
 
     A group that may be empty then neither divides by zero nor rules the others by its noise.
     """
     counts = released.counts
     if not released.noise.sd:
         return counts
-    floor = max(1.0, FLOOR * released.noise.sd * math.sqrt(counts.shape[2]))
-    pooled = counts.sum(axis=0)
-    sizes = pooled.sum(axis=1, keepdims=True)
-    shares = np.where(sizes > 0, pooled / np.where(sizes > 0, sizes, 1.0), 1.0 / counts.shape[2])
-    lacking = np.maximum(floor - counts.sum(axis=2), 0.0)
-    return np.asarray(counts + lacking[:, :, np.newaxis] * shares)
+    axes = (2,) if system.needs_labels else (1, 2)  # of what a group is filled up to, and with
+    sizes = counts.sum(axis=axes, keepdims=True)
+    floor = max(1.0, FLOOR * released.noise.sd * math.sqrt(counts[0].size / sizes[0].size))
+    pooled = counts.sum(axis=0, keepdims=True)
+    whole = sizes.sum(axis=0, keepdims=True)
+    shares = np.where(whole > 0, pooled / np.where(whole > 0, whole, 1.0), sizes[0].size / counts[0].size)
+    return np.asarray(counts + np.maximum(floor - sizes, 0.0) * shares)
 
 
 def solve(program: Program) -> Mixed:

@@ -129,7 +129,7 @@ def slacks(released: Released, system: ConstraintSystem, confidence: float) -> F
         return threshold_bounds.slacks(released, system, confidence)
     if not released.noise.sd:
         return np.zeros(len(system))
-    counts = mixing.filled(released)
+    counts = mixing.filled(released, system)
     low, high = released.box((1.0 - confidence) / 2.0)
     away = np.maximum(counts - low, high - counts).ravel()
     members = _members(system, counts.shape[2])
@@ -213,7 +213,7 @@ def value_noise(released: Released, system: ConstraintSystem, table: Floats) -> 
     sd = released.noise.sd
     if not sd:
         return np.zeros(len(system))
-    counts = mixing.filled(released)
+    counts = mixing.filled(released, system)
     members, outcomes = _members(system, table.shape[1])[system.event_of], _outcomes(system, table)
     sizes = members @ counts.ravel()
     rates = (outcomes @ counts.ravel()) / sizes

@@ -28,7 +28,7 @@ WIDEST, EVEN = 8.0, 1.5
 """Fixed edges lie between -`WIDEST` and `WIDEST`, and are about even up to `EVEN`."""
 LEAST, FEW, MOST, MOST_EXACT = 4, 8, 64, 256
 SUPPOSED = 10_000
-"""Rows where their number is nobody's to know."""
+"""Rows where their number is neither public nor released."""
 WORTH = 7.0
 """A bin is worth its noise where an average group and label has so many deviations of one count's noise for each bin: below,
 thresholds lose more by noise than they gain by being finer (tried on Adult and synthetic groups at epsilon 0.1 and 1)."""

@@ -57,7 +57,7 @@ def slacks(released: Released, system: ConstraintSystem, confidence: float) -> F
     walks = Walks.of(released, confidence)
     members = system.members
     wandered = walks.together(np.asarray(members.sum(axis=1)).ravel())
-    counts = mixing.filled(released)
+    counts = mixing.filled(released, system)
     moved = members @ _ends(counts - released.raw).ravel()
     off = np.minimum(1.0, (wandered + moved) / (members @ counts.sum(axis=2).ravel()))
     sized = np.asarray(abs(system.coefficients) @ off[system.event_of])
