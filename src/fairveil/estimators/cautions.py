@@ -94,11 +94,17 @@ def of_promise(promise: Promise, rows: int | None) -> None:
         )
 
 
+def are_unbounded(training: Training) -> bool:
+    """Whether there are numbers whose bounds nothing public states."""
+    coding = training.coding
+    return coding.layout.numbers > 0 and coding.standard is None and not isinstance(coding, SchemaCoding)
+
+
 def of_units(training: Training, promise: Promise, numbers: Numbers) -> None:
     """Warn where nothing public bounds the numbers that a search takes, or where public ones are seen to be in raw units."""
     coding = training.coding
     width = coding.layout.numbers
-    if numbers == "unread" or not width or coding.standard is not None or isinstance(coding, SchemaCoding):
+    if numbers == "unread" or not are_unbounded(training):
         return
     if not promise.features_are_public:
         # Rows are protected: whether their numbers are large must not be seen, so that this is said of small ones, too.

@@ -28,7 +28,7 @@ from ..learning.oracles import Descent, Oracle
 from ..learning.regression import Regression
 from ..models import DerandomisedModel, MixtureModel, Model
 from ..privacy.promise import Promise
-from . import inputs, promises, unused
+from . import cautions, inputs, promises, unused
 from .baselines import BaselineReport, of_objective, warn_if_worse
 from .carried import groups_of
 from .cautions import Numbers
@@ -45,6 +45,7 @@ from .unread import Read
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")
 ORACLES = ("regression", "descent")
 LOSSES = ("zero_one", "log")
+MOST_UNBOUNDED = 40  # numbers without public bounds, up to which sums of them are regressed where records are protected
 NAMED = ("thresholds", "directions", "labellings")
 
 
@@ -66,8 +67,8 @@ class GroupObjectiveClassifier(MixingClassifier):
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds,
     random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
     oracle : where decisions are linear rules, how the oracle finds one. "regression": of costs, from sums that are released
-        once; "descent": private gradient descent. None: regression where features are public, nothing is private, or there
-        are more than two classes, else descent.
+        once; "descent": private gradient descent. None: regression where features are public, nothing is private, there are
+        more than two classes, or at most 40 numbers whose bounds no schema states; else descent.
     penalty : G in h = f + G max(0, g). None: 20 for mixtures, 5 for Frank-Wolfe; for "exponential" that of Corollary 4.2 for
         `alpha`, or a smaller one (`learning.exponential`).
     alpha : how far f and g may be above the best ("exponential").
@@ -208,7 +209,7 @@ class GroupObjectiveClassifier(MixingClassifier):
             max_sample_weight=opening.max_sample_weight,
             loss=self.loss,
         )
-        return opening, cells, self._planned(problem, self._class(training, self._listed(), X), confidence)
+        return opening, cells, self._planned(problem, self._class(training, self._listed(), X), confidence, training)
 
     def _search(self, read: Read) -> Sampling | Loop | LossDescent:
         return self._intend(read, None)[2]
@@ -297,7 +298,9 @@ class GroupObjectiveClassifier(MixingClassifier):
         }
         return named[self.decisions](layout)
 
-    def _planned(self, problem: Problem, of: Class | None, confidence: float) -> Sampling | Loop | LossDescent:
+    def _planned(
+        self, problem: Problem, of: Class | None, confidence: float, training: Training
+    ) -> Sampling | Loop | LossDescent:
         """The search, planned and priced."""
         if self.loss != "zero_one":
             self._require_descent()
@@ -308,7 +311,7 @@ class GroupObjectiveClassifier(MixingClassifier):
             return plan_sampling(problem, among, penalty=self.penalty, alpha=self.alpha, confidence=confidence)
         problem.require_convex()
         how = "frank-wolfe" if self.method == "frank-wolfe" else None
-        oracle, rounds = self._oracle(of, problem.ground), self.rounds
+        oracle, rounds = self._oracle(of, problem.ground, training), self.rounds
         if isinstance(oracle, Each):
             rounds = oracle.of.size
         return plan_loop(problem, oracle, step_by=how, rounds=rounds, penalty=self.penalty)
@@ -320,18 +323,21 @@ class GroupObjectiveClassifier(MixingClassifier):
             got = f"method={self.method!r}" + ("" if self.decisions is None else " and decisions")
             raise InputError(complaint(expected="linear models by descent", of=f"loss={self.loss!r}", got=got, remedy=remedy))
 
-    def _oracle(self, of: Class | None, ground: Ground) -> Oracle[Any]:
+    def _oracle(self, of: Class | None, ground: Ground, training: Training) -> Oracle[Any]:
         """Among a list that is short enough, every decision is looked at, unless Frank-Wolfe was asked for."""
         clip = None if self.clip is None else _checks.positive(clip=self.clip)
         if of is not None:
             short = self.method == "linear-oracle" and of.size <= (self.rounds or ROUNDS)
             return Each(of) if short and not ground.is_exact else Choice(of)
-        return Regression(clip) if self._regresses(ground.promise, ground.classes) else Descent(clip=clip)
+        few = ground.layout.numbers <= MOST_UNBOUNDED and cautions.are_unbounded(training)
+        return Regression(clip) if self._regresses(ground.promise, ground.classes, few) else Descent(clip=clip)
 
-    def _regresses(self, promise: Promise, classes: int = 2) -> bool:
+    def _regresses(self, promise: Promise, classes: int = 2, unbounded: bool = False) -> bool:
         """Whether the oracle regresses costs. A private descent aims at the error first, which with many classes is far from
-        most objectives."""
-        return self.oracle == "regression" or (self.oracle is None and (promise.features_are_public or classes > 2))
+        most objectives; of rows that are longer than its clip it hears little but signs. The sums of the regression have the
+        noise of the longest row, which grows with their width."""
+        usual = promise.features_are_public or classes > 2 or unbounded
+        return self.oracle == "regression" or (self.oracle is None and usual)
 
     def _set_found(
         self,

@@ -14,9 +14,10 @@ oracle covers: one row flips the indicator 1[g >= 0] (docs/group_objective.md ha
 Where w comes from, all from the mean of released losses, which damps their noise:
 
 - "auditor": f' at the mean, and duals on a simplex of size G for what is constrained, by exponentiated gradient on the sum of
-  excesses: max over duals of duals . excess is G max(0, g), so this is a no-regret player of h's subgradients (Remark 5.7), and
-  the uniform mixture is Algorithm 2's answer. `Differs:` w at the last decision alone, as published, flips for ever; and the
-  answer's weights are the best for the released losses of blocks of rounds, which noise makes long;
+  excesses, as far as it is no noise (`group_hearing`): max over duals of duals . excess is G max(0, g), so this is a no-regret
+  player of h's subgradients (Remark 5.7), and the uniform mixture is Algorithm 2's answer. `Differs:` w at the last decision
+  alone, as published, flips for ever; and the answer's weights are the best for the released losses of blocks of rounds, which
+  noise makes long;
 - "leader": the dual prices of the best mixture so far (`master`), for losses with little noise or none;
 - "last": where h is linear, so that prices never change: the last decision is the answer;
 - "frank-wolfe": h' at l <- (1 - s) l + s l_t (Algorithm 4), max(0, .) and largest ones being smoothed; s is 2/(t + 1), or what
@@ -43,6 +44,7 @@ from ..privacy.events import Event, Repeated, compose
 from .descent import Floats, Progress, Reason
 from .duals import ExponentiatedGradient, Leaning
 from .ground import Ground
+from .group_hearing import Heard, aimed, blocks_of, noise_of_excesses
 from .group_problem import Found, Posed, Problem
 from .master import ENOUGH, LAST_PASSES, NEAR, PASSES, Master
 from .oracles import LinearRule, Oracle, Rule, audit_asks, audited
@@ -51,14 +53,11 @@ MEASURING = 0.3
 """Of an audit's price, for what is reported; the rest steers."""
 LEAST_STEP = 0.1
 SHARES = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 60)])
-BLOCKS = 4
-"""At least, where their noise is below `ROUGH`; where it is not, all rounds are one block."""
-ROUGH = 0.05
 BEYOND = 3.0  # deviations of a block's noise, by which g has to be above 0 for constants to take part
 CROWD = 2.0
 """How many times a fair share one rule may weigh in a mixture of noisy ones: best weights would pick the luckiest noise."""
 TOLERATED = 0.015
-"""Noise of a rate, or of the objective, that is put up with in what a mixture is chosen from."""
+"""Noise of a rate, or of the objective, that is put up with in a list that a mixture is chosen from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +86,9 @@ class State:
 
     `played`: rules with their losses; `weights` of theirs, in that order; `mean`: the losses of that mixture. `price`: what the
     next decision is asked to be cheap at, and `base`: no mixture is below base + the cheapest decision's price, of which
-    `least` is the largest so far, or, with noise, the mean. `leaning`: the auditor's; `duals`: the sum of its plays. `heard`:
-    what each round released of its rule, to steer by, and `places` the rules' places in `played`. `repeated`: the last answer
-    was a rule that was there already.
+    `least` is the largest so far, or, with noise, the mean. `leaning`: the auditor's; `duals`: the sum of its plays; `ear`: how
+    it hears excesses. `heard`: what each round released of its rule, to steer by, and `places` the rules' places in `played`.
+    `repeated`: the last answer was a rule that was there already.
     """
 
     posed: Posed
@@ -102,6 +101,7 @@ class State:
     base: float
     leaning: Leaning
     duals: Floats
+    ear: Heard
     heard: tuple[Floats, ...] = ()
     places: tuple[int, ...] = ()
     least: float = -math.inf
@@ -180,9 +180,10 @@ class Loop:
         none = np.zeros(len(posed.excesses(chance)))
         if self.step_by == "auditor":
             price = posed.f.gradient(chance) + posed.pull(self.auditor.duals(Leaning(none)), chance)
+        ear = Heard(noise_of_excesses(posed, chance, self._noise(self._multipliers[0])), self.rounds)
         played = {one.rule.key: one for one in (constants(posed) if self.oracle.any_linear and self.step_by != "last" else [])}
         zeros = np.zeros(len(played))
-        return State(posed, prepared, master, played, zeros, chance, price, base, Leaning(none), none)
+        return State(posed, prepared, master, played, zeros, chance, price, base, Leaning(none), none, ear)
 
     @property
     def auditor(self) -> ExponentiatedGradient:
@@ -269,11 +270,10 @@ class Loop:
         return float(shares[state.master.h.value((1.0 - across) * state.mean + across * steering).argmin()])
 
     def _pressing(self, state: State) -> State:
-        """The auditor hears what this round added to the sum of excesses."""
+        """The auditor hears what this round added to the sum of excesses, as far as it is no noise."""
         posed, t = state.posed, state.round
-        sums = t * posed.excesses(state.mean)
-        leaning = self.auditor.step(state.leaning, sums - state.leaning.sums)
-        duals = self.auditor.duals(leaning)
+        leaning = state.ear.step(self.auditor, state.leaning, t * posed.excesses(state.mean))
+        duals = state.ear.duals(self.auditor, leaning, t)
         price = posed.f.gradient(state.mean) + posed.pull(duals, state.mean)
         base = float(posed.f.value(state.mean)) + float(duals @ posed.excesses(state.mean)) - float((price * state.mean).sum())
         return replace(state, leaning=leaning, duals=state.duals + duals, price=price, base=base)
@@ -323,11 +323,12 @@ class Loop:
 
     def _by_blocks(self, state: State) -> Floats:
         """The best mixture of blocks of rounds that followed each other, whose prices and so whose rules are alike; with
-        constants, where these leave g above 0 by more than noise. Rule by rule the best would be the luckiest; a block is as
-        long as noise below `TOLERATED` asks."""
-        played, size, h = list(state.played.values()), self.size_of(state.posed, state.mean), state.posed.h
-        t = state.round
+        constants, where these leave g above 0 by more than noise. Rule by rule the best would be the luckiest."""
+        played, posed, t = list(state.played.values()), state.posed, state.round
+        size = self.size_of(posed, state.mean)
         blocks = np.array_split(np.arange(t), blocks_of(size, t))
+        one = noise_of_excesses(posed, state.mean, self._noise(self._multipliers[0]))
+        h = aimed(posed, state.mean, one * math.sqrt(len(blocks) / t))
         heard, places = np.array(state.heard), np.array(state.places)
         atoms = np.array([heard[block].mean(axis=0) for block in blocks])
         shares = Master(h).solve(atoms)[0]
@@ -370,15 +371,8 @@ class Loop:
         return 0.0 if ground.is_exact else multiplier * ground.move(audit_asks(ground, self._any_rule, [1.0])[0].question)
 
 
-def blocks_of(size: float, rounds: int) -> int:
-    """Into how many blocks the rounds are cut, where one round's steering has noise of this size."""
-    few = BLOCKS if size * math.sqrt(BLOCKS / rounds) <= ROUGH else 1
-    length = min(rounds, math.ceil((size / TOLERATED) ** 2) or 1)
-    return min(rounds, max(few, rounds // length))
-
-
 def crowd_of(size: float, rounds: int) -> float:
-    """The most that one rule of a list may weigh, likewise."""
+    """The most that one rule of a list may weigh, where one round's steering has noise of this size."""
     return max(CROWD / rounds, (TOLERATED / size) ** 2 if size > 0 else 1.0)
 
 

@@ -170,7 +170,7 @@ class Posed:
         """(names, bounds, values) of what is constrained, a line a comparison."""
         shown = _shown(self.asked, self.told[1:])
         names, bounds, values = _values(shown, losses, self.problem.constraint.titles)
-        return names, bounds, np.where(self._defined, values, np.nan)
+        return names, bounds, np.where(self.defined, values, np.nan)
 
     def cells_of_values(self) -> tuple[tuple[int, ...], ...]:
         """The groups that each value is about, by number."""
@@ -183,7 +183,7 @@ class Posed:
         return tuple(found)
 
     @property
-    def _defined(self) -> Mask:
+    def defined(self) -> Mask:
         """Which of the values are."""
         parts = [
             lines if isinstance(function.outer, outer.Largest) else np.array([lines.any()])
@@ -193,8 +193,8 @@ class Posed:
 
     def placed(self, of_excesses: Floats) -> Floats:
         """One number for each value, of one for each excess: 0 for what takes no part."""
-        out = np.zeros(len(self._defined))
-        out[self._defined] = of_excesses
+        out = np.zeros(len(self.defined))
+        out[self.defined] = of_excesses
         return out
 
     def excesses(self, losses: Floats) -> Floats:
@@ -274,7 +274,7 @@ class Posed:
 
         Rates of few rows are moved towards each other, as in `fairness.sampling`."""
         if losses.ndim != 3:
-            return np.full(len(self._defined), np.nan)
+            return np.full(len(self.defined), np.nan)
         shares, added = self.shares[..., np.newaxis], sampling.ADDED / self.rows
         drawn = shares * (np.clip(losses, 0.0, shares) + added) / (shares + losses.shape[-1] * added)
         at, moves = self._numbers(self.shares)(drawn), []

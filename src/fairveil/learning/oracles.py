@@ -32,9 +32,11 @@ from .descent import Floats
 from .divergence import Divergence
 from .ground import Ground
 from .plans import usual_clip
+from .systems import columns_of
 
 P = TypeVar("P")
 CERTAIN = 3.0  # deviations of the noise in a number of rows
+CURVE, DROWNED = 0.25, 12.0
 
 
 class Rule(ABC):
@@ -239,6 +241,12 @@ class Descent(Oracle[Course]):
 
     The log loss stands for the error, the softmax for the decision, as in rate-constrained descent. Heuristic: no bound on its
     regret. Where only sensitive features are protected the loss's gradient is exact, and noise is in the costs' part alone.
+
+    *The clip comes first.* A constraint on a small cell costs its rows dual / share, 100 and more, and a gradient that is
+    weighed so and then shortened to the clip has lost that pull: rules that decide alike for everybody are what is left. So
+    all that is minimised is divided by 1 + `CURVE` x the largest cost of a row, `CURVE` the most that a softmax moves with
+    its score; the gradient of the costs is then within a row's length. It divides the loss's gradient too, beside which the
+    noise grows. So it is never divided further than to `DROWNED` x the noise of an averaged gradient.
     """
 
     steps: int = 5
@@ -277,9 +285,12 @@ class Descent(Oracle[Course]):
     ) -> tuple[Rule, Course]:
         w, v = prepared.weights, prepared.velocity
         costs = rows * cell_costs if ground.has_costs else None
-        rate = 0.0 if prepared.rests else self._rate(ground, rows)
+        rate, ease = 0.0 if prepared.rests else self._rate(ground, rows), 1.0
+        if costs is not None:
+            ease = self._ease(ground, costs, rows)
+            costs = ease * costs
         for _ in range(self.steps):
-            (gradient,) = curator.answer([self._ask(ground, w, costs)], purpose="a step of the learner")
+            (gradient,) = curator.answer([self._ask(ground, w, costs, ease)], purpose="a step of the learner")
             v = self.momentum * v - rate * gradient / rows
             w = w + v
         return LinearRule(w), replace(prepared, weights=w, velocity=v)
@@ -287,8 +298,19 @@ class Descent(Oracle[Course]):
     def _rate(self, ground: Ground, rows: float) -> float:
         """Less where the noise of an averaged gradient, times the length of a row, would walk more than a logit or so."""
         length = math.sqrt(1.0 + ground.layout.numbers + len(ground.layout.code_sizes))
-        noise = self.multiplier * self._clip(ground) * (ground.max_sample_weight or 1.0) / rows
+        noise = self._noise(ground, rows)
         return self.rate if noise == 0 else min(self.rate, 0.3 * (1.0 - self.momentum) / (noise * length))
+
+    def _noise(self, ground: Ground, rows: float) -> float:
+        """About the deviation of each number of an averaged gradient."""
+        return self.multiplier * self._clip(ground) * (ground.max_sample_weight or 1.0) / rows
+
+    def _ease(self, ground: Ground, costs: Floats, rows: float) -> float:
+        """What loss and costs are multiplied by."""
+        heaviest = costs.max(axis=-1) - costs.min(axis=-1)
+        if ground.cells is not None:  # a row is in one cell of each column
+            heaviest = np.sum([heaviest[part].max(axis=0) for part in columns_of(ground.cells)], axis=0)
+        return max(1.0 / (1.0 + CURVE * float(heaviest.max())), min(1.0, DROWNED * self._noise(ground, rows)))
 
     def _clip(self, ground: Ground) -> float:
         return self.clip or usual_clip(ground.promise)
@@ -296,8 +318,9 @@ class Descent(Oracle[Course]):
     def _zeros(self, ground: Ground) -> Floats:
         return np.zeros((ground.outputs, 1 + ground.layout.width))
 
-    def _ask(self, ground: Ground, weights: Floats, costs: Floats | None) -> Ask:
+    def _ask(self, ground: Ground, weights: Floats, costs: Floats | None, ease: float = 1.0) -> Ask:
         given: Any = costs
         if costs is None and ground.has_costs:
             given = np.zeros((ground.groups, ground.classes if ground.by_label else 1, ground.classes))
-        return Ask(GradientSum(Linear(weights), self._clip(ground), ground.cells, given), self.multiplier)
+        gradient = GradientSum(Linear(weights), self._clip(ground), ground.cells, given, loss_weight=ease)
+        return Ask(gradient, self.multiplier)
