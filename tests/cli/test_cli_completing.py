@@ -28,6 +28,7 @@ def test_the_words_are_the_librarys() -> None:
     assert set(completing.SPENDS) == set(tailoring.SPENDS)
     assert set(completing.SEARCHES) == set(methods.SEARCHES)
     assert set(completing.DECISIONS) == set(methods.NAMED)
+    assert completing.ANSWERS == methods.ANSWERS
     for name in completing.OBJECTIVES:
         assert objectives.parse_objective(name)
 

@@ -45,7 +45,7 @@ class Models:
 
     def coded(self) -> fv.OddsPostProcessor:
         """By a schema."""
-        clf = fv.OddsPostProcessor(None, "equalized_odds:0.05", epsilon=3.0, random_state=0)
+        clf = fv.OddsPostProcessor(None, "equalized_odds:0.05", epsilon=3.0, random_state=0, predict_method="predict")
         return clf.fit(load_csv(self.table, Schema.load(self.schema)))
 
     def plain(self) -> fv.OddsPostProcessor:
@@ -274,7 +274,9 @@ def test_fit_writes_model_statement_and_report_of_every_method(
     fairveil: Command, table: Path, others: Path, schema: Path, tmp_path: Path, method: str
 ) -> None:
     command = ("fit", table, "--schema", schema, *ODDS, "--epsilon", 3, "--method", method, "--seed", 0)
-    done = fairveil(*command, "--test", others, "--out", "model")
+    more = {"post-processing": {"predict_method": "predict"}, "game": {}}[method]  # both decide by chance
+    options = [word for name, value in more.items() for word in (f"--{name.replace('_', '-')}", value)]
+    done = fairveil(*command, *options, "--test", others, "--out", "model")
     assert done.code == 0, done.err
     cls: Any = {"post-processing": fv.OddsPostProcessor, "game": fv.OracleGameClassifier}[method]
     saved = fv.load(tmp_path / "model")
@@ -287,7 +289,7 @@ def test_fit_writes_model_statement_and_report_of_every_method(
 
     # The same as in Python, to the bit.
     declared = Schema.load(schema)
-    clf = cls(constraints="equalized_odds:0.05", epsilon=3.0, public_rows=4000, random_state=0)
+    clf = cls(constraints="equalized_odds:0.05", epsilon=3.0, public_rows=4000, random_state=0, **more)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # the command has said it as a note
         clf.fit(load_csv(table, declared))
@@ -318,6 +320,31 @@ def test_fit_writes_model_statement_and_report_of_every_method(
     # And the commands that follow.
     assert fairveil("predict", "model", others, "--seed", 1).code == 0
     assert fairveil("audit", others, "--model", "model").code == 0
+
+
+def test_fit_puts_thresholds_on_scores_by_group_or_for_everybody_without_chance(
+    fairveil: Command, table: Path, others: Path, schema: Path, tmp_path: Path
+) -> None:
+    command = ("fit", table, "--schema", schema, *ODDS, "--epsilon", 3, "--method", "post-processing", "--seed", 0)
+    assert fairveil(*command, "--no-randomised", "--out", "own").code == 0
+    assert fairveil(*command, "--no-group-aware", "--out", "shared").code == 0
+    own, shared = (fv.load(tmp_path / name) for name in ("own", "shared"))
+    assert own.predict_method_ == shared.predict_method_ == "decision_function"
+    assert not by_chance(own)
+    assert groups_read(own) is not None
+    assert groups_read(shared) is None
+    for name in ("own", "shared"):
+        twin = json.loads((tmp_path / name / "report.json").read_text("utf-8"))
+        assert "thresholds on its score" in str(twin)
+        assert fairveil("verify", f"{name}/statement.json").code == 0
+        assert fairveil("predict", name, others, "--seed", 1).code == 0
+        assert fairveil("audit", others, "--model", name).code == 0
+    wrong = fairveil(*command, "--predict-method", "proba", "--out", "wrong")
+    assert wrong.code == 2
+    assert "--predict-method" in wrong.err
+    wrong = fairveil("fit", table, "--schema", schema, *ODDS, "--no-group-aware", "--out", "wrong")
+    assert wrong.code == 2
+    assert "it is of --method post-processing" in wrong.err
 
 
 def test_the_default_method_is_as_before(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:

@@ -250,6 +250,24 @@ def test_one_threshold_for_everybody_needs_no_group_at_prediction(tmp_path: Path
     assert any("reads a person's group" in sentence for sentence in hard.privacy_.not_covered)
 
 
+def test_without_chance_each_group_has_one_threshold_and_what_cannot_be_kept_is_said() -> None:
+    for method in ("auto", "predict"):
+        options: dict[str, Any] = {**GROUPS, "predict_method": method, "randomised": False}
+        clf = fv.OddsPostProcessor(LogisticRegression(), fv.DemographicParity(0.1), **options).fit(X, Y, sensitive_features=A)
+        assert set(np.unique(clf.mixing_)) <= {0.0, 1.0}
+        assert not clf.model_.is_randomised
+        assert clf.constraint_report_.reason.startswith(post_report.CHOSEN)
+        first, again = (clf.predict(X, sensitive_features=A) for _ in range(2))
+        assert (first == again).all()
+        by_chance = fv.OddsPostProcessor(LogisticRegression(), fv.DemographicParity(0.1), **{**options, "randomised": True})
+        one = by_chance.fit(X, Y, sensitive_features=A).derandomise()
+        assert (one.mixing_ == clf.mixing_).all()
+    notions = [fv.FalseNegativeRate(0.05), fv.FalseNegativeRate(0.05, positive=0)]
+    never = fv.OddsPostProcessor(LogisticRegression(), notions, randomised=False, **GROUPS)
+    with pytest.warns(fv.errors.ConstraintNotMet, match="no table without chance"):
+        never.fit(X, Y, sensitive_features=A)
+
+
 def test_a_false_negative_bound_needs_no_coin_beyond_one_bin() -> None:
     rng = np.random.default_rng(1)
     y = (rng.random(20_000) < 0.09).astype(int)

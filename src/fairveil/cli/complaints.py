@@ -42,7 +42,7 @@ ARGUMENTS: Mapping[str, str] = {
             *("epsilon", "delta", "protects", "neighbours", "public_rows", "holdout", "seed", "seeds", "gaps", "epsilons"),
             *("target", "sensitive", "ignore", "notion", "strength", "objective", "search", "decisions", "allocation", "spend"),
             *("group_loss_bound", "min_epsilon", "max_epsilon", "groups", "method", "tuning", "earlier_releases", "purpose"),
-            *("kind", "order", "production", "note", "query", "randomised", "rows", "shares"),
+            *("kind", "order", "production", "note", "query", "randomised", "predict_method", "group_aware", "rows", "shares"),
         )
     },
 }

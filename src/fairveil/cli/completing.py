@@ -19,6 +19,7 @@ OBJECTIVES = (
 )
 SHARED = ("groups", "people")
 SEARCHES = ("linear-oracle", "exponential", "frank-wolfe")
+ANSWERS = ("auto", "decision_function", "predict_proba", "predict")
 DECISIONS = ("thresholds", "directions", "labellings")
 ALLOCATIONS = ("least-noise", "standard-error", "equal", "size")
 SPENDS = ("person", "total")

@@ -41,6 +41,8 @@ def fit(
     max_epsilon: asking.MaxEpsilon = None,
     groups: asking.Groups = None,
     randomised: asking.Randomised = None,
+    predict_method: asking.PredictMethod = None,
+    group_aware: asking.GroupAware = None,
     epsilon: asking.Epsilon = 1.0,
     delta: options.Delta = 1e-6,
     protects: options.Protects = "records",
@@ -85,7 +87,7 @@ def fit(
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
     require_free(out, force=force, mark=MARK)
     options.require_words(tuning=tuning, earlier_releases=earlier_releases)
-    shared = (allocation, spend, group_loss_bound, min_epsilon, max_epsilon, groups, randomised)
+    shared = (allocation, spend, group_loss_bound, min_epsilon, max_epsilon, groups, randomised, predict_method, group_aware)
     asked = chosen.asked(Wishes(constraint, notion, strength, objective, search, decisions, *shared))
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
     book = opened(ledger, dataset, purpose)

@@ -8,6 +8,7 @@ import typer
 
 from .completing import (
     ALLOCATIONS,
+    ANSWERS,
     DECISIONS,
     GAPS,
     METHODS,
@@ -21,7 +22,7 @@ from .completing import (
     bounded,
     out_of,
 )
-from .helping import FAIRNESS, MODEL, OF_FERMI, OF_OBJECTIVE, OF_TAILORED, OUTPUT, PRIVACY
+from .helping import FAIRNESS, MODEL, OF_FERMI, OF_OBJECTIVE, OF_POST, OF_TAILORED, OUTPUT, PRIVACY
 
 Constraint = Annotated[
     list[str] | None,
@@ -37,7 +38,7 @@ Method = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="fit by rate-constrained, post-processing (by group and by chance), game (by chance), group-objective (G-mean "
+        help="fit by rate-constrained, post-processing (thresholds by group), game (by chance), group-objective (G-mean "
         "and the like; by chance), fermi (a penalty) or tailored (a budget shared among groups); all are linear, and "
         "networks are fitted in Python",
         rich_help_panel=MODEL,
@@ -52,6 +53,26 @@ Randomised = Annotated[
         "constraints better, or errs less; yes unless you say no",
         show_default=False,
         rich_help_panel=MODEL,
+    ),
+]
+PredictMethod = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="ask the base classifier for auto (its score, if it has one), decision_function, predict_proba or predict (its "
+        "decisions, which are then changed by chance)",
+        show_default="auto",
+        rich_help_panel=OF_POST,
+        autocompletion=out_of(*ANSWERS),
+    ),
+]
+GroupAware = Annotated[
+    bool | None,
+    typer.Option(
+        "--group-aware/--no-group-aware",
+        help="whether thresholds may differ by group, and the model reads the group when it decides; yes unless you say no",
+        show_default=False,
+        rich_help_panel=OF_POST,
     ),
 ]
 Notion = Annotated[

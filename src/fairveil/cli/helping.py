@@ -18,8 +18,10 @@ from . import colour
 DATA, FAIRNESS, PRIVACY, OUTPUT, LEDGER = "Data", "Fairness", "Privacy", "Output", "Ledger"
 MEASURED = "Rows to measure on"
 MODEL = "Method"
-OF_OBJECTIVE, OF_FERMI, OF_TAILORED = "Method group-objective", "Method fermi", "Method tailored"
-ORDER = ("Arguments", DATA, FAIRNESS, MODEL, OF_OBJECTIVE, OF_FERMI, OF_TAILORED, PRIVACY, MEASURED, LEDGER, OUTPUT)
+OF_POST, OF_OBJECTIVE, OF_FERMI, OF_TAILORED = (
+    f"Method {name}" for name in ("post-processing", "group-objective", "fermi", "tailored")
+)
+ORDER = ("Arguments", DATA, FAIRNESS, MODEL, OF_POST, OF_OBJECTIVE, OF_FERMI, OF_TAILORED, PRIVACY, MEASURED, LEDGER, OUTPUT)
 FIRST = 27
 """Letters of the column that names options."""
 

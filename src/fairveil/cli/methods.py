@@ -16,6 +16,7 @@ from ..estimators import (
     RateConstrainedClassifier,
     TailoredClassifier,
 )
+from ..estimators.base_answers import METHODS as ANSWERS
 from ..estimators.group_objective import METHODS as SEARCHES
 from ..estimators.group_objective import NAMED
 from ..estimators.promises import notions_of
@@ -49,6 +50,8 @@ class Wishes:
     max_epsilon: list[str] | None = None
     groups: str | None = None
     randomised: bool | None = None
+    predict_method: str | None = None
+    group_aware: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,19 @@ def _may_be_mixed(wishes: Wishes) -> Asked:
     """Of one that keeps bounds, and may hand out a mixture of its model and others."""
     asked = _bounded(wishes)
     return replace(asked, arguments=asked.arguments | {"randomised": wishes.randomised is not False})
+
+
+def _after_a_base(wishes: Wishes) -> Asked:
+    """Of one that changes what a base answers."""
+    asked = _may_be_mixed(wishes)
+    arguments: dict[str, Any] = {"group_aware": wishes.group_aware is not False}
+    if wishes.predict_method is not None:
+        if wishes.predict_method not in ANSWERS:
+            remedy = "Say --predict-method predict for its decisions alone, or leave it out."
+            expected = f"one of {', '.join(ANSWERS)}"
+            raise InputError(complaint(expected=expected, of="--predict-method", got=wishes.predict_method, remedy=remedy))
+        arguments["predict_method"] = wishes.predict_method
+    return replace(asked, arguments=asked.arguments | arguments)
 
 
 def _group_objective(wishes: Wishes) -> Asked:
@@ -180,10 +196,11 @@ METHODS = {
     ),
     "post-processing": Method(
         "private post-processing (OddsPostProcessor)",
-        "A linear classifier, fitted to {source}, whose decisions are changed by chance afterwards: a table of chances that "
-        "solves a linear program over private counts.",
+        "A linear classifier, fitted to {source}, and after it thresholds on its score, or with several classes chances of "
+        "changing its decisions, that solve a linear program over private counts.",
         OddsPostProcessor,
-        _bounded,
+        _after_a_base,
+        ("randomised", "predict_method", "group_aware"),
     ),
     "game": Method(
         "private game of learner against auditor (OracleGameClassifier)",

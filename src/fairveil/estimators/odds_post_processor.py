@@ -88,6 +88,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     bins : of the score. None: a number after the noise, the groups and the rows where they are public. A number, or rising
         edges: public facts, to be fixed before data are touched.
     group_aware : False: one threshold (or table) for everybody, which does not read the group at prediction.
+    randomised : False: one threshold for each group (or one class for each base decision), the best ones, so that nothing is
+        decided by chance.
 
     Fitted: `estimator_` (the base in use), `mixing_` (cells, base decisions or bins, decisions), `edges_` (of the bins; None:
     it changes decisions), `predict_method_`, `guarantee_` (None without constraints), `constraint_report_`, `baselines_`
@@ -158,6 +160,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         predict_method: str = "auto",
         bins: Any = None,
         group_aware: bool = True,
+        randomised: bool = True,
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints
@@ -178,6 +181,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self.predict_method = predict_method
         self.bins = bins
         self.group_aware = group_aware
+        self.randomised = randomised
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OddsPostProcessor:
         """Fit the base if it is not fitted, ask for the counts, and solve for the table.
@@ -190,6 +194,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
         _checks.fraction(confidence=self.confidence, low_open=True, high_open=True, remedy="Pass confidence=0.95, say.")
         _checks.one_of(SLACKS, slack=self.slack)
+        by_chance = bool(self.randomised)
         ready = bool(self.public_base) or (self.estimator is not None and bases.is_fitted(self.estimator))
         idle = {
             "slack": "without constraints" if self.constraints is None else None,
@@ -222,10 +227,10 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             cap = rows.max_sample_weight if rows.weighted else None
             released = postprocess.release(curator, attached, plan, cap, answers.edges)
             curator.finish()
-        shared, theorem = not self.group_aware, self.slack == "theorem"
-        solved = mixing_bounds.mixed(released, system, self.confidence, with_slack=theorem, shared=shared)
+        shared, kind = not self.group_aware, {"with_slack": self.slack == "theorem", "by_chance": by_chance}
+        solved = mixing_bounds.mixed(released, system, self.confidence, shared=shared, **kind)
         certain = mixing_bounds.guarantee(released, system, solved.table, self.confidence, shared=shared)
-        found = Found(None if shared else cells, system, released, solved, certain, answers.method)
+        found = Found(None if shared else cells, system, released, solved, certain, answers.method, by_chance)
         self._conclude(asked, base, promise, curator, found, curator.statement().ledger)
         if solved.excess > mixing.FEASIBLE:
             self._warn(solved)
@@ -371,9 +376,12 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             del self.feature_names_in_
 
     def _warn(self, solved: Mixed) -> None:
+        what, instead = "the constraints contradict each other", "or"
+        if not self.randomised:
+            what, instead = "no table without chance keeps the constraints", "leave randomised=True, or"
         text = (
-            f"the constraints contradict each other at the released counts: every bound had to give {solved.excess:.4f}, the "
-            "least that all can. Ask for larger bounds, or drop a constraint; see constraint_report_."
+            f"{what} at the released counts: every bound had to give {solved.excess:.4f}, the least that all can. Ask for "
+            f"larger bounds, {instead} drop a constraint; see constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
 

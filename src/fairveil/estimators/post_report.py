@@ -30,7 +30,8 @@ NOTHING_ASKED = "no constraint was required: decisions are the base classifier's
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a fit found: `cells` that the table tells apart at prediction, and how the base was asked (`method`)."""
+    """What a fit found: `cells` that the table tells apart at prediction, and how the base was asked (`method`).
+    `randomised`: whether chance was allowed."""
 
     cells: Cells | None
     system: ConstraintSystem
@@ -38,10 +39,13 @@ class Found:
     solved: Mixed
     guarantee: MixingGuarantee
     method: str
+    randomised: bool = True
 
     def reported(self, classes: Sequence[Hashable], heaviest: Any) -> tuple[ConstraintReport, BaselineReport | None]:
         """The constraints, and what costs nothing."""
-        reason = SOLVED + (OF_SCORES if self.released.edges is not None else OF_DECISIONS if len(classes) == 2 else "")
+        reason = (SOLVED if self.randomised else CHOSEN) + (
+            OF_SCORES if self.released.edges is not None else OF_DECISIONS if len(classes) == 2 else ""
+        )
         report = report_of(self.guarantee, self.solved, reason, self.released, self.system, heaviest)
         compared = mixing_comparison.compared(self.released, self.system, self.solved.table)
         return report, of_comparison(compared, classes, free="the base classifier")

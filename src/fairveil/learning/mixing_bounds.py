@@ -239,7 +239,16 @@ def _number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
-def mixed(released: Released, system: ConstraintSystem, confidence: float, *, with_slack: bool, shared: bool = False) -> Mixed:
-    """The best table, its bounds loosened by `slacks` or not."""
+def mixed(
+    released: Released,
+    system: ConstraintSystem,
+    confidence: float,
+    *,
+    with_slack: bool,
+    shared: bool = False,
+    by_chance: bool = True,
+) -> Mixed:
+    """The best table, or the best without chance, its bounds loosened by `slacks` or not."""
     slack: Floats | float = slacks(released, system, confidence) if with_slack else 0.0
-    return mixing.solve(Program.of(released, system, slack, shared=shared))
+    program = Program.of(released, system, slack, shared=shared)
+    return mixing.solve(program) if by_chance else mixing.deterministic(program)
