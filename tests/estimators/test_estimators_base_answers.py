@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from estimator_samples import short
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -248,6 +249,25 @@ def test_one_threshold_for_everybody_needs_no_group_at_prediction(tmp_path: Path
         assert (loaded.derandomise().mixing_ == one.mixing_).all()
     hard = fv.OddsPostProcessor(LogisticRegression(), fv.DemographicParity(0.05), **GROUPS).fit(X, Y, sensitive_features=A)
     assert any("reads a person's group" in sentence for sentence in hard.privacy_.not_covered)
+
+
+def test_a_base_that_is_fitted_here_keeps_its_score_where_one_class_for_all_errs_less() -> None:
+    """A fit without constraints hands out "no" for everybody there; bounds on false negatives need the score."""
+    rng = np.random.default_rng(1)
+    y = (rng.random(8000) < 0.04).astype(int)
+    x = np.clip(0.35 * y + 0.3 * rng.normal(size=8000), -1, 1)[:, np.newaxis]
+    base = fv.RateConstrainedClassifier(random_state=4, public_rows=8000)
+    alone = clone(base).set_params(epsilon=0.8, delta=0.8e-6).fit(x, y)
+    assert np.ptp(alone.decision_function(x)) == 0
+    clf = fv.OddsPostProcessor(base, fv.FalseNegativeRate(0.2), random_state=0, public_rows=8000).fit(x, y)
+    assert np.ptp(clf.estimator_.decision_function(x)) > 0.5  # the same search, by the same seed
+    assert 1 - clf.score(x, y) < 0.6
+    assert fv.OddsPostProcessor(None, fv.FalseNegativeRate(0.2), random_state=0).fit(x, y).estimator_.randomised is None
+    asked = fv.RateConstrainedClassifier(randomised=False)
+    kept = fv.OddsPostProcessor(asked, fv.FalseNegativeRate(0.2), random_state=0).fit(x, y).estimator_
+    assert kept.randomised is False  # as it was asked for
+    free = fv.OddsPostProcessor(None, None, random_state=0).fit(x, y).estimator_
+    assert free.randomised is True
 
 
 def test_without_chance_each_group_has_one_threshold_and_what_cannot_be_kept_is_said() -> None:

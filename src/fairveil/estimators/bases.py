@@ -217,6 +217,8 @@ def _promised(estimator: Any, wishes: Wishes, spare: bool) -> Any:
     defaults = type(chosen)().get_params(deep=False)
     taken = {name: value for name, value in wishes.given.items() if name in params and _same(params[name], defaults.get(name))}
     chosen.set_params(**taken)
+    if spare and params.get("randomised") is True:  # its score is wanted: not one class for all, nor a mixture, that errs less
+        chosen.set_params(randomised=None)
     if "ledger" in params:
         chosen.set_params(ledger=wishes.ledger)
     if "random_state" in params and params["random_state"] is None:
