@@ -16,6 +16,7 @@ from fairveil.errors import ConstraintNotMet, FairveilError, InputError
 from fairveil.estimators import progress
 from fairveil.learning.exponential import Sampling
 from fairveil.learning.group_loop import Loop
+from fairveil.learning.group_public import PublicSearch
 
 INF = math.inf
 RELATIONS: Any = pytest.mark.parametrize(
@@ -258,12 +259,13 @@ def test_guarantee_3_a_fit_that_fails_or_is_broken_off_changes_nothing(
     def broken(*given: Any, **named: Any) -> Any:
         raise KeyboardInterrupt
 
+    search = PublicSearch if method == "linear-oracle" else Loop
     if where == "publish":
         monkeypatch.setattr("fairveil.estimators.group_objective.statement_of", broken)
     elif where == "first":
-        monkeypatch.setattr(*((Sampling, "run") if method == "exponential" else (Loop, "init")), broken)
+        monkeypatch.setattr(*((Sampling, "run") if method == "exponential" else (search, "init")), broken)
     else:
-        monkeypatch.setattr(*((Curator, "choose") if method == "exponential" else (Loop, "finish")), broken)
+        monkeypatch.setattr(*((Curator, "choose") if method == "exponential" else (search, "finish")), broken)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X[:1000], Y[:1000], sensitive_features=SEX[:1000])
     assert same(vars(clf), before)

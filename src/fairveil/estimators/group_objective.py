@@ -19,13 +19,14 @@ from ..fairness.objectives import Constraint, Error, Objective, parse_constraint
 from ..learning.choosing import Choice, Class, Each, Labellings, LinearClass, directions, thresholds
 from ..learning.descent import Progress
 from ..learning.exponential import Certain, Sampling, plan_sampling
-from ..learning.ground import Ground
 from ..learning.group_descent import LossDescent, plan_descent
 from ..learning.group_loop import Loop, run
-from ..learning.group_plan import ROUNDS, plan_loop
+from ..learning.group_plan import ROUNDS, plan_loop, plan_public
 from ..learning.group_problem import Found, Problem
+from ..learning.group_public import PublicSearch
 from ..learning.oracles import Descent, Oracle
 from ..learning.regression import Regression
+from ..learning.responses import Responses
 from ..models import DerandomisedModel, MixtureModel, Model
 from ..privacy.promise import Promise
 from . import cautions, inputs, promises, unused
@@ -42,8 +43,9 @@ from .publish import statement_of
 from .requirements import said
 from .unread import Read
 
+Search = Sampling | Loop | PublicSearch | LossDescent
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")
-ORACLES = ("regression", "descent")
+ORACLES = ("responses", "regression", "descent")
 LOSSES = ("zero_one", "log")
 MOST_UNBOUNDED = 40  # numbers without public bounds, up to which sums of them are regressed where records are protected
 NAMED = ("thresholds", "directions", "labellings")
@@ -66,14 +68,16 @@ class GroupObjectiveClassifier(MixingClassifier):
         the intercept first; a list of fitted classifiers that were made without these rows, which are trusted.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds,
     random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
-    oracle : where decisions are linear rules, how the oracle finds one. "regression": of costs, from sums that are released
-        once; "descent": private gradient descent. None: regression where features are public, nothing is private, there are
-        more than two classes, or at most 40 numbers whose bounds no schema states; else descent.
+    oracle : where decisions are linear rules, how the oracle finds one. "responses": by several searches on public rows, whose
+        groups are guessed from sums that are released once (features public); "regression": of costs, from such sums;
+        "descent": private gradient descent. None: where features are public or nothing is private responses, or regression
+        for one sum of losses without a constraint and for Frank-Wolfe; where records are protected descent, or regression for
+        more than two classes and for at most 40 numbers whose bounds no schema states.
     penalty : G in h = f + G max(0, g). None: 20 for mixtures, 5 for Frank-Wolfe; for "exponential" that of Corollary 4.2 for
         `alpha`, or a smaller one (`learning.exponential`).
     alpha : how far f and g may be above the best ("exponential").
-    rounds : None: 100; 20 where public facts foretell little noise; without noise, until no decision is better. Of a list that
-        is no longer than that (100) each decision is looked at once instead.
+    rounds : None: 100; 60 of responses; 20 where public facts foretell little noise; without noise, until no decision is
+        better. Of a list that is no longer than that (100) each decision is looked at once instead.
     clip : the largest norm of a row in released sums (records protected); None: 1 for each number and category column. With
         `loss="log"` of a row's gradient in the group that weighs most, before it is weighed; None: 2, and 1 of the part that
         differs by group where features are public.
@@ -181,7 +185,7 @@ class GroupObjectiveClassifier(MixingClassifier):
             self._warn()
         return self
 
-    def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Sampling | Loop | LossDescent]:
+    def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Search]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
@@ -211,7 +215,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         )
         return opening, cells, self._planned(problem, self._class(training, self._listed(), X), confidence, training)
 
-    def _search(self, read: Read) -> Sampling | Loop | LossDescent:
+    def _search(self, read: Read) -> Search:
         return self._intend(read, None)[2]
 
     @property
@@ -249,9 +253,10 @@ class GroupObjectiveClassifier(MixingClassifier):
         sampled, listed = self.method == "exponential", self.decisions is not None
         how = f"with method={self.method!r}"
         of_list = how if sampled else "with decisions" if listed else None
+        other_way = how if self.oracle == "responses" and self.method != "linear-oracle" else None
         other = "with a penalty" if sampled and self.penalty is not None else None
         idle = {
-            "oracle": of_list or (f"with loss={self.loss!r}" if self.loss != "zero_one" else None),
+            "oracle": of_list or (f"with loss={self.loss!r}" if self.loss != "zero_one" else other_way),
             "clip": of_list,
             "rounds": how if sampled else None,
             "alpha": other if sampled else how,
@@ -298,9 +303,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         }
         return named[self.decisions](layout)
 
-    def _planned(
-        self, problem: Problem, of: Class | None, confidence: float, training: Training
-    ) -> Sampling | Loop | LossDescent:
+    def _planned(self, problem: Problem, of: Class | None, confidence: float, training: Training) -> Search:
         """The search, planned and priced."""
         if self.loss != "zero_one":
             self._require_descent()
@@ -311,9 +314,11 @@ class GroupObjectiveClassifier(MixingClassifier):
             return plan_sampling(problem, among, penalty=self.penalty, alpha=self.alpha, confidence=confidence)
         problem.require_convex()
         how = "frank-wolfe" if self.method == "frank-wolfe" else None
-        oracle, rounds = self._oracle(of, problem.ground, training), self.rounds
+        oracle, rounds = self._oracle(of, problem, training), self.rounds
         if isinstance(oracle, Each):
             rounds = oracle.of.size
+        if isinstance(oracle, Responses):
+            return plan_public(problem, oracle, rounds=rounds, penalty=self.penalty)
         return plan_loop(problem, oracle, step_by=how, rounds=rounds, penalty=self.penalty)
 
     def _require_descent(self) -> None:
@@ -323,21 +328,29 @@ class GroupObjectiveClassifier(MixingClassifier):
             got = f"method={self.method!r}" + ("" if self.decisions is None else " and decisions")
             raise InputError(complaint(expected="linear models by descent", of=f"loss={self.loss!r}", got=got, remedy=remedy))
 
-    def _oracle(self, of: Class | None, ground: Ground, training: Training) -> Oracle[Any]:
+    def _oracle(self, of: Class | None, problem: Problem, training: Training) -> Oracle[Any]:
         """Among a list that is short enough, every decision is looked at, unless Frank-Wolfe was asked for."""
-        clip = None if self.clip is None else _checks.positive(clip=self.clip)
+        clip, ground = None if self.clip is None else _checks.positive(clip=self.clip), problem.ground
         if of is not None:
             short = self.method == "linear-oracle" and of.size <= (self.rounds or ROUNDS)
             return Each(of) if short and not ground.is_exact else Choice(of)
+        if self._responds(problem):
+            return Responses(Regression(clip))
         few = ground.layout.numbers <= MOST_UNBOUNDED and cautions.are_unbounded(training)
         return Regression(clip) if self._regresses(ground.promise, ground.classes, few) else Descent(clip=clip)
+
+    def _responds(self, problem: Problem) -> bool:
+        """Whether rules are searched on public rows. One sum of losses and nothing else is what one regression answers."""
+        if self.oracle is not None:
+            return self.oracle == "responses"
+        return self.method == "linear-oracle" and problem.ground.sees_features and not problem.is_linear
 
     def _regresses(self, promise: Promise, classes: int = 2, unbounded: bool = False) -> bool:
         """Whether the oracle regresses costs. A private descent aims at the error first, which with many classes is far from
         most objectives; of rows that are longer than its clip it hears little but signs. The sums of the regression have the
         noise of the longest row, which grows with their width."""
         usual = promise.features_are_public or classes > 2 or unbounded
-        return self.oracle == "regression" or (self.oracle is None and usual)
+        return self.oracle in ("regression", "responses") or (self.oracle is None and usual)
 
     def _set_found(
         self,
@@ -363,10 +376,10 @@ class GroupObjectiveClassifier(MixingClassifier):
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
 
-def _found(search: Sampling | Loop | LossDescent, curator: Curator, tick: Progress | None) -> tuple[Found, Certain | None]:
+def _found(search: Search, curator: Curator, tick: Progress | None) -> tuple[Found, Certain | None]:
     if isinstance(search, Sampling):
         return search.run(curator, tick)
-    return (search.run(curator, tick) if isinstance(search, LossDescent) else run(curator, search, tick)), None
+    return (run(curator, search, tick) if isinstance(search, Loop) else search.run(curator, tick)), None
 
 
 def _probabilities(model: Model | None, block: Any) -> Floats:

@@ -37,6 +37,7 @@ from .game import Game
 from .group_descent import LossDescent
 from .group_loop import Loop
 from .group_problem import Posed, Problem
+from .group_public import PublicSearch
 from .group_regression import GroupRegression
 from .linear import LinearDescent
 from .mixing_bounds import value_noise
@@ -198,7 +199,7 @@ def _of_game(search: Game, supposed: Supposed) -> Forecast:
     return Forecast(releases, lines, ground.cells, search.rounds)
 
 
-def _of_played(search: Game | Loop, oracle: Oracle[Any]) -> list[Release]:
+def _of_played(search: Game | Loop | PublicSearch, oracle: Oracle[Any]) -> list[Release]:
     ground = search.ground
     facts = {"layout": ground.layout, "promise": ground.promise, "cap": ground.max_sample_weight}
     asked, times = search.audit_asks(), search.rounds
@@ -206,11 +207,11 @@ def _of_played(search: Game | Loop, oracle: Oracle[Any]) -> list[Release]:
         *of_asks(oracle.first_asks(ground, search.counts_multiplier), **facts),  # type: ignore[arg-type]
         *_of_learner(search, oracle, facts),
         *of_asks(asked, times=times, remark=", each round", **facts),  # type: ignore[arg-type]
-        *of_asks(search.last_asks() if isinstance(search, Game) else [], remark=", of the mixture", **facts),  # type: ignore[arg-type]
+        *of_asks([] if isinstance(search, Loop) else search.last_asks(), remark=", of the mixture", **facts),  # type: ignore[arg-type]
     ]
 
 
-def _of_learner(search: Game | Loop, oracle: Oracle[Any], facts: Any) -> list[Release]:
+def _of_learner(search: Game | Loop | PublicSearch, oracle: Oracle[Any], facts: Any) -> list[Release]:
     asks = oracle.round_asks(search.ground)
     if asks:
         return of_asks(asks, times=search.rounds, remark=" of the learner, each round", **facts)
@@ -218,8 +219,9 @@ def _of_learner(search: Game | Loop, oracle: Oracle[Any], facts: Any) -> list[Re
     return [line for event in events for line in of_event(event, "choices", times=search.rounds)]
 
 
-@of.register
-def _of_loop(search: Loop, supposed: Supposed) -> Forecast:
+@of.register(Loop)
+@of.register(PublicSearch)
+def _of_loop(search: Any, supposed: Supposed) -> Forecast:
     ground = search.ground
     releases = () if ground.is_exact else shared_out(_of_played(search, search.oracle))
     posed = _posed(search.problem, search.counts_multiplier, search.penalty, supposed)

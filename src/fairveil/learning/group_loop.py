@@ -54,6 +54,8 @@ MEASURING = 0.3
 LEAST_STEP = 0.1
 SHARES = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 60)])
 BEYOND = 3.0  # deviations of a block's noise, by which g has to be above 0 for constants to take part
+OPENING = 0.4  # of the rounds, where another objective than the error is to be small
+CLEARLY = 1.0  # deviations by which it has to be smaller than that of the opening's rules
 CROWD = 2.0
 """How many times a fair share one rule may weigh in a mixture of noisy ones: best weights would pick the luckiest noise."""
 TOLERATED = 0.015
@@ -178,12 +180,21 @@ class Loop:
         price = h.gradient(chance)
         base = value - float((price * chance).sum())
         none = np.zeros(len(posed.excesses(chance)))
-        if self.step_by == "auditor":
+        if self.opening:
+            price = posed.rows * self.ground.costs(np.zeros_like(price), posed.rows)
+        elif self.step_by == "auditor":
             price = posed.f.gradient(chance) + posed.pull(self.auditor.duals(Leaning(none)), chance)
         ear = Heard(noise_of_excesses(posed, chance, self._noise(self._multipliers[0])), self.rounds)
         played = {one.rule.key: one for one in (constants(posed) if self.oracle.any_linear and self.step_by != "last" else [])}
         zeros = np.zeros(len(played))
         return State(posed, prepared, master, played, zeros, chance, price, base, Leaning(none), none, ear)
+
+    @property
+    def opening(self) -> int:
+        """Rounds at the start whose price is the error's: where linear rules are to make another objective small, and nothing
+        is constrained. What they find is handed out unless the others are better by more than noise."""
+        opens = self.step_by == "auditor" and self.oracle.any_linear and not self.problem.is_linear and not self.ground.is_exact
+        return int(OPENING * self.rounds) if opens and self.problem.is_free else 0
 
     @property
     def auditor(self) -> ExponentiatedGradient:
@@ -272,6 +283,8 @@ class Loop:
     def _pressing(self, state: State) -> State:
         """The auditor hears what this round added to the sum of excesses, as far as it is no noise."""
         posed, t = state.posed, state.round
+        if t < self.opening:
+            return state
         leaning = state.ear.step(self.auditor, state.leaning, t * posed.excesses(state.mean))
         duals = state.ear.duals(self.auditor, leaning, t)
         price = posed.f.gradient(state.mean) + posed.pull(duals, state.mean)
@@ -326,12 +339,18 @@ class Loop:
         constants, where these leave g above 0 by more than noise. Rule by rule the best would be the luckiest."""
         played, posed, t = list(state.played.values()), state.posed, state.round
         size = self.size_of(posed, state.mean)
-        blocks = np.array_split(np.arange(t), blocks_of(size, t))
+        first, t = np.arange(self.opening // 2, self.opening), t - self.opening
+        blocks = np.array_split(np.arange(self.opening, state.round), blocks_of(size, t))
         one = noise_of_excesses(posed, state.mean, self._noise(self._multipliers[0]))
         h = aimed(posed, state.mean, one * math.sqrt(len(blocks) / t))
         heard, places = np.array(state.heard), np.array(state.places)
         atoms = np.array([heard[block].mean(axis=0) for block in blocks])
         shares = Master(h).solve(atoms)[0]
+        if len(first):
+            opened, best = heard[first].mean(axis=0), np.tensordot(shares, atoms, axes=1)
+            noise = size * math.sqrt(1.0 / len(first) + float((shares**2).sum()) * len(blocks) / t)
+            if float(h.value(opened)) - float(h.value(best)) < CLEARLY * noise:
+                return np.bincount(places[first], minlength=len(played)) / len(first)
         free = [j for j, one in enumerate(played) if math.isinf(one.times)]
         if h.g is not None and float(h.g.value(np.tensordot(shares, atoms, axes=1))) > BEYOND * size / math.sqrt(
             t / len(blocks)

@@ -12,7 +12,9 @@ from .gaussian import budget_of
 from .ground import Ground
 from .group_loop import MEASURING, Loop
 from .group_problem import Problem
+from .group_public import SETTLED, PublicSearch
 from .oracles import Oracle
+from .responses import Responses
 
 COUNTS_SHARE = 0.05
 """Of the squared budget, for the counts; the oracle's shares are its own, and the rest is for what rules turn out to do."""
@@ -21,6 +23,7 @@ SETTLING = 50  # rounds of an oracle that comes nearer from round to round, wher
 CLEAR = 0.006
 """Noise of one round's rates, in a cell of usual size, below which the leader's prices are followed: they move at once, and few
 rounds do. More, and the auditor's are, which noise moves less."""
+ON_PUBLIC_ROWS = 60
 MOST = 500  # rounds without noise
 PENALTY, SMOOTH_PENALTY = 20.0, 5.0  # the second of Frank-Wolfe, whose steps it makes smaller
 WIDTH = 0.01
@@ -54,6 +57,32 @@ def plan_loop(
         in_a_round = z * math.sqrt(chosen / oracle.rounds_share) if oracle.rounds_share else 0.0
         counts, audit = z / math.sqrt(COUNTS_SHARE), z * math.sqrt(chosen / audit_share)
         return Loop(problem, oracle.at(once, in_a_round), chosen, how, pressed, blurred, counts, audit)
+
+    if ground.is_exact:
+        return at(0.0)
+    budget_of(ground.promise, "pass delta=1e-6, or method='exponential'")
+
+    def events(z: float) -> Event:
+        return at(z).events()
+
+    return at(calibrate(ground.promise, events, start=10.0).multiplier)
+
+
+def plan_public(
+    problem: Problem, oracle: Responses, *, rounds: int | None = None, penalty: float | None = None
+) -> PublicSearch:
+    """The search on public rows whose noise is the least that keeps the promise."""
+    ground = problem.ground
+    oracle.require(ground)
+    audit_share = 1.0 - COUNTS_SHARE - oracle.once_share
+    chosen = ON_PUBLIC_ROWS if rounds is None else _checks.whole(at_least=1, rounds=rounds)
+    pressed = PENALTY if penalty is None else _checks.positive(penalty=penalty)
+
+    def at(z: float) -> PublicSearch:
+        once, counts = z / math.sqrt(oracle.once_share), z / math.sqrt(COUNTS_SHARE)
+        audit = z * math.sqrt(chosen / (audit_share * (1.0 - SETTLED)))
+        settled = z / math.sqrt(audit_share * SETTLED)
+        return PublicSearch(problem, oracle.at(once, 0.0), chosen, pressed, counts, audit, settled)
 
     if ground.is_exact:
         return at(0.0)

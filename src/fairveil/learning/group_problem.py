@@ -100,6 +100,11 @@ class Problem:
         f, constraints = self.functions(self._even_shares, TINY)
         return not constraints and isinstance(f.outer, outer.Total)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing is constrained."""
+        return not self.functions(self._even_shares, TINY)[1]
+
     def require_convex(self, *, monotone: bool = False) -> None:
         """An error where a search that trusts slopes may end anywhere: f or g is not convex; or, of losses that are convex in
         a model's weights, falls where one grows."""
