@@ -41,6 +41,10 @@ class FirstColumn(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """By the sign."""
         return self.classes_[(np.asarray(X)[:, 0] > 0).astype(np.intp)]
 
+    def decision_function(self, X: Any) -> npt.NDArray[Any]:
+        """The column."""
+        return np.asarray(X)[:, 0]
+
 
 def sample(rows: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Scores, labels that they foretell better in some groups than in others, and groups of unequal sizes."""
@@ -69,6 +73,9 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--turns", type=int, default=5)
     options.add_argument("--constraint", default="equalized_odds:0.05")
+    options.add_argument(
+        "--predict-method", choices=("auto", "predict"), default="predict", help="auto: thresholds on the score"
+    )
     asked = options.parse_args()
     X, y, groups = sample(asked.rows)
     base = FirstColumn().fit(X, y)
@@ -79,7 +86,13 @@ def main() -> None:
 
     def model() -> Any:
         return fv.OddsPostProcessor(
-            base, asked.constraint, epsilon=1.0, delta=1e-7, protects="sensitive_features", random_state=0
+            base,
+            asked.constraint,
+            epsilon=1.0,
+            delta=1e-7,
+            protects="sensitive_features",
+            random_state=0,
+            predict_method=asked.predict_method,
         )
 
     with warnings.catch_warnings():
