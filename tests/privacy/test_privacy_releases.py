@@ -166,7 +166,7 @@ def test_a_fit_names_what_it_asked() -> None:
     post = fv.OddsPostProcessor(constraints="demographic_parity:0.3", random_state=0).fit(X, y, sensitive_features=A)
     rows = [row[0] for row in table(post.privacy_)]
     assert "gradient sum (Gaussian noise)" in rows
-    assert "histogram of an attached model (discrete Laplace noise)" in rows
+    assert "histogram of attached codes (discrete Laplace noise)" in rows
 
 
 def test_what_is_known_by_an_epsilon_is_not_a_noise_multiplier() -> None:
