@@ -14,8 +14,9 @@ from fairveil.fairness import resolve
 from fairveil.fairness.dependence import Dependence
 from fairveil.learning import Constraints, Penalty, ProjectedAscent, fermi
 from fairveil.learning.checkpoint import check_values
+from fairveil.learning.duals import Pressure
 from fairveil.learning.plans import usual_clip
-from fairveil.learning.players import TELLABLE
+from fairveil.learning.players import TELLABLE, weights_of
 
 FLOOR = 3.0
 CELLS = Cells((("f", "m", "x"),))
@@ -97,8 +98,23 @@ def test_excesses_are_followed_by_their_precision() -> None:
         state = blurred.step(state, histogram, round)
     by_hand = exact.begin(counts, rows).pressure
     for _ in range(4):  # the first two rounds are before the start
-        by_hand = exact.ascent.step(by_hand, (state.fixed.values(histogram) - blurred.bounds) * trust)
+        by_hand = exact.ascent.step(by_hand, state.fixed.values(histogram) - blurred.bounds, trust)
     assert np.array_equal(state.pressure.duals, by_hand.duals)
+
+
+def test_where_all_excesses_are_noise_nothing_is_pressed() -> None:
+    """The unit of the ascent is not of its own noise: 200 rounds of nothing but noise leave duals near zero."""
+    ascent, rng = ProjectedAscent(200), np.random.default_rng(0)
+    for noise, most in ((0.001, 3.0), (1.0, 0.2), (10.0, 0.05)):
+        trust = np.full((1, 4), weights_of(np.array(noise / math.sqrt(20))))
+        pressure = Pressure.begin(1, 4)
+        for _ in range(200):
+            pressure = ascent.step(pressure, rng.normal(scale=noise, size=(1, 4)), trust)
+        assert pressure.duals.max() < most
+    broken = Pressure.begin(1, 4)
+    for _ in range(200):
+        broken = ascent.step(broken, 0.1 + rng.normal(scale=0.05, size=(1, 4)), np.full((1, 4), weights_of(np.array(0.011))))
+    assert broken.duals.min() > 1.0
 
 
 def test_constraints_rest_when_all_hold_or_time_is_up() -> None:

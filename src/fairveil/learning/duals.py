@@ -37,11 +37,14 @@ class Pressure:
 class ProjectedAscent:
     """Projected ascent with a proportional part, in units of the run's own excesses.
 
-        r^2      <- mean over rounds of max_j e_j^2, over constraints that are broken or pressed
+        r^2      <- mean over rounds of max_j p_j e_j^2, over constraints that are broken or pressed
         f        =  1 falling to `fade` over 0.9 of the rounds, and staying there
-        integral <- project(integral + f * speed / rounds * e / r)      on [0, bound]
-        smooth   <- memory * smooth + (1 - memory) * e
+        integral <- project(integral + f * speed / rounds * p e / r)      on [0, bound]
+        smooth   <- memory * smooth + (1 - memory) * p e
         duals    =  project(integral + f * grip * smooth / r)
+
+    p_j is how far excess j is trusted (1 where nothing has noise). Where all are noise, r is about what can just be told,
+    much more than p e: a search whose constraints cannot be heard is one without constraints.
 
     The integral alone is the projected gradient ascent of RaCO-DP (its eq. 11). `Differs:` its step is divided by the typical
     excess r, so that one default serves gaps of 0.2 and of 0.01, and a proportional part damps the swing that ascent and
@@ -56,13 +59,14 @@ class ProjectedAscent:
     memory: float = 0.9
     fade: float = 0.2
 
-    def step(self, state: Pressure, excess: Floats) -> Pressure:
+    def step(self, state: Pressure, excess: Floats, trust: Floats | float = 1.0) -> Pressure:
         """One round, given noisy excesses (models, constraints); undefined ones count as zero."""
         e = excess if np.isfinite(excess).all() else np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
         pressing = (e > 0) | (state.duals > 0)
-        squares = state.squares + np.maximum.reduce(e * e * pressing, axis=-1, initial=0.0)
+        squares = state.squares + np.maximum.reduce(trust * e * e * pressing, axis=-1, initial=0.0)
         rounds = state.rounds + 1
         fading = 1.0 - (1.0 - self.fade) * min(1.0, rounds / (0.9 * self.rounds))
+        e = trust * e
         unit = (fading * (squares > 0) / np.maximum(np.sqrt(squares / rounds), LEAST))[:, np.newaxis]
         integral = self._projected(state.integral + self.speed / self.rounds * unit * e)
         smooth = self.memory * state.smooth + (1.0 - self.memory) * e

@@ -42,6 +42,7 @@ from ..privacy.promise import Promise
 from .comparison import Tables
 from .descent import Answers, Batch, Floats
 from .gaussian import budget_of
+from .players import AVERAGED, weights_of
 from .settings import Settings
 from .systems import onto_totals, slopes_of_counts, slopes_of_decisions, system_of
 
@@ -55,7 +56,7 @@ EDGES = (*(-step for step in reversed(_STEPS)), 0.0, *_STEPS)
 """Thresholds that the model handed out may have: zero, and from 0.02 to 27 logits on either side of it."""
 TINY = 1e-12
 CONSTRAINED = 1.5
-"""How much longer a row's gradient may be where costs stand beside the loss, and both are in one clip."""
+"""How much longer a row's gradient may be where costs stand beside the loss, both are in one clip, and costs are heard."""
 ROOMY = 0.06
 """Of the largest step size: where noise leaves room for a larger one, half of the room (in logarithms) goes to the clip."""
 LOSS_CLIP = 2.0
@@ -156,7 +157,7 @@ class Plan:
     @property
     def clip(self) -> float:
         """The largest norm of what one row adds to a gradient with noise; the least that `clip_at` gives."""
-        return self.settings.clip or usual_clip(self.promise) * (CONSTRAINED if self._has_both else 1.0)
+        return self.settings.clip or usual_clip(self.promise)
 
     @property
     def clips_late(self) -> bool:
@@ -172,25 +173,24 @@ class Plan:
         """
         if not self._clip_grows or (self.public_rows is None and not rows > self.floor):
             return self.clip
-        s = self.settings
-        step = self._quiet_rate(np.array([rows]), self.gradient_multiplier, s.rounds, self.clip)[0]
-        return self.clip * float(min(max(1.0, math.sqrt(step / (ROOMY * s.rate_most))), s.clip_growth))
+        s, clip = self.settings, self.clip
+        if not self.sees_features:
+            clip *= 1.0 + (CONSTRAINED - 1.0) * self._heard(rows)
+        step = self._quiet_rate(np.array([rows]), self.gradient_multiplier, s.rounds, clip)[0]
+        return clip * float(min(max(1.0, math.sqrt(step / (ROOMY * s.rate_most))), s.clip_growth))
 
-    @property
-    def free_clip(self) -> float:
-        """The companion's."""
-        return self.settings.clip or usual_clip(self.promise)
+    def _heard(self, rows: float) -> float:
+        """How far the search would follow a constraint if all cells and labels had as many rows: from public facts alone."""
+        assert self.system is not None
+        cells, labels = self.system.shape[:2]
+        each = rows / (cells * labels) * (1 if self.cells is None else self.cells.per_row)
+        return float(weights_of(np.array(self.blur * math.sqrt(2.0 / AVERAGED) / each)))
 
     @property
     def _clip_grows(self) -> bool:
         s = self.settings
         own = s.clip is None and s.clip_growth > 1.0 and self.system is not None
         return own and not self.is_exact and self.skeleton is None
-
-    @property
-    def _has_both(self) -> bool:
-        """Whether one clip holds loss and costs."""
-        return self.system is not None and self.skeleton is None and not self.sees_features
 
     @property
     def loss_clip(self) -> float | None:
@@ -456,7 +456,7 @@ class Plan:
         multiplier, rounds = (
             (self.free_multiplier, self.free_rounds) if free else (self.gradient_multiplier, self.settings.rounds)
         )
-        clips = np.array([self.free_clip if free else self.clip_at(float(count)) for count in rows])
+        clips = np.array([self.clip if free else self.clip_at(float(count)) for count in rows])
         most = math.inf if self.sees_features else self.settings.rate_most
         rate = np.minimum(most, self._quiet_rate(rows, multiplier, rounds, clips))
         # Where the number of rows was bought and cannot be told from none, a model would be noise alone: it stays at zero.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 AVERAGED = 20
 """Over how many rounds the ascent hears an excess, about: its noise is averaged over them."""
-TELLABLE = 0.03
+TELLABLE = 0.04
 """An excess of a constraint with that much noise is followed by half."""
 P = TypeVar("P")
 Mask = npt.NDArray[np.bool_]
@@ -120,7 +120,7 @@ class Constraints(Player[Pressed]):
     def step(self, state: Pressed, histogram: Floats, round: int) -> Pressed:
         if round < self.start:
             return state
-        pressure = self.ascent.step(state.pressure, self._excess(state, histogram) * state.trust)
+        pressure = self.ascent.step(state.pressure, self._excess(state, histogram), state.trust)
         return Pressed(pressure, state.fixed, state.rows, state.trust)
 
     def rests(self, before: Pressed, after: Pressed, histogram: Floats, round: int, tolerance: float) -> Mask:
