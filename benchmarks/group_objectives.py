@@ -1,7 +1,8 @@
 """Group objectives beside the error alone, on the rows of the fit. Prints Markdown.
 
     python benchmarks/group_objectives.py regression --seeds 5
-    python benchmarks/group_objectives.py bounds --seeds 5
+    python benchmarks/group_objectives.py bounds --seeds 5 --epsilons 0.5 1 3
+    python benchmarks/group_objectives.py worst --seeds 5 --epsilons 1
 
 `regression`: the largest group's mean squared error of least squares ("error") and of "largest_group_loss", then
 everybody's, and in how many runs the second was worse than the first on the largest by 2 % or more. Sets: `alike`, 3,000
@@ -9,9 +10,13 @@ made-up rows of six groups with one line, so that following small groups brings 
 groups, the least with 1 %, each with a line of its own; `law`, law school, LSAT by race; `voices`, Parkinson's, total UPDRS
 by bands of age, columns standardised.
 
-`bounds`: error and largest gap of `GroupObjectiveClassifier("error", "equalized_odds:0.05")`, whole records protected, by
-oracle. Sets: `mild`, 6,000 made-up rows of two groups; `raw`, 3,000 rows without a schema whose numbers are about 5 and
-tell the group; `adult`, Adult by sex.
+`bounds`: error and largest gap of `GroupObjectiveClassifier("error", "equalized_odds:0.05")` by oracle; of `rare` the share of
+missed positives in the gap's place, at most .2 of them being asked for. Sets: `mild`, 6,000 made-up rows of two groups; `raw`,
+3,000 rows without a schema whose numbers are about 5 and tell the group; `told`, 30,000 rows whose numbers tell the group;
+`four`, 30,000 rows of four groups, the least with 4 %; `rare`, 60,000 rows of which 9 % are positive; `adult`, Adult by sex.
+
+`worst`: the largest group's share of wrong decisions of "error" and of "largest_group_loss", without a constraint. Sets as
+above, and `apart`, 8,000 rows of two groups whose lines differ, the second a fifth.
 """
 
 from __future__ import annotations
@@ -108,8 +113,58 @@ def adult(seed: int, folder: str | None) -> Made:
     return {"schema": schema}, table, y, table["sex"]
 
 
+def told(seed: int, folder: str | None) -> Made:
+    """Numbers that tell the group, with bounds."""
+    rng = np.random.default_rng(seed)
+    A = (rng.random(30_000) < 0.5).astype(int)
+    X = rng.normal(size=(len(A), 4))
+    X[:, 3] = 1.5 * (2 * A - 1) + 0.5 * X[:, 3]
+    X[:, 2] += A
+    y = (0.8 * X[:, 0] + 0.4 * X[:, 1] + 1.2 * (2 * A - 1) + 0.7 * rng.logistic(size=len(A)) > 0).astype(int)
+    return bounded(X, y, A, 5.0)
+
+
+def four(seed: int, folder: str | None) -> Made:
+    """Four groups, one of 4 %, with fewer positives."""
+    rng = np.random.default_rng(seed)
+    A = rng.choice(4, size=30_000, p=[0.5, 0.3, 0.16, 0.04])
+    X = rng.normal(size=(len(A), 5)) + np.outer(A, [0.6, 0, -0.3, 0, 0])
+    score = X[:, 0] + 0.8 * X[:, 1] - 0.5 * X[:, 2] - 0.7 * (A == 3)
+    return bounded(X, (score + 0.7 * rng.logistic(size=len(A)) > 0.7).astype(int), A, 6.0)
+
+
+def rare(seed: int, folder: str | None) -> Made:
+    """Few positives."""
+    rng = np.random.default_rng(seed)
+    A = (rng.random(60_000) < 0.3).astype(int)
+    X = rng.normal(size=(len(A), 5))
+    y = (X @ [0.9, 0.6, -0.5, 0.3, 0.0] - 2.9 + 0.3 * A + rng.logistic(size=len(A)) > 0).astype(int)
+    return bounded(X, y, A, 5.0)
+
+
+def apart(seed: int, folder: str | None) -> Made:
+    """A line for each of two groups."""
+    rng = np.random.default_rng(seed)
+    A = (rng.random(8000) < 0.2).astype(int)
+    X = rng.uniform(-1, 1, size=(len(A), 2))
+    score = np.where(A == 1, 4 * X[:, 1] - X[:, 0], 3 * X[:, 0] + X[:, 1])
+    return bounded(X, (score + rng.logistic(size=len(A)) > 0).astype(int), A, 1.0)
+
+
+def bounded(X: Any, y: Any, A: Any, most: float) -> Made:
+    """A table with a schema, numbers cut at its bounds."""
+    names = [f"x{j}" for j in range(X.shape[1])]
+    columns = {name: Number(-most, most) for name in names}
+    groups = Category(tuple(range(int(A.max()) + 1)))
+    schema = Schema({**columns, "a": groups, "y": Category((0, 1))}, target="y", sensitive=("a",))
+    return {"schema": schema}, dict(zip([*names, "a"], [*np.clip(X, -most, most).T, A], strict=True)), y, A
+
+
 REGRESSION: dict[str, Callable[[int, str | None], Made]] = {"alike": alike, "unlike": unlike, "law": law, "voices": voices}
-BOUNDS: dict[str, Callable[[int, str | None], Made]] = {"mild": mild, "raw": raw, "adult": adult}
+BOUNDS: dict[str, Callable[[int, str | None], Made]] = {
+    "mild": mild, "raw": raw, "told": told, "four": four, "rare": rare, "adult": adult,
+}  # fmt: skip
+WORST = {**BOUNDS, "apart": apart}
 
 
 def squares(objective: str, made: Made, **how: Any) -> tuple[float, float]:
@@ -120,14 +175,40 @@ def squares(objective: str, made: Made, **how: Any) -> tuple[float, float]:
     return max(float(each[key == A].mean()) for key in np.unique(A)), float(each.mean())
 
 
-def decided(oracle: str | None, made: Made, **how: Any) -> tuple[float, float]:
-    """Error and largest gap, by the exact distribution of decisions."""
-    options, X, y, A = made
-    clf = fv.GroupObjectiveClassifier("error", "equalized_odds:0.05", oracle=oracle, **options, **how)
+def law_of(clf: Any, made: Made) -> tuple[Any, Any]:
+    """The exact distribution of decisions, and each row's chance of a wrong one."""
+    _, X, y, A = made
     law = clf.fit(X, y, sensitive_features=A).predict_proba(X)
-    classes = tuple(clf.classes_)
-    right = np.array([classes.index(label) for label in np.asarray(y).tolist()])
-    return 1.0 - float(law[np.arange(len(right)), right].mean()), fv.equalized_odds_gap(y, law, A, classes=classes)
+    right = np.array([clf.classes_.tolist().index(label) for label in np.asarray(y).tolist()])
+    return law, 1.0 - law[np.arange(len(right)), right]
+
+
+def decided(name: str, oracle: str | None, made: Made, **how: Any) -> tuple[float, float]:
+    """Error, and largest gap or share of misses."""
+    options, _, y, A = made
+    asked = "false_negative_rate:0.2" if name == "rare" else "equalized_odds:0.05"
+    clf = fv.GroupObjectiveClassifier("error", asked, oracle=oracle, **options, **how)
+    law, wrong = law_of(clf, made)
+    missed = float(wrong[y == 1].mean()) if name == "rare" else 0.0
+    return float(wrong.mean()), missed or fv.equalized_odds_gap(y, law, A, classes=tuple(clf.classes_))
+
+
+def worst(asked: argparse.Namespace) -> Iterator[list[str]]:
+    """A line a set, promise and epsilon."""
+    yield ["set", "protects", "epsilon", "error", "largest group loss"]
+    for name in asked.sets or WORST:
+        for protects in asked.protects:
+            for epsilon in asked.epsilons:
+                shown = []
+                for objective in ("error", "largest_group_loss"):
+                    runs = []
+                    for seed in range(asked.seeds):
+                        made = WORST[name](seed, asked.data)
+                        how = {"epsilon": epsilon, "protects": protects, "random_state": seed}
+                        wrong = law_of(fv.GroupObjectiveClassifier(objective, **made[0], **how), made)[1]
+                        runs.append(max(float(wrong[made[3] == key].mean()) for key in np.unique(made[3])))
+                    shown.append(f"{np.mean(runs):.3f} ± {np.std(runs):.3f}")
+                yield [name, protects, f"{epsilon:g}", *shown]
 
 
 def regression(asked: argparse.Namespace) -> Iterator[list[str]]:
@@ -148,21 +229,22 @@ def regression(asked: argparse.Namespace) -> Iterator[list[str]]:
 
 
 def bounds(asked: argparse.Namespace) -> Iterator[list[str]]:
-    """A line a set and epsilon."""
-    names = {"default": None, "descent": "descent", "regression": "regression"}
-    yield ["set", "epsilon", *names]
+    """A line a set, promise and epsilon."""
+    yield ["set", "protects", "epsilon", *asked.oracles]
     for name in asked.sets or BOUNDS:
-        for epsilon in asked.epsilons:
-            shown = []
-            for oracle in names.values():
-                runs = [
-                    decided(oracle, BOUNDS[name](seed, asked.data), epsilon=epsilon, random_state=seed)
-                    for seed in range(asked.seeds)
-                ]
-                told = np.array(runs)
-                spread = told.std(axis=0)
-                shown.append(f"{told[:, 0].mean():.3f} ± {spread[0]:.3f} @ {told[:, 1].mean():.3f} ± {spread[1]:.3f}")
-            yield [name, f"{epsilon:g}", *shown]
+        for protects in asked.protects:
+            for epsilon in asked.epsilons:
+                shown = []
+                for oracle in asked.oracles:
+                    given = None if oracle == "default" else oracle
+                    runs = []
+                    for seed in range(asked.seeds):
+                        how = {"epsilon": epsilon, "protects": protects, "random_state": seed}
+                        runs.append(decided(name, given, BOUNDS[name](seed, asked.data), **how))
+                    told = np.array(runs)
+                    spread = told.std(axis=0)
+                    shown.append(f"{told[:, 0].mean():.3f} ± {spread[0]:.3f} @ {told[:, 1].mean():.3f} ± {spread[1]:.3f}")
+                yield [name, protects, f"{epsilon:g}", *shown]
 
 
 def usual_folder() -> str | None:
@@ -174,15 +256,16 @@ def usual_folder() -> str | None:
 def main() -> None:
     """Measure and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("what", choices=("regression", "bounds"))
-    options.add_argument("--sets", nargs="+", choices=[*REGRESSION, *BOUNDS])
+    options.add_argument("what", choices=("regression", "bounds", "worst"))
+    options.add_argument("--sets", nargs="+", choices=[*REGRESSION, *WORST])
+    options.add_argument("--oracles", nargs="+", default=["default"])
     options.add_argument("--protects", nargs="+", default=["records", "sensitive_features"])
     options.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 3.0, 1000.0, math.inf])
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--data", default=usual_folder())
     asked = options.parse_args()
     warnings.simplefilter("ignore")  # that a bound is missed, and that bounds of columns are not stated: the tables show both
-    for count, line in enumerate({"regression": regression, "bounds": bounds}[asked.what](asked)):
+    for count, line in enumerate({"regression": regression, "bounds": bounds, "worst": worst}[asked.what](asked)):
         print("| " + " | ".join(line) + " |", flush=True)
         if count == 0:
             print("|" + " --- |" * len(line), flush=True)

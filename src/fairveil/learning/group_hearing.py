@@ -7,8 +7,8 @@ pressed by the cell of 40 rows, rules end by deciding alike for everybody. So
   of that sum's noise, and an excess whose mean over all rounds has noise above `TOLERATED` is scaled down (`Heard`);
 - *what a mixture is made of is known well*: rounds that followed each other are put together until their noise is about
   `KNOWN`, in `BLOCKS` parts at most where it is not far below, since the best of many is the luckiest (`blocks_of`);
-- *a bound is aimed at from inside*, by `INSIDE` deviations of that noise and at most `ROOM` of the bound (`aimed`): the best
-  mixture of released values lies at a bound, or as often above it as below.
+- *a bound is aimed at from inside*, by `INSIDE` deviations of that noise and at most `ROOM` of the bound, as far as that costs
+  little (`aimed`): the best mixture of released values lies at a bound, or as often above it as below.
 
 All of it vanishes where noise does, and all of it is arithmetic on released values and public multipliers.
 
@@ -38,6 +38,7 @@ CLEAR = 0.001  # noise of a block, at which there may be more of them
 ROUGH, FEW = 0.05, 4
 """Where the noise of a `FEW`-th of all rounds is below this, there are as many blocks at least; else all rounds are one."""
 INSIDE, ROOM = 1.0, 0.25
+PULL = 2.0  # what one unit of g' is worth in units of f: a mixture that is inside is not bought at any price
 LEAST = 1e-12
 
 
@@ -78,15 +79,14 @@ def blocks_of(size: float, rounds: int) -> int:
 
 
 def aimed(posed: Posed, losses: Floats, noise: Floats) -> Joint:
-    """h with bounds that are tighter by what candidates' noise in each excess may hide."""
+    """h + `PULL` max(0, g'), g' with bounds that are tighter by what candidates' noise in each excess may hide."""
     bounds = np.abs(posed.values(losses)[1][posed.defined])
-    return tightened(posed, np.minimum(INSIDE * noise, ROOM * bounds))
+    by = np.minimum(INSIDE * noise, ROOM * bounds)
+    return Joint(posed.h, tightened(posed, by), PULL) if by.any() else posed.h
 
 
-def tightened(posed: Posed, by: Floats) -> Joint:
-    """h with each bound smaller by so much."""
-    if not by.any():
-        return posed.h
+def tightened(posed: Posed, by: Floats) -> Worst:
+    """g with each bound smaller by so much."""
     functions: list[GroupFunction] = []
     at = 0
     for function in posed.constraints:
@@ -97,4 +97,4 @@ def tightened(posed: Posed, by: Floats) -> Joint:
             count = 1
             functions.append(function.less(-float(by[at])))
         at += count
-    return Joint(posed.f, Worst(tuple(functions)), posed.h.penalty)
+    return Worst(tuple(functions))

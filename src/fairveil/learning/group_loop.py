@@ -352,9 +352,8 @@ class Loop:
             if float(h.value(opened)) - float(h.value(best)) < CLEARLY * noise:
                 return np.bincount(places[first], minlength=len(played)) / len(first)
         free = [j for j, one in enumerate(played) if math.isinf(one.times)]
-        if h.g is not None and float(h.g.value(np.tensordot(shares, atoms, axes=1))) > BEYOND * size / math.sqrt(
-            t / len(blocks)
-        ):
+        g = posed.h.g
+        if g is not None and float(g.value(np.tensordot(shares, atoms, axes=1))) > BEYOND * size / math.sqrt(t / len(blocks)):
             shares = Master(h).solve(np.concatenate([atoms, *([played[j].steering[np.newaxis] for j in free])]))[0]
         weights = np.zeros(len(played))
         for block, share in zip(blocks, shares[: len(blocks)], strict=True):
