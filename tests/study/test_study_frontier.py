@@ -19,6 +19,7 @@ from fairveil.errors import ConstraintNotMet, InputError, WeakDelta
 from fairveil.estimators import inputs, side_by_side
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.figures import Point, Series
+from fairveil.models import MixtureModel
 from fairveil.privacy.events import Composed, Event, Gaussian, Repeated
 from fairveil.privacy.shown import at_most
 from fairveil.study import Family
@@ -37,7 +38,7 @@ def people(seed: int = 0, n: int = 700, classes: int = 2, groups: int = 2) -> tu
 
 
 def quick(**options: Any) -> fv.RateConstrainedClassifier:
-    return fv.RateConstrainedClassifier(**{"rounds": 12, **options})
+    return fv.RateConstrainedClassifier(**{"rounds": 12, "randomised": False, **options})
 
 
 def alone(template: fv.RateConstrainedClassifier, constraints: Any, key: Any, *rows: Any) -> fv.RateConstrainedClassifier:
@@ -48,10 +49,18 @@ def alone(template: fv.RateConstrainedClassifier, constraints: Any, key: Any, *r
         return fv.RateConstrainedClassifier(**parameters).fit(rows[0], rows[1], sensitive_features=rows[2])
 
 
+def parts(clf: fv.RateConstrainedClassifier) -> list[Any]:
+    """Weights and intercepts of a model, or of all in a mixture, and its shares."""
+    model: Any = clf.model_
+    if isinstance(model, MixtureModel):
+        return [model.weights, *(array for one in model.models for array in (one.weights, one.intercept))]
+    return [clf.coef_, clf.intercept_]
+
+
 def same(one: fv.RateConstrainedClassifier, other: fv.RateConstrainedClassifier) -> None:
     """Equal to the bit: coefficients, released values, events and their price."""
-    assert np.array_equal(one.coef_, other.coef_)
-    assert np.array_equal(one.intercept_, other.intercept_)
+    for mine, theirs in zip(parts(one), parts(other), strict=True):
+        assert np.array_equal(mine, theirs)
     for name in ARRAYS:
         assert np.array_equal(getattr(one.outcome_, name), getattr(other.outcome_, name), equal_nan=True), name
     for name in ("reason", "rounds", "names", "rows"):
@@ -91,7 +100,7 @@ def test_guarantee_1_every_model_is_that_of_its_own_fit(case: str) -> None:
     for key, model in found.models.items():
         asked = constraint(key[1])
         same(model, alone(template, asked if isinstance(asked, list) else [asked], key, *rows))
-    weights = {model.coef_.tobytes() for model in found.models.values()}
+    weights = {model.coef_.tobytes() + model.outcome_.counts.tobytes() for model in found.models.values()}
     assert len(weights) > len(grid["epsilons"]) * len(grid["gaps"])  # seeds do matter
 
 
@@ -355,7 +364,7 @@ def test_models_are_estimators_that_can_be_saved(found: fv.Frontier, tmp_path: A
     X, _, _ = people(1, 50)
     model = found.models[2.0, 0.1, 3]
     again = fv.load(fv.save(model, tmp_path / "model"))
-    assert np.array_equal(again.predict(X), model.predict(X))
+    assert np.array_equal(again.predict(X, random_state=0), model.predict(X, random_state=0))
     assert again.privacy_ == model.privacy_
 
 
@@ -521,3 +530,27 @@ def frontier_of(rows: Any, test: Any, seeds: int | None) -> fv.study.Frontier:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
         return fv.frontier(*rows, gaps=(0.1,), epsilons=(2.0,), seeds=seeds, test=test, estimator=quick(), progress=False)
+
+
+def test_models_that_decide_by_chance_are_measured_by_their_law() -> None:
+    """The same number again and again, which no draw gives."""
+    rows, (X, y, A) = people(), people(seed=1, n=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = fv.frontier(
+            *rows,
+            gaps=(0.02,),
+            epsilons=(20.0,),
+            seeds=6,
+            test=(X, y, A),
+            estimator=fv.RateConstrainedClassifier(rounds=12),
+            progress=False,
+        )
+    mixed = 0
+    for run, model in zip(found.runs, found.models.values(), strict=True):
+        chance = isinstance(model.model_, MixtureModel)
+        law = model.predict_proba(X) if chance else np.eye(2)[model.predict(X)]
+        assert run.error == pytest.approx(1 - law[np.arange(len(y)), y].mean(), abs=1e-12)
+        assert run.gap == pytest.approx(abs(law[A == 0, 1].mean() - law[A == 1, 1].mean()), abs=1e-12)
+        mixed += chance
+    assert mixed

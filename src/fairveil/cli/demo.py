@@ -123,12 +123,13 @@ def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, 
     from ..privacy.shown import at_most
     from ..report import GroupSection, Report
     from ..report.words import delta_words
+    from .deciding import Shown
     from .measured import measure, table_of
     from .published import NOTE
     from .required import notion_figure
 
     epsilon, gap = CHOSEN
-    truth, prediction = held.truth(), clf.predict(held.features)
+    truth, prediction = held.truth(), Shown(clf, held.features, None).judged()
     assert clf.cells_ is not None
     classes = clf.classes_.tolist()
     notion = DemographicParity(gap)
@@ -179,9 +180,12 @@ def _floor(found: Frontier, truth: Truth, held: CodedSample) -> Floor:
     import numpy as np
 
     from ..figures import Floor
+    from .deciding import Shown
 
     fairest = [clf for (_, target, _), clf in found.models.items() if target == min(GAPS)]
-    p = float(np.mean([np.mean(clf.predict(held.features) == clf.classes_[1]) for clf in fairest]))
+    judged = [Shown(clf, held.features, None).judged() for clf in fairest]
+    shares = [one[:, 1] if one.ndim == 2 else one == clf.classes_[1] for clf, one in zip(fairest, judged, strict=True)]
+    p = float(np.mean(shares))
     (column,) = truth.groups.values()
     sizes = sorted(np.unique(column, return_counts=True)[1].tolist())[:2]
     gap = math.sqrt(2 / math.pi * p * (1 - p) * sum(1 / size for size in sizes))

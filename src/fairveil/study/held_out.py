@@ -64,12 +64,13 @@ class HeldOut:
         return len(self._labels)
 
     def histogram(self, model: Model) -> Floats:
-        """Rows by (cell, label, decision)."""
-        decisions = np.concatenate([model.predict_codes(block) for block in self._blocks])
+        """Rows by (cell, label, decision); of a model that decides by chance, how many are expected."""
+        law = np.concatenate([model.decision_proba(block) for block in self._blocks])
         labels = len(self.classes)
         cells = 1 if self.cells is None else self.cells.count
-        at = (self._cell_ids * labels + self._labels) * labels + decisions
-        return np.bincount(at, minlength=cells * labels * labels).reshape(cells, labels, labels).astype(np.float64)
+        at = self._cell_ids * labels + self._labels
+        columns = [np.bincount(at, weights=chances, minlength=cells * labels) for chances in law.T]
+        return np.asarray(np.stack(columns, axis=-1).reshape(cells, labels, labels), np.float64)
 
 
 def error_of(histogram: Floats) -> float:
