@@ -6,8 +6,6 @@ import math
 import numbers
 from collections.abc import Iterable
 
-import numpy as np
-
 from .errors import InputError, complaint
 
 
@@ -85,7 +83,7 @@ def whole(*, at_least: int = 0, remedy: str = "", **named: object) -> int:
 def truth(**named: object) -> bool:
     """True or False, and not a number that stands for it."""
     name, value = _the_one(named)
-    if not isinstance(value, bool | np.bool_):
+    if type(value).__name__ not in ("bool", "bool_"):  # NumPy's own, too, without loading it
         remedy = f"Pass {name}=True or {name}=False."
         raise InputError(complaint(expected="True or False", of=name, got=value, remedy=remedy))
     return bool(value)

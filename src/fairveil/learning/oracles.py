@@ -303,6 +303,8 @@ class Descent(Oracle[Course]):
 
     def _noise(self, ground: Ground, rows: float) -> float:
         """About the deviation of each number of an averaged gradient."""
+        if not ground.promise.is_private:  # and weights have no cap
+            return 0.0
         return self.multiplier * self._clip(ground) * (ground.max_sample_weight or 1.0) / rows
 
     def _ease(self, ground: Ground, costs: Floats, rows: float) -> float:
