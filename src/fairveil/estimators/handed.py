@@ -18,9 +18,6 @@ from ..learning.comparison import Comparison, Floats
 from ..learning.program import Choice
 from .baselines import FREE, MIXING, MIXTURE, MODEL, ONE_CLASS, BaselineReport, of_comparison
 
-LOOKS = 2
-"""The values of a model say whether it is handed out, so the luckiest of two is what one sees."""
-
 
 @dataclass(frozen=True, eq=False)
 class Handed:
@@ -38,7 +35,7 @@ def handed(outcome: Outcome, classes: Sequence[Hashable], *, randomised: bool | 
     alone = Handed(outcome, (outcome.weights,), (1.0,), of_comparison(found, classes))
     if randomised is None or found is None:
         return alone
-    looks = max(LOOKS, outcome.looks) if outcome.spread.any() else outcome.looks
+    looks = max(program.LOOKS, outcome.looks) if outcome.spread.any() else outcome.looks
     choice = program.chosen(found, sampling=outcome.sampling, randomised=randomised)
     if choice.is_model:
         return replace(alone, outcome=replace(outcome, looks=looks))

@@ -45,6 +45,7 @@ from .network import NetworkDescent
 from .oracles import Oracle
 from .plans import Plan
 from .postprocess import CountPlan, Released, steps
+from .program import LOOKS
 from .releases import Release, of_asks, of_event, shared_out
 from .supposed import Supposed
 from .systems import NO_GROUPS
@@ -152,7 +153,7 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Any) -> 
     histogram = supposed.decisions(counts)
     noise_of = plan.noise_of(counts, histogram[..., 1:] if plan.outputs == 1 else histogram)
     looks = 2 if plan.has_thresholds and not plan.settles else 1  # at zero, of all thresholds that may be taken
-    looks = 2 if plan.companion and bounded.any() else looks  # the values say what is handed out
+    looks = LOOKS if plan.companion and bounded.any() else looks  # the values say what is handed out
     told = [float(bound) if known else None for bound, known in zip(bounds, bounded, strict=True)]
     lines = _lines(system, told, noise_of(0), _sampling(system, counts, histogram), looks)
     return Forecast(releases, lines, plan.cells, plan.settings.rounds, error)

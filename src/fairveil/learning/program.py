@@ -37,6 +37,10 @@ Flags = npt.NDArray[np.bool_]
 ENOUGH = 0.003
 """Of an error, or of a constraint's value: less is not worth another rule."""
 BEYOND = 1.645
+LOOKS = 3
+"""How many looks cover what the values chose. With independent noise e_1, e_2 in the model's and the free one's value, and any
+shares q, the mixture's is off by at most sup_q (q_1 e_1 + q_2 e_2) / |q| of its own deviations: the length of e where both are
+positive, else the larger one. It is above z with probability exp(-z^2 / 2) / 4 + (1 - Phi(z)), 0.043 at z of 3 looks."""
 NEGLIGIBLE = 1e-3  # a share below it is left out
 
 
