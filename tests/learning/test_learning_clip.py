@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from fairveil import DemographicParity, Promise
+from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.curator import Ask, Curator, GradientSum, Linear, Rows
 from fairveil.errors import InputError
 from fairveil.learning import Settings, plans
 from fairveil.learning.plans import LOSS_CLIP
 
 INF = math.inf
-PARITY = (DemographicParity(0.1),)
+PARITY, ODDS = (DemographicParity(0.1),), (EqualizedOdds(0.1),)
 
 
 def rows_of(n: int = 400, seed: int = 0) -> Rows:
@@ -24,7 +24,7 @@ def rows_of(n: int = 400, seed: int = 0) -> Rows:
     return Rows.from_arrays(X, y, [a], classes=(0, 1), groups=[(0, 1)])
 
 
-def plan(epsilon: float = 1.0, protects: str = "records", notions=PARITY, public=None, **given) -> plans.Plan:
+def plan(epsilon: float = 1.0, protects: str = "records", notions=ODDS, public=None, **given) -> plans.Plan:
     rows = rows_of()
     return plans.make(
         Promise(epsilon, 1e-6, protects),
@@ -62,6 +62,12 @@ def test_a_clip_that_was_passed_stays() -> None:
     planned = plan(clip=2.5)
     assert planned.clip_at(1e9) == planned.clip_at(1.0) == planned.clip == 2.5
     assert not planned.clips_late
+
+
+def test_two_groups_have_a_short_clip_until_there_is_much_room() -> None:
+    two, four = plan(notions=PARITY, public=3_000), plan(public=3_000)
+    assert two.clip_at(3_000.0) == 2.0 < four.clip_at(3_000.0)
+    assert plan(1e4, notions=PARITY, public=30_000).clip_at(30_000.0) == pytest.approx(8.0)
 
 
 def test_without_constraints_it_stays_short() -> None:

@@ -59,6 +59,8 @@ CONSTRAINED = 1.5
 """How much longer a row's gradient may be where costs stand beside the loss, both are in one clip, and costs are heard."""
 ROOMY = 0.06
 """Of the largest step size: where noise leaves room for a larger one, half of the room (in logarithms) goes to the clip."""
+ROOMY_OF_TWO = 0.5
+"""The same where two groups alone are told apart, and are likely to be large: there a longer clip is noise first."""
 LOSS_CLIP = 2.0
 """Where features and labels are public and groups are not: the largest norm of one row's exact gradient of the loss. It needs
 no clip for privacy; a row that is far off is kept from ruling the model, which errs less on other people's rows."""
@@ -173,11 +175,14 @@ class Plan:
         """
         if not self._clip_grows or (self.public_rows is None and not rows > self.floor):
             return self.clip
+        assert self.system is not None
         s, clip = self.settings, self.clip
-        if not self.sees_features:
+        crowded = math.prod(self.system.shape[:2]) > 2
+        if crowded and not self.sees_features:
             clip *= 1.0 + (CONSTRAINED - 1.0) * self._heard(rows)
         step = self._quiet_rate(np.array([rows]), self.gradient_multiplier, s.rounds, clip)[0]
-        return clip * float(min(max(1.0, math.sqrt(step / (ROOMY * s.rate_most))), s.clip_growth))
+        room = step / ((ROOMY if crowded else ROOMY_OF_TWO) * s.rate_most)
+        return clip * float(min(max(1.0, math.sqrt(room)), s.clip_growth))
 
     def _heard(self, rows: float) -> float:
         """How far the search would follow a constraint if all cells and labels had as many rows: from public facts alone."""
