@@ -66,6 +66,7 @@ class State:
     rows: Floats  # what averages divide by, a number a model
     rate: Floats
     reach: Floats  # the largest step size that noise leaves room for, (models, 1, 1)
+    clip: float  # of every round, at the released or public number of rows
     round: int = 0
     age: Floats | None = None  # where all is exact: rounds since each model's momentum began anew
     stopped: Floats | None = None  # where all is exact: the round after which each model moved no more; 0 while it does
@@ -74,7 +75,6 @@ class State:
     warming: bool = False
     standard: tuple[Floats, Floats] | None = None  # centre and scale of each number, while it is searched
     opened: Floats | None = None  # the models that the opening rounds found, which know no constraint
-    clip: float | None = None  # of every round, where it is not the plan's least
 
     def after(self, walk: Walk, play: Any) -> State:
         """The state after a noisy round; `dataclasses.replace` would cost a tenth of one."""
@@ -142,9 +142,8 @@ class LinearDescent(Search[State, list[Outcome]]):
         standard = self.planned.standard(answers, counts, rows)
         walk, play = Walk.begin(self._shape), None if self.player is None else self.player.begin(counts, rows)
         rate = self.planned.rate(rows)
-        state = State(
-            walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], standard=standard, clip=self._clip(float(rows[0]))
-        )
+        clip = self.planned.clip_at(float(rows[0]))  # the same of all models
+        state = State(walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], clip, standard=standard)
         if self.planned.sees_features:
             warming = not self.planned.is_exact
             state = replace(state, probe=_start(self._shape[2], self.models), warming=warming)
@@ -171,7 +170,7 @@ class LinearDescent(Search[State, list[Outcome]]):
         if self.player is not None:
             costs, ease = self.player.costs(state.play)
             costs = costs if self.many else costs[0]
-        return [self._again(ask, model, costs, ease) for ask in self._round_at(state)]
+        return [self._again(ask, model, costs, ease) for ask in self._round(state.clip)]
 
     def step(self, state: State, answers: Answers) -> State:
         if state.probe is not None:
@@ -284,7 +283,7 @@ class LinearDescent(Search[State, list[Outcome]]):
             None if self.player is None else self.player.thaw(kept, counts, rows),
             round=int(arrays["step"]) + round - int(arrays["frozen_at"]),  # rounds that were lost are not asked again
             warming=bool(arrays["warming"]),
-            clip=self._clip(float(rows[0])),
+            clip=self.planned.clip_at(float(rows[0])),
             standard=(arrays["centre"], arrays["scale"]) if "scale" in arrays else None,
             **held,  # type: ignore[arg-type]  # what every state has is there
         )
@@ -346,24 +345,12 @@ class LinearDescent(Search[State, list[Outcome]]):
         zeros = np.zeros(self._shape)
         return Linear(zeros if self.many else zeros[0], 1.0 / self.settings.temperature)
 
-    @cached_property
-    def _round(self) -> list[Ask]:
-        """A round's asks at zero: every round asks the same of other weights and costs."""
-        return self.planned.round_asks(self._linear(np.zeros(self._shape)), self.models if self.many else None)
-
-    def _clip(self, rows: float) -> float | None:
-        """The clip at a released or public number of rows, the same of all models; None: the plan's least."""
-        clip = self.planned.clip_at(rows)
-        return None if self.planned.is_exact or clip == self.planned.clip else clip
-
-    def _round_at(self, state: State) -> list[Ask]:
-        """The same with the clip that the released number of rows allows."""
-        if state.clip is None:
-            return self._round
-        key = state.clip
-        if key not in self._rounds:
-            self._rounds[key] = [_clipped(ask, key) for ask in self._round]
-        return self._rounds[key]
+    def _round(self, clip: float) -> list[Ask]:
+        """A round's asks at zero: every round of a run asks the same of other weights and costs."""
+        if clip not in self._rounds:
+            zeros = self._linear(np.zeros(self._shape))
+            self._rounds[clip] = self.planned.round_asks(zeros, self.models if self.many else None, clip)
+        return self._rounds[clip]
 
     @cached_property
     def _rounds(self) -> dict[float, list[Ask]]:
@@ -424,11 +411,6 @@ class LinearDescent(Search[State, list[Outcome]]):
             return replace(state, probe=probe, round=state.round + 1)
         curvature = (0.25 if self.planned.outputs == 1 else 0.5) * 1.1 * np.maximum(size, 1e-300)
         return replace(state, probe=None, pull=None, round=0, rate=1.0 / curvature)
-
-
-def _clipped(ask: Ask, clip: float) -> Ask:
-    """An ask about gradients, with another clip; any other as it is."""
-    return replace(ask, question=replace(ask.question, clip=clip)) if isinstance(ask.question, GradientSum) else ask
 
 
 def _start(width: int, models: int) -> Floats:

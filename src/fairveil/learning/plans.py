@@ -346,8 +346,8 @@ class Plan:
     def _scores(self, model: Linear) -> ScoreHistogram:
         return ScoreHistogram(model, EDGES, self.cells, by_label=True)
 
-    def round_asks(self, model: Form, models: int | None) -> list[Ask]:
-        """A round's asks at zero costs: for plans, which depend on shapes alone."""
+    def round_asks(self, model: Form, models: int | None, clip: float | None = None) -> list[Ask]:
+        """A round's asks at zero costs: for plans, which depend on shapes alone. `clip`: of a linear model; None: the least."""
         if isinstance(model, Network):
             return self._network_asks(model)
         costs = None
@@ -355,7 +355,7 @@ class Plan:
             cells, labels, classes = self.system.shape
             costs = np.zeros((cells, labels, classes) if models is None else (models, cells, labels, classes))
         ease = np.ones(models or 1) if self.system is not None else 1.0
-        asked = GradientSum(model, self.clip, self.cells, costs, loss_weight=ease, loss_clip=self.loss_clip)
+        asked = GradientSum(model, clip or self.clip, self.cells, costs, loss_weight=ease, loss_clip=self.loss_clip)
         out = [Ask(asked, self.gradient_multiplier)]
         return out if self.system is None else [*out, *self._histograms(model)]
 
@@ -470,10 +470,8 @@ class Plan:
     def _quiet_rate(self, rows: Floats, multiplier: float, rounds: int, clip: Floats | float) -> Floats:
         """The step size at which noise leaves `rate_noise` in a row's score."""
         s = self.settings
-        once = self.promise.neighbours == "add-remove" or isinstance(
-            self.batch, Poisson
-        )  # what noise of a sum is a multiple of
-        moved = clip * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0)
+        once = self.promise.neighbours == "add-remove" or isinstance(self.batch, Poisson)
+        moved = clip * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0)  # what noise of a sum is a multiple of
         noise = multiplier * moved / (self.sampling_rate * rows * math.sqrt(rounds))
         length = min(LONG_ROW, math.sqrt(1.0 + self.layout.numbers + len(self.layout.code_sizes)))
         return np.asarray(s.rate_noise / length * (1.0 - s.momentum) / (noise * rounds))
