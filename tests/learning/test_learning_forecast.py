@@ -91,6 +91,18 @@ def test_shares_of_a_descent_are_the_shares_that_it_was_given() -> None:
     assert found["scores by group, of the model that was found"] == pytest.approx(usual.thresholds_share)
 
 
+def test_the_sensitivity_of_gradients_is_the_clip_that_a_fit_has_at_as_many_rows() -> None:
+    search = descent(RECORDS)
+    for rows in (500.0, 500_000.0):
+        (told,) = {
+            line.sensitivity
+            for line in forecast.of(search, Supposed.of(LAYOUT, rows)).releases
+            if "gradients, each" in line.name
+        }
+        assert told == pytest.approx(search.planned.clip_at(rows), rel=1e-6)
+    assert search.planned.clip_at(500_000.0) > 2 * search.planned.clip_at(500.0)
+
+
 def test_the_noise_is_what_the_plan_itself_reports() -> None:
     """Guarantee 2: at the same counts and decisions the two are one number."""
     search, supposed = descent(RECORDS), Supposed.of(LAYOUT, 5000, {"sex": (0.2, 0.8)}, (0.7, 0.3))

@@ -146,7 +146,7 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Any) -> 
     """Of one model that descent looks for."""
     system, rows = plan.system, np.array([supposed.rows])
     error = None if plan.skeleton is not None or plan.is_exact else added_error(plan, rows)
-    releases = () if plan.is_exact else shared_out(_of_rounds(plan))
+    releases = () if plan.is_exact else shared_out(_of_rounds(plan, supposed.rows))
     if system is None:
         return Forecast(releases, (), None, plan.settings.rounds, error)
     counts = supposed.counts(plan.cells, by_label=plan.by_label)
@@ -159,11 +159,11 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Any) -> 
     return Forecast(releases, lines, plan.cells, plan.settings.rounds, error)
 
 
-def _of_rounds(plan: Plan) -> list[Release]:
+def _of_rounds(plan: Plan, rows: float) -> list[Release]:
     facts = {"layout": plan.layout, "promise": plan.promise, "cap": plan.max_sample_weight}
     model = plan.start()
     times = max(1, plan.settings.rounds // (plan.parts or 1))
-    asked = plan.round_asks(model, None)
+    asked = plan.round_asks(model, None, plan.clip_at(rows))
     return [
         *of_asks(plan.first(None), **facts),  # type: ignore[arg-type]
         *of_asks(asked, times=times, batch=plan.batch, remark=", each round", **facts),  # type: ignore[arg-type]
