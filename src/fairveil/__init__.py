@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from . import privacy as privacy
     from . import report as report
     from . import study as study
+    from .estimators import Additive as Additive
     from .estimators import FermiClassifier as FermiClassifier
     from .estimators import GroupObjectiveClassifier as GroupObjectiveClassifier
     from .estimators import GroupObjectiveRegressor as GroupObjectiveRegressor
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 PLACES = {
+    "Additive": ".estimators",
     "FermiClassifier": ".estimators",
     "GroupObjectiveClassifier": ".estimators",
     "GroupObjectiveRegressor": ".estimators",
@@ -95,6 +97,7 @@ PLACES = {
 """Where each public name lives. The block for type checkers above says the same; a test compares them."""
 
 __all__ = [
+    "Additive",
     "BoundedGroupLoss",
     "DemographicParity",
     "EqualOpportunity",

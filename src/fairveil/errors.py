@@ -127,6 +127,10 @@ class TooFewRows(FairveilWarning):
     """So few rows of a group were held out that they cannot tell whether a bound is met."""
 
 
+class NoSteps(FairveilWarning):
+    """An additive model was asked for, and the table has too many numbers for its rows: the model is linear."""
+
+
 class ExposedKey(FairveilWarning):
     """Other users of the machine may read or change a private key."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
+    from .additive import Additive as Additive
     from .constraint_report import ConstraintLine as ConstraintLine
     from .constraint_report import ConstraintReport as ConstraintReport
     from .fermi import FermiClassifier as FermiClassifier
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .tailored_regressor import TailoredRegressor as TailoredRegressor
 
 PLACES = {
+    "Additive": ".additive",
     "ConstraintLine": ".constraint_report",
     "ConstraintReport": ".constraint_report",
     "FairScorer": ".scoring",
@@ -46,6 +48,7 @@ PLACES = {
 }
 
 __all__ = [
+    "Additive",
     "ConstraintLine",
     "ConstraintReport",
     "FairScorer",

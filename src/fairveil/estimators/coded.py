@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from ..errors import FairveilError, InputError, KindError, complaint
 from ..facts import Cells, RowBlock, RowSource
 from ..privacy.statement import PrivacyStatement
+from .additive import takes_steps
 from .coding import Coding, TableCoding
 from .grids import refuse_duplicates
 from .inputs import Training
@@ -90,7 +91,7 @@ class CodedEstimator(Planning, Recorded, BaseEstimator, ABC):  # type: ignore[mi
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not takes_steps(getattr(self, "model", None))
         return tags
 
 

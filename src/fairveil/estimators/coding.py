@@ -5,7 +5,8 @@ Three ways, each a frozen object of what is published with the model:
 - `TableCoding`: no schema; numbers as they come, words by the list of those that occurred at fit;
 - `RowsCoding`: rows that somebody coded already.
 
-Each may end with a `Standard`: numbers shifted and scaled by training means and deviations, which no promise covers.
+Each may have `Shapes`, the steps of an additive model, and end with a `Standard`: numbers shifted and scaled by training means
+and deviations, which no promise covers.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..errors import InputError, complaint
 from ..facts import RowBlock, RowLayout, RowSource
 from ..facts.columns import Category, Value
 from .grids import Grid, grid_of, numbers_of
+from .shapes import Shapes
 from .standard import Standard
 
 Floats = npt.NDArray[np.float64]
@@ -43,28 +45,48 @@ class Coding(ABC):
     """How X becomes blocks of coded rows. Abstract."""
 
     standard: Standard | None
+    shapes: Shapes | None
 
     @property
     @abstractmethod
-    def layout(self) -> RowLayout:
-        """The public shape of features."""
+    def own_layout(self) -> RowLayout:
+        """The public shape of the columns, without the steps of an additive model."""
 
     @property
     @abstractmethod
-    def feature_names(self) -> tuple[str, ...]:
-        """One name a coefficient."""
+    def own_names(self) -> tuple[str, ...]:
+        """One name a coefficient of these."""
 
     @abstractmethod
     def raw_blocks(self, X: Any) -> Iterator[RowBlock]:
-        """Features of X, before they are standardised."""
+        """Columns of X, before they are standardised, and without steps."""
+
+    @property
+    def layout(self) -> RowLayout:
+        """The public shape of features."""
+        return self.own_layout if self.shapes is None else self.shapes.layout(self.own_layout)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One name a coefficient."""
+        return self.own_names if self.shapes is None else (*self.own_names, *self.shapes.names)
 
     def blocks(self, X: Any) -> Iterator[RowBlock]:
         """Features of X as the model takes them."""
-        for block in coded_blocks(X, self.layout) or self.raw_blocks(X):
-            yield block if self.standard is None else self.standard.apply(block)
+        return map(self.finished, coded_blocks(X, self.own_layout) or self.raw_blocks(X))
+
+    def finished(self, block: RowBlock) -> RowBlock:
+        """A run of rows with their steps, and standardised."""
+        block = block if self.shapes is None else self.shapes.apply(block)
+        return block if self.standard is None else self.standard.apply(block)
 
     def in_input_units(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        """Coefficients (outputs, width) and intercept (outputs,) for X as it was given."""
+        """Coefficients (outputs, width) and intercept (outputs,) for X as it was given. Those of steps have no unit."""
+        own = self.own_layout.width
+        undone, intercept = self._undone(weights[:, :own], intercept)
+        return np.concatenate([undone, weights[:, own:]], axis=1), intercept
+
+    def _undone(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
         return (weights, intercept) if self.standard is None else self.standard.undone(weights, intercept)
 
 
@@ -74,13 +96,14 @@ class SchemaCoding(Coding):
 
     encoding: Encoding
     standard: Standard | None = None
+    shapes: Shapes | None = None
 
     @property
-    def layout(self) -> RowLayout:
+    def own_layout(self) -> RowLayout:
         return self.encoding.layout
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def own_names(self) -> tuple[str, ...]:
         return self.encoding.feature_names
 
     def raw_blocks(self, X: Any) -> Iterator[RowBlock]:
@@ -97,8 +120,8 @@ class SchemaCoding(Coding):
         )
         return rows.blocks()
 
-    def in_input_units(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        return self.encoding.in_input_units(*Coding.in_input_units(self, weights, intercept))
+    def _undone(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+        return self.encoding.in_input_units(*Coding._undone(self, weights, intercept))
 
 
 @dataclass(frozen=True)
@@ -112,14 +135,15 @@ class TableCoding(Coding):
     features: tuple[Feature, ...]
     columns: tuple[str, ...]
     standard: Standard | None = None
+    shapes: Shapes | None = None
 
     @property
-    def layout(self) -> RowLayout:
+    def own_layout(self) -> RowLayout:
         sizes = tuple(len(feature.values) for feature in self.features if feature.values is not None)
         return RowLayout(len(self.features) - len(sizes), sizes)
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def own_names(self) -> tuple[str, ...]:
         numbers = (feature.name for feature in self.features if feature.values is None)
         return (*numbers, *(f"{feature.name}={value}" for feature in self.features for value in feature.values or ()))
 
@@ -128,7 +152,7 @@ class TableCoding(Coding):
 
     def grid_blocks(self, grid: Grid) -> Iterator[RowBlock]:
         """Blocks of the features of a grid that has all of them, under their names."""
-        layout = self.layout
+        layout = self.own_layout
         if grid.matrix is not None and not layout.code_sizes:
             yield from _matrix_blocks(self._picked(grid), grid)
             return
@@ -192,13 +216,14 @@ class RowsCoding(Coding):
     numbers: int
     code_sizes: tuple[int, ...] = ()
     standard: Standard | None = None
+    shapes: Shapes | None = None
 
     @property
-    def layout(self) -> RowLayout:
+    def own_layout(self) -> RowLayout:
         return RowLayout(self.numbers, self.code_sizes)
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
+    def own_names(self) -> tuple[str, ...]:
         codes = (f"code{j}={value}" for j, size in enumerate(self.code_sizes) for value in range(size))
         return (*(f"x{j}" for j in range(self.numbers)), *codes)
 
@@ -206,7 +231,7 @@ class RowsCoding(Coding):
         if self.code_sizes:
             remedy = "Pass a source of rows, or a RowBlock, coded like those of the fit."
             raise InputError(complaint(expected="coded rows", of="X", got=type(X).__name__, remedy=remedy))
-        return TableCoding(tuple(map(Feature, self.feature_names)), self.feature_names).raw_blocks(X)
+        return TableCoding(tuple(map(Feature, self.own_names)), self.own_names).raw_blocks(X)
 
 
 def coded_blocks(X: Any, layout: RowLayout) -> Iterator[RowBlock] | None:

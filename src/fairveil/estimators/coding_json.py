@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from .._json import Node
 from ..data import Encoding
 from ..errors import InputError, complaint
 from ..facts.columns import Category
+from . import shapes_json
 from .coding import Coding, Feature, RowsCoding, SchemaCoding, TableCoding
 from .standard import Standard
 
 MOST_CODES = 1 << 31
+SHAPES = "shapes"  # of an additive model; nothing of earlier versions' fits
 
 
 def to_dict(coding: Coding) -> dict[str, Any]:
@@ -20,6 +23,8 @@ def to_dict(coding: Coding) -> dict[str, Any]:
     out: dict[str, Any] = {
         "standard": None if standard is None else {"means": list(standard.means), "deviations": list(standard.deviations)}
     }
+    if coding.shapes is not None:
+        out[SHAPES] = shapes_json.to_dict(coding.shapes)
     if isinstance(coding, SchemaCoding):
         return {"kind": "schema", "encoding": coding.encoding.to_dict(), **out}
     if isinstance(coding, TableCoding):
@@ -33,22 +38,24 @@ def from_dict(node: Node) -> Coding:
     """The inverse of `to_dict`."""
     kind = node["kind"].text()
     if kind == "schema":
-        node.only(("kind", "encoding", "standard"))
+        node.only(("kind", "encoding", "standard"), (SHAPES,))
         coding: Coding = SchemaCoding(Encoding.from_dict(node["encoding"].mapping()), _standard(node["standard"]))
     elif kind == "table":
-        node.only(("kind", "features", "columns", "standard"))
+        node.only(("kind", "features", "columns", "standard"), (SHAPES,))
         features = tuple(map(_feature, node["features"].list()))
         columns = node["columns"].texts()
         if not {feature.name for feature in features} <= set(columns):
             node["columns"].refuse("the names of all features", columns)
         coding = TableCoding(features, columns, _standard(node["standard"]))
     elif kind == "rows":
-        node.only(("kind", "numbers", "code_sizes", "standard"))
+        node.only(("kind", "numbers", "code_sizes", "standard"), (SHAPES,))
         sizes = tuple(size.whole(at_least=1, at_most=MOST_CODES) for size in node["code_sizes"].list())
         coding = RowsCoding(node["numbers"].whole(at_most=MOST_CODES), sizes, _standard(node["standard"]))
     else:
         remedy = "Read it with the version of Fairveil that wrote it."
         raise InputError(complaint(expected="'schema', 'table' or 'rows'", of="coding", got=kind, remedy=remedy))
+    if SHAPES in node.mapping():
+        coding = replace(coding, shapes=shapes_json.from_dict(node[SHAPES], coding.own_layout))  # type: ignore[type-var]
     if coding.standard is not None and len(coding.standard.means) != coding.layout.numbers:
         node["standard"].refuse(f"means of {coding.layout.numbers} numbers", len(coding.standard.means))
     return coding

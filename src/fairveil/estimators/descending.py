@@ -18,7 +18,7 @@ from ..learning.descent import Progress
 from ..models import LinearModel, MixtureModel
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
-from . import inputs, modules, promises, unused
+from . import additive, inputs, modules, promises, unused
 from .baselines import BaselineReport, warn_if_worse
 from .carried import groups_of
 from .coded import Floats
@@ -68,7 +68,7 @@ class DescentClassifier(LinearClassifier):
         one column, several (a list, a mapping, a frame, a 2-d array), or names of columns of X. `y` may be left out where a
         schema names the target among X's columns.
         """
-        X, shape = modules.flattened(X, self.model)
+        X, shape = modules.flattened(X, self._module)
         intent = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)
         kept = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.checkpoint_every)
         if kept is not None:
@@ -80,6 +80,10 @@ class DescentClassifier(LinearClassifier):
         self._after_fit()
         warn_if_worse(self.baselines_, learnt=self.outcome_.learnt)
         return self
+
+    @property
+    def _module(self) -> Any:
+        return additive.module_of(self.model)
 
     def _search(self, read: Read) -> Descent:
         return self._intend(read).search
@@ -109,7 +113,7 @@ class DescentClassifier(LinearClassifier):
         """Check, read the rows and plan: all that comes before the first question."""
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
-        of_modules = "without a module (model=None)" if self.model is None else None
+        of_modules = "without a module (model=None)" if self._module is None else None
         alone = "without a folder (checkpoint=None)" if self.checkpoint is None else None
         unused.refuse(self, {"learning_rate": of_modules, "device": of_modules, "checkpoint_every": alone})
         if self.randomised is not None:
@@ -117,13 +121,19 @@ class DescentClassifier(LinearClassifier):
         notions = self._asked()
         settings = self._with_knobs(self._usual(promise))
         ways = promises.ways_of(
-            self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
+            self.schema,
+            self.sensitive_as_feature,
+            self.unsafe_data_dependent_bounds,
+            self.max_sample_weight,
+            promise,
+            additive=additive.wanted(self.model),
+            public_rows=self.public_rows,
         )
-        training = read(ways if self.model is None else dataclasses.replace(ways, thin=False))
-        opening = Opening.of(self, promise, ledger, training, numbers="scaled" if self.model is None else "as given")
+        training = read(ways if self._module is None else dataclasses.replace(ways, thin=False))
+        opening = Opening.of(self, promise, ledger, training, numbers="scaled" if self._module is None else "as given")
         self._require_groups(notions, training)
         known = opening.known_rows
-        skeleton = modules.skeleton_of(self.model, training, shape, self.device)
+        skeleton = modules.skeleton_of(self._module, training, shape, self.device)
         if skeleton is not None:
             settings = self._with_knobs(networks.usual_settings(promise, known))
         _refuse_empty_batches(settings, known)

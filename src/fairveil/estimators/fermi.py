@@ -36,7 +36,8 @@ class FermiClassifier(DescentClassifier):
     notion : of what predictions are to be independent: "demographic_parity" (the group), "equalized_odds" (the group, given the
         label; every label has a W of its own) or "equal_opportunity" (the group, given the label `positive`).
     strength : of the penalty; 0: none. A gap falls about as 1 / strength once it is small.
-    model : None, a linear model; or a `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
+    model : None, a linear model; "additive", or an `Additive`: steps of each number beside it (docs/additive_models.md); or a
+        `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
     ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
     positive : the class of "equal_opportunity"; None: the second of two.

@@ -40,6 +40,7 @@ from ..models.folders import LARGEST_TEXT, read_folder, write_folder
 from ..models.model import known_classes
 from ..privacy.statement import PrivacyStatement
 from . import agreement, base_answers, bases, coding_json, files_json, group_objective_json, regression_json
+from .additive import Additive
 from .baselines import BaselineReport
 from .coded import as_array
 from .constraint_report import ConstraintLine, ConstraintReport
@@ -154,7 +155,7 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
             files |= {f"{BASE}{name}": raw for name, raw in inner.items()}
         parameters["estimator"] = None if parameters["estimator"] is None else "given"
     if "model" in parameters:
-        parameters["model"] = None if parameters["model"] is None else "given"
+        parameters["model"] = _model_written(parameters["model"])
     names = getattr(estimator, "feature_names_in_", None)
     content = {
         "format": FORMAT,
@@ -171,6 +172,11 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
         content[BASELINES] = compared.to_dict()
     text = json.dumps(content, indent=1, allow_nan=False, sort_keys=True) + "\n"
     return files | {ESTIMATOR_FILE: text.encode()}
+
+
+def _model_written(model: Any) -> Any:
+    """A module is handed in again; what says which steps an additive model has is plain values."""
+    return model if model is None or isinstance(model, str | Additive) else "given"
 
 
 def _listed_in(estimator: Any) -> str:

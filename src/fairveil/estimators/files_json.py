@@ -24,6 +24,7 @@ from ..learning.game import Equilibrium
 from ..learning.game_bounds import Guarantee
 from ..learning.oracles import Rule
 from ..learning.plans import EDGES
+from .additive import Additive
 
 TOLD = ("bounds", "values", "spread", "duals", "counts")
 ARRAYS = ("weights", *TOLD)
@@ -46,6 +47,8 @@ def parameter(value: Any, name: str) -> Any:
         return {"notion": value.to_dict()}
     if isinstance(value, Objective | Bound | Constraint):
         return {"asked": value.to_dict()} if value.is_written else _given(name)
+    if isinstance(value, Additive):
+        return {"additive": value.to_dict()}
     if isinstance(value, Schema):
         return {"schema": value.to_dict()}
     if isinstance(value, (list, tuple)):
@@ -79,9 +82,10 @@ def read_parameter(node: Node) -> Any:
     if not isinstance(node.value, dict):
         return node.value
     if len(node.value) != 1:
-        node.refuse("an object with one of 'number', 'array', 'by_group', 'notion', 'asked', 'schema'", node.value)
+        node.refuse("an object with one of 'number', 'array', 'additive', 'by_group', 'notion', 'asked', 'schema'", node.value)
     readers: dict[str, Callable[[Node], Any]] = {
         "number": lambda given: given.number(words=True) if given.value != "-nan" else math.nan,
+        "additive": lambda given: Additive.from_dict(given.mapping()),
         "array": _read_array,
         "by_group": _read_by_group,
         "notion": lambda given: notion_from_dict(given.mapping()),

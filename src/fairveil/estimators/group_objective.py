@@ -29,7 +29,7 @@ from ..learning.regression import Regression
 from ..learning.responses import Responses
 from ..models import DerandomisedModel, MixtureModel, Model
 from ..privacy.promise import Promise
-from . import cautions, inputs, promises, unused
+from . import additive, cautions, inputs, promises, unused
 from .baselines import BaselineReport, of_objective, warn_if_worse
 from .carried import groups_of
 from .cautions import Numbers
@@ -68,6 +68,8 @@ class GroupObjectiveClassifier(MixingClassifier):
         the intercept first; a list of fitted classifiers that were made without these rows, which are trusted.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds,
     random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    model : None, linear in the columns; or "additive", or an `Additive`: steps of each number beside it, which
+        docs/additive_models.md is about.
     oracle : where decisions are linear rules, how the oracle finds one. "responses": by several searches on public rows, whose
         groups are guessed from sums that are released once (features public); "regression": of costs, from such sums;
         "descent": private gradient descent. None: where features are public or nothing is private responses, or regression
@@ -140,6 +142,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         confidence: float = 0.9,
         loss: str = "zero_one",
         sensitive_as_feature: bool = False,
+        model: Any = None,
     ) -> None:
         self.objective = objective
         self.constraint = constraint
@@ -163,6 +166,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         self.confidence = confidence
         self.loss = loss
         self.sensitive_as_feature = sensitive_as_feature
+        self.model = model
 
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
@@ -198,7 +202,15 @@ class GroupObjectiveClassifier(MixingClassifier):
             _checks.one_of(ORACLES, oracle=self.oracle)
         self._refuse_idle()
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
-        ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
+        ways = promises.ways_of(
+            self.schema,
+            self.sensitive_as_feature,
+            scaled,
+            self.max_sample_weight,
+            promise,
+            additive=additive.of_rows(self.model),
+            public_rows=self.public_rows,
+        )
         training = read(ways)
         opening = Opening.of(self, promise, ledger, training, numbers=self._numbers(promise))
         rows = training.rows

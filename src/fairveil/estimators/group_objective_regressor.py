@@ -17,7 +17,7 @@ from ..learning.regression_choice import CoefficientChoice, checked, plan_choice
 from ..learning.regression_task import RegressionOutcome, RegressionTask
 from ..models import RegressionModel
 from ..privacy.promise import Promise
-from . import inputs, promises, unused
+from . import additive, inputs, promises, unused
 from .baselines import BaselineReport, of_regression, warn_if_worse
 from .carried import groups_of
 from .cautions import Numbers
@@ -54,6 +54,8 @@ class GroupObjectiveRegressor(CodedRegressor):
         one for each of `coef_names_`, in the units of X and y. None: a grid, for at most two features.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
     ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    model : None, linear in the columns; or "additive", or an `Additive`: steps of each number beside it, which
+        docs/additive_models.md is about.
     target_bounds : (low, high), public: y is cut to them. None: the schema's; or y's own range where y is public, or as
         unsafe_data_dependent_bounds=True asks; else (-1, 1), with a warning.
     radius : the largest norm of coefficients, the intercept's included, in the units of the search: y and dense numbers in
@@ -116,6 +118,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         rounds: int = ROUNDS,
         penalty: float | None = None,
         sensitive_as_feature: bool = False,
+        model: Any = None,
     ) -> None:
         self.objective = objective
         self.constraint = constraint
@@ -137,6 +140,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         self.rounds = rounds
         self.penalty = penalty
         self.sensitive_as_feature = sensitive_as_feature
+        self.model = model
 
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
@@ -198,7 +202,15 @@ class GroupObjectiveRegressor(CodedRegressor):
         as_number = self.method != EXPONENTIAL
         plain = self.schema is None and not isinstance(X, RowSource)  # a grid is of coefficients of numbers in public units
         scaled = unsafe or (plain and not as_number and promise.protects == "sensitive_features")
-        ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
+        ways = promises.ways_of(
+            self.schema,
+            self.sensitive_as_feature,
+            scaled,
+            self.max_sample_weight,
+            promise,
+            additive=additive.of_rows(self.model),
+            public_rows=self.public_rows,
+        )
         target = NumericTarget.of(self.target_bounds, open_range=open_range, unsafe=unsafe, as_number=as_number)
         thin = ways.thin and not as_number  # numbers are scaled inside: how empty private rows are decides nothing
         return replace(ways, target=target, thin=thin)

@@ -24,6 +24,7 @@ from ..facts.columns import Boolean, Category
 from ..fairness.inputs import read_weights, same_length
 from ..models.model import known_classes
 from ..privacy.statement import READ_FROM_DATA, Origin, PublicFact
+from .additive import Additive, words_of
 from .carried import require_few_classes
 from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
 from .columns import coded_groups, given_columns, named_as_declared, names_in, names_of_columns, read_labels, read_targets
@@ -75,7 +76,8 @@ class Ways:
 
     `features_are_public`: sensitive columns alone are protected, so no feature may be one of them. `thin`: numbers are never
     shifted inside, so mostly empty ones may be kept sparse, which is faster and gives the same bits. `target`: how y is read
-    where it is a number; None: it is one of several classes.
+    where it is a number; None: it is one of several classes. `additive`: the steps that are wanted, if any; whether there
+    are to be steps may hang on the number of rows, where that was passed (`public_rows`) or is public.
     """
 
     schema: Schema | None = None
@@ -85,6 +87,9 @@ class Ways:
     features_are_public: bool = False
     thin: bool = False
     target: NumericTarget | None = None
+    additive: Additive | None = None
+    public_rows: int | None = None
+    rows_are_public: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,7 +135,15 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
         found = _as_it_comes(X, y, sensitive_features, ways.sensitive_as_feature, ways.target)
     if ways.target is None:
         need_classes(found.layout)
-    coding, blocks = found.coding, found.blocks
+    stated = schema.rows if schema is not None else None
+    if stated is None and isinstance(found.coding, SchemaCoding):
+        stated = found.coding.encoding.schema.rows
+    coding, layout, blocks = found.coding, found.layout, found.blocks
+    if ways.additive is not None:
+        exact = sum(block.rows for block in blocks) if ways.rows_are_public else None
+        coding, layout = with_steps(ways, found.facts, coding, layout, stated if exact is None else exact, blocks)
+        if coding.shapes is not None:
+            blocks = list(map(coding.shapes.apply, blocks))
     not_covered: tuple[str, ...] = ()
     if ways.standardise:
         coding = replace(coding, standard=Standard.of(blocks, found.layout.numbers))  # type: ignore[type-var]
@@ -154,7 +167,6 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
         blocks = [_thinned(block) for block in blocks]
     if sample_weight is not None:
         blocks = list(_with_weights(blocks, sample_weight))
-    layout = found.layout
     if ways.target is not None and ways.target.as_number:
         layout, blocks = replace(layout, numbers=layout.numbers + 1), [beside(block) for block in blocks]
     rows = Rows(Coded(layout, tuple(blocks)), max_sample_weight=ways.max_sample_weight)
@@ -163,12 +175,23 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
         if rows.weighted:
             words = "public: must not depend on the sensitive columns"
             found.facts.append(PublicFact("sample weights", words, "argument"))
-    stated = schema.rows if schema is not None else None
-    if stated is None and isinstance(found.coding, SchemaCoding):
-        stated = found.coding.encoding.schema.rows
     by = getattr(getattr(X, "encoding", None), "schema", None) if schema is None else schema
     facts = tuple(found.facts)
     return Training(rows, coding, facts, not_covered, found.columns, found.n_features, stated, found.target, by)
+
+
+def with_steps(
+    ways: Ways, facts: list[PublicFact], coding: Coding, layout: RowLayout, rows: int | None, blocks: Sequence[RowBlock] = ()
+) -> tuple[Coding, RowLayout]:
+    """A coding that adds the steps of an additive model, and the shape of its rows. `rows`: how many, where that is public."""
+    assert ways.additive is not None
+    if any(sparse.issparse(block.numbers) for block in blocks):
+        remedy = "Pass the columns that matter as a dense table; or model=None, a linear model."
+        raise InputError(complaint(expected="a dense table, for an additive model", of="X", got="a sparse one", remedy=remedy))
+    shapes = ways.additive.shapes(coding, layout, rows if ways.public_rows is None else ways.public_rows)
+    facts.append(PublicFact("model", words_of(shapes), "argument"))
+    coding = replace(coding, shapes=shapes)  # type: ignore[type-var]
+    return coding, layout if shapes is None else shapes.layout(layout)
 
 
 def need_classes(layout: RowLayout) -> None:

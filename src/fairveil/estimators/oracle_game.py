@@ -27,7 +27,7 @@ from ..learning.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
-from . import inputs, promises, unused
+from . import additive, inputs, promises, unused
 from .baselines import BaselineReport, of_comparison, warn_if_worse
 from .cautions import Numbers
 from .coded import Floats
@@ -67,6 +67,8 @@ class OracleGameClassifier(MixingClassifier):
     group_aware : rules read the group, at prediction too: an intercept for each group, and the maximally discriminatory
         classifiers (Jagielski et al., sec. 4.1). dual_bound=None is then the number of groups. Product groups.
     clip : the largest norm of a row in released sums (records protected); None: 1 for each number and category column.
+    model : None, linear in the columns; or "additive", or an `Additive`: steps of each number beside it, which
+        docs/additive_models.md is about.
     confidence : of `guarantee_`.
 
     Fitted: `model_` (a mixture; with a list of candidates None, and `candidates_`, `plays_`), `privacy_`, `guarantee_`,
@@ -122,6 +124,7 @@ class OracleGameClassifier(MixingClassifier):
         clip: float | None = None,
         confidence: float = 0.95,
         sensitive_as_feature: bool = False,
+        model: Any = None,
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -142,6 +145,7 @@ class OracleGameClassifier(MixingClassifier):
         self.clip = clip
         self.confidence = confidence
         self.sensitive_as_feature = sensitive_as_feature
+        self.model = model
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OracleGameClassifier:
         """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
@@ -172,7 +176,15 @@ class OracleGameClassifier(MixingClassifier):
         with_oracle = f"with oracle={oracle!r}"
         unused.refuse(self, {"candidates": None if chooses else with_oracle, "clip": None if released else with_oracle})
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
-        ways = promises.ways_of(self.schema, self.sensitive_as_feature, scaled, self.max_sample_weight, promise)
+        ways = promises.ways_of(
+            self.schema,
+            self.sensitive_as_feature,
+            scaled,
+            self.max_sample_weight,
+            promise,
+            additive=additive.of_rows(self.model),
+            public_rows=self.public_rows,
+        )
         training = read(ways)
         opening = Opening.of(self, promise, ledger, training, numbers=self._numbers())
         promises.require_groups(notions, training)

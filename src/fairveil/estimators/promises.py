@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..privacy.ledger import Ledger, current
 from ..privacy.ledger.ambient import checked, is_same
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
+from .additive import Additive
 from .coding import SchemaCoding
 from .inputs import Training, Ways
 from .recorded import remembered
@@ -44,7 +46,16 @@ def seed_of(random_state: Any) -> int | None:
     return _checks.whole(random_state=random_state, remedy="Pass None for secure noise, or a seed.")
 
 
-def ways_of(schema: Any, sensitive_as_feature: bool, standardise: bool, max_sample_weight: Any, promise: Promise) -> Ways:
+def ways_of(
+    schema: Any,
+    sensitive_as_feature: bool,
+    standardise: bool,
+    max_sample_weight: Any,
+    promise: Promise,
+    *,
+    additive: Additive | None = None,
+    public_rows: Any = None,
+) -> Ways:
     """How rows are read, and what of it the promise forbids. Without privacy no weight is cut."""
     if sensitive_as_feature and promise.protects == "sensitive_features":
         raise PrivacyError(
@@ -63,6 +74,9 @@ def ways_of(schema: Any, sensitive_as_feature: bool, standardise: bool, max_samp
         cap if promise.is_private else math.inf,
         promise.protects == "sensitive_features",
         promise.is_private and promise.protects == "records",
+        additive=additive,
+        public_rows=int(public_rows) if isinstance(public_rows, numbers.Integral) else None,  # anything else is refused later
+        rows_are_public=promise.rows_are_public or not promise.is_private,
     )
 
 

@@ -51,7 +51,8 @@ class RateConstrainedClassifier(DescentClassifier):
         ledger of the `with fairveil.ledger(...)` block, if there is one. Never saved with the estimator.
     rounds, clip, temperature, sampling_rate : knobs of the algorithm; None: the library's defaults (`learning.Settings`).
     sensitive_as_feature : whether columns of X that are named as sensitive are features too (records only).
-    model : None, a linear model; or a `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
+    model : None, a linear model; "additive", or an `Additive`: steps of each number beside it (docs/additive_models.md); or a
+        `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
     learning_rate, device : of a module's descent; None: the library's default, a GPU where there is one.
     checkpoint, checkpoint_every : a folder in which a long fit is kept every so many rounds, and gone on with after a crash:
         fit again, with the same arguments and rows. What was released stays charged.

@@ -18,7 +18,7 @@ from ..learning.tailored_descent import TailoredDescent, plan_tailored_descent
 from ..learning.tailoring import LEAST_NOISE
 from ..models import LinearModel
 from ..privacy.promise import Promise
-from . import inputs, modules, promises, tailored, unused
+from . import additive, inputs, modules, promises, tailored, unused
 from .baselines import BaselineReport, of_tailored, warn_if_worse
 from .carried import groups_of
 from .cautions import Numbers
@@ -45,7 +45,8 @@ class TailoredClassifier(LinearClassifier):
     allocation, objective, stage_one_share, spend, min_epsilon, max_epsilon, groups : as in `TailoredRegressor`;
         "standard-error" shares by the groups' mean log losses under a private logistic precursor.
     group_loss_bound : None, a bound on every group's mean log loss, or {group: bound}. Not for modules.
-    model : None, a linear model; or a `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
+    model : None, a linear model; "additive", or an `Additive`: steps of each number beside it (docs/additive_models.md); or a
+        `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
     ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
     clip : the longest gradient of a row. rounds : how many. sampling_rate, device : of a module, which asks secret batches.
@@ -150,7 +151,7 @@ class TailoredClassifier(LinearClassifier):
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredClassifier:
         """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
-        X, shape = modules.flattened(X, self.model)
+        X, shape = modules.flattened(X, self._module)
         opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)
         promise, training = opening.promise, opening.training
         curator = opening.curator(search.plan)
@@ -177,13 +178,23 @@ class TailoredClassifier(LinearClassifier):
         tailored.check(self)
         self._check_model(promise)
         ways = promises.ways_of(
-            self.schema, self.sensitive_as_feature, self.unsafe_data_dependent_bounds, self.max_sample_weight, promise
+            self.schema,
+            self.sensitive_as_feature,
+            self.unsafe_data_dependent_bounds,
+            self.max_sample_weight,
+            promise,
+            additive=additive.wanted(self.model),
+            public_rows=self.public_rows,
         )
-        thin = ways.thin and self.model is None
-        numbers: Numbers = "scaled" if self.model is None else "as given"
+        thin = ways.thin and self._module is None
+        numbers: Numbers = "scaled" if self._module is None else "as given"
         opening = Opening.of(self, promise, ledger, read(replace(ways, thin=thin)), numbers=numbers)
         cells = groups_of(opening.training, self.groups)
         return opening, cells, self._plan(opening, cells, shape)
+
+    @property
+    def _module(self) -> Any:
+        return additive.module_of(self.model)
 
     def _search(self, read: Read) -> TailoredDescent:
         return self._intend(read, None)[2]
@@ -193,8 +204,8 @@ class TailoredClassifier(LinearClassifier):
     def _check_model(self, promise: Promise) -> None:
         """Options of modules and of linear models, before rows are read."""
         seen = promise.protects == "sensitive_features" and promise.is_private and self.sampling_rate != 1.0
-        linear = "without a module (model=None)" if self.model is None else None
-        module = "with this module" if self.model is not None else None
+        linear = "without a module (model=None)" if self._module is None else None
+        module = "with this module" if self._module is not None else None
         idle = {
             "device": linear,
             "sampling_rate": linear or (f"{module}, where features are public" if seen else None),
@@ -207,7 +218,7 @@ class TailoredClassifier(LinearClassifier):
     def _plan(self, opening: Opening, cells: Cells | None, shape: tuple[int, ...] | None) -> TailoredDescent:
         promise, training = opening.promise, opening.training
         rows = training.rows
-        skeleton = modules.skeleton_of(self.model, training, shape, self.device)
+        skeleton = modules.skeleton_of(self._module, training, shape, self.device)
         task = RegressionTask(
             promise,
             rows.layout,

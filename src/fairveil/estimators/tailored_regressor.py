@@ -16,7 +16,7 @@ from ..learning.tailored_regression import TailoredRegression, plan_tailored_reg
 from ..learning.tailoring import LEAST_NOISE
 from ..models import RegressionModel
 from ..privacy.promise import Promise
-from . import inputs, promises, tailored
+from . import additive, inputs, promises, tailored
 from .baselines import BaselineReport, of_regression, warn_if_worse
 from .carried import groups_of
 from .coded_regressor import CodedRegressor
@@ -57,6 +57,8 @@ class TailoredRegressor(CodedRegressor):
     groups : "product" or "marginal", for several sensitive columns: then groups overlap, and a person pays in each column.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
     ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    model : None, linear in the columns; or "additive", or an `Additive`: steps of each number beside it, which
+        docs/additive_models.md is about.
     target_bounds, clip, radius : as in `GroupObjectiveRegressor`; with "descent" `clip` is the longest gradient of a row, and
         coefficients are of codes in [-1, 1].
     region, step_size, iterate, rounds, penalty : of "descent": "ball" or "box" of that radius; "steady" or "decaying" (the
@@ -123,6 +125,7 @@ class TailoredRegressor(CodedRegressor):
         rounds: int | None = None,
         penalty: float | None = None,
         sensitive_as_feature: bool = False,
+        model: Any = None,
     ) -> None:
         self.allocation = allocation
         self.group_loss_bound = group_loss_bound
@@ -152,6 +155,7 @@ class TailoredRegressor(CodedRegressor):
         self.rounds = rounds
         self.penalty = penalty
         self.sensitive_as_feature = sensitive_as_feature
+        self.model = model
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredRegressor:
         """Fit to a table X and numbers y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
@@ -197,7 +201,15 @@ class TailoredRegressor(CodedRegressor):
 
     def _ways(self, promise: Promise) -> inputs.Ways:
         unsafe, as_number = bool(self.unsafe_data_dependent_bounds), self._method == "moments"
-        ways = promises.ways_of(self.schema, self.sensitive_as_feature, unsafe, self.max_sample_weight, promise)
+        ways = promises.ways_of(
+            self.schema,
+            self.sensitive_as_feature,
+            unsafe,
+            self.max_sample_weight,
+            promise,
+            additive=additive.of_rows(self.model),
+            public_rows=self.public_rows,
+        )
         target = NumericTarget.of(
             self.target_bounds, open_range=promise.features_are_public, unsafe=unsafe, as_number=as_number
         )

@@ -19,8 +19,8 @@ from ..errors import InputError, SchemaError, complaint, within
 from ..facts import Schema
 from ..facts.columns import Boolean, Category
 from ..learning.supposed import Supposed
-from .coding import SchemaCoding
-from .inputs import Coded, Training, Ways, facts_of_schema, need_classes
+from .coding import Coding, SchemaCoding
+from .inputs import Coded, Training, Ways, facts_of_schema, need_classes, with_steps
 from .standard import Standard
 from .targets import need_number, scale_of
 
@@ -67,12 +67,17 @@ class Unread:
             need_number(encoding.target is not None, "the schema's target")
             target = scale_of(encoding)
             layout = replace(layout, numbers=layout.numbers + 1) if ways.target.as_number else layout
+        facts = facts_of_schema(encoding)
+        coding: Coding = SchemaCoding(encoding)
+        if ways.additive is not None:
+            stated = self.rows if ways.rows_are_public else self.schema.rows
+            coding, layout = with_steps(ways, facts, coding, layout, stated)
         count = len(encoding.numbers)
         standard = Standard((0.0,) * count, (1.0,) * count) if ways.standardise else None
         return Training(
             Rows(Coded(layout, ()), max_sample_weight=ways.max_sample_weight),
-            SchemaCoding(encoding, standard),
-            tuple(facts_of_schema(encoding)),
+            replace(coding, standard=standard),  # type: ignore[type-var]
+            tuple(facts),
             (),
             encoding.features,
             len(encoding.features),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ Value = str | int | float | bool
 """What a category, a class or a group may be: everything that both TOML and JSON can write."""
 
 LARGEST_WHOLE = 2**63 - 1
+MOST_EDGES = 1_000
 ABOUT_ONE = 0.02
 """How far a sum of shares may be from 1: they are rounded numbers from elsewhere."""
 EXACT = 1e-9  # a sum that is 1 but for floating point is left alone, so that shares come back from a file as they were
@@ -85,17 +87,38 @@ def _shares(given: object, count: int, values: str) -> tuple[float, ...] | None:
     return tuple(numbers) if abs(total - 1.0) < EXACT else tuple(one / total for one in numbers)
 
 
+def _edges(given: object, low: float, high: float) -> tuple[float, ...] | None:
+    """Steps strictly inside the bounds, ascending; None stays None, and an empty list says that there are none."""
+    if given is None:
+        return None
+    remedy = "State ascending numbers inside the bounds, such as [18, 25, 65]; or leave edges out."
+    if not isinstance(given, list | tuple | np.ndarray):
+        raise SchemaError(complaint(expected="a list of numbers", of="edges", got=given, remedy=remedy))
+    edges = tuple(_bound(edge, "edges") for edge in given)
+    inside = all(low < edge < high for edge in edges)
+    if not inside or any(a >= b for a, b in pairwise(edges)) or len(edges) > MOST_EDGES:
+        expected = f"at most {MOST_EDGES} ascending numbers between {low:g} and {high:g}"
+        raise SchemaError(complaint(expected=expected, of="edges", got=list(edges), remedy=remedy))
+    return edges
+
+
 @dataclass(frozen=True)
 class Number:
     """A number with public bounds. Values beyond them are clipped; `missing` is what stands in for a missing one.
 
+    `edges`: where an additive model's steps may lie, public as the bounds are: from a law or a scale, never counted in the
+    rows. None: the library's own, from the bounds. No other model reads them.
+
     >>> Number(0, 120, missing=40).high
     120.0
+    >>> Number(0, 120, edges=[18, 25, 65]).edges
+    (18.0, 25.0, 65.0)
     """
 
     low: float
     high: float
     missing: float | None = None
+    edges: tuple[float, ...] | None = None
 
     kind: ClassVar[str] = "number"
 
@@ -119,10 +142,13 @@ class Number:
                     )
                 )
             object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "edges", _edges(self.edges, low, high))
 
     def facts(self) -> dict[str, Any]:
         """The options, as plain values."""
-        return {"low": self.low, "high": self.high, **({} if self.missing is None else {"missing": self.missing})}
+        edges = None if self.edges is None else list(self.edges)
+        options = {"missing": self.missing, "edges": edges}
+        return {"low": self.low, "high": self.high, **{name: value for name, value in options.items() if value is not None}}
 
 
 @dataclass(frozen=True)
@@ -243,7 +269,7 @@ class Ignored:
 Column = Number | Category | Boolean | Ignored
 KINDS: dict[str, type[Column]] = {"number": Number, "category": Category, "boolean": Boolean, "ignored": Ignored}
 OPTIONS: dict[str, tuple[str, ...]] = {
-    "number": ("low", "high", "missing"),
+    "number": ("low", "high", "missing", "edges"),
     "category": ("values", "missing", "unknown", "shares"),
     "boolean": ("missing", "shares"),
     "ignored": (),

@@ -1,0 +1,263 @@
+"""Additive models in every estimator: what steps win, what they may never see, what is written, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import fairveil as fv
+from fairveil.errors import FairveilError, InputError, NoSteps
+from fairveil.estimators.additive import MANY, ROWS_A_NUMBER
+from fairveil.estimators.unread import Unread
+from fairveil.facts import Category, Number, Schema
+from fairveil.privacy.events import compose
+
+ROWS = 3000
+COLUMNS = {"a": Number(-4, 4), "b": Number(0, 1000, edges=(5, 50)), "job": Category(("x", "y", "z"))}
+
+
+def schema(**others: Any) -> Schema:
+    columns = {**COLUMNS, **others, "sex": Category(("f", "m")), "hired": Category(("no", "yes"))}
+    return Schema(columns, target="hired", sensitive=("sex",))
+
+
+def table(seed: int = 0, rows: int = ROWS) -> tuple[dict[str, Any], Any, Any]:
+    """People who are hired where |a| is large: no line says so."""
+    rng = np.random.default_rng(seed)
+    jobs = np.array(list("xyz"))[rng.integers(3, size=rows)]
+    columns = {"a": rng.uniform(-2, 2, rows), "b": rng.uniform(0, 1000, rows), "job": jobs}
+    return columns, np.where(np.abs(columns["a"]) > 1.0, "yes", "no"), np.array(["f", "m"])[rng.integers(2, size=rows)]
+
+
+def fitted(model: Any = "additive", **options: Any) -> fv.RateConstrainedClassifier:
+    X, y, sex = table()
+    clf = fv.RateConstrainedClassifier(model=model, schema=schema(), **{"epsilon": 3.0, "random_state": 0, **options})
+    return clf.fit(X, y, sensitive_features=sex)
+
+
+PARITY = "demographic_parity:0.1"
+SEEN = {"protects": "sensitive_features"}
+CLASSIFIERS = [
+    fv.RateConstrainedClassifier(PARITY),
+    fv.RateConstrainedClassifier(PARITY, **SEEN),
+    fv.RateConstrainedClassifier(PARITY, neighbours="replace-one"),
+    fv.RateConstrainedClassifier(PARITY, epsilon=float("inf")),
+    fv.FermiClassifier(),
+    fv.TailoredClassifier(),
+    fv.OracleGameClassifier(PARITY, **SEEN),
+    fv.GroupObjectiveClassifier("error", PARITY, **SEEN),
+]
+
+
+@pytest.mark.parametrize("clf", CLASSIFIERS, ids=lambda clf: type(clf).__name__)
+def test_a_curve_is_learned_that_no_line_fits_and_saved_to_the_bit(clf: Any, tmp_path: Path) -> None:
+    X, y, sex = table()
+    given = {"epsilon": 3.0, "random_state": 0, "schema": schema()}
+    if clf.epsilon == float("inf"):
+        given.pop("epsilon")
+    scores = {}
+    for model in (None, "additive"):
+        made = clone(clf).set_params(model=model, **given).fit(X, y, sensitive_features=sex)
+        scores[model] = made.score(X, y)
+    assert scores[None] < 0.6
+    assert scores["additive"] > 0.93
+    again = fv.load(fv.save(made, tmp_path / "model"))
+    law = "predict_proba" if hasattr(made, "predict_proba") else "predict"
+    assert np.array_equal(getattr(again, law)(X), getattr(made, law)(X))
+    assert again.coding_ == made.coding_
+    assert again.model == "additive"
+
+
+@pytest.mark.parametrize("clf", [fv.GroupObjectiveRegressor(), fv.TailoredRegressor()], ids=lambda clf: type(clf).__name__)
+def test_a_number_is_predicted_by_steps(clf: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (ROWS, 1))
+    y, sex = np.abs(X[:, 0]), rng.integers(2, size=ROWS)
+    given = {"epsilon": 5.0, "random_state": 0, "target_bounds": (0, 2)}
+    scores = []
+    for model in (None, "additive"):
+        scores.append(clone(clf).set_params(model=model, **given).fit(X, y, sensitive_features=sex).score(X, y))
+    assert scores[0] < 0.05
+    assert scores[1] > 0.15
+
+
+def test_pairs_of_columns_are_told_apart() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (ROWS, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    scores = [
+        fv.RateConstrainedClassifier(model=model, epsilon=3.0, random_state=0).fit(X, y).score(X, y)
+        for model in ("additive", fv.Additive(interactions=(("x0", "x1"),)))
+    ]
+    assert scores[0] < 0.6
+    assert scores[1] > 0.85
+
+
+def test_a_pair_may_be_of_a_category_and_a_number() -> None:
+    X, _, sex = table()
+    y = np.where((X["a"] > 0) == (X["job"] == "x"), "yes", "no")
+    model = fv.Additive(interactions=(("job", "a"),))
+    clf = fv.RateConstrainedClassifier(model=model, schema=schema(), epsilon=3.0, random_state=0)
+    assert clf.fit(X, y, sensitive_features=sex).score(X, y) > 0.9
+    assert "job: x, a: 0 to 0.25" in clf.coef_names_ or any(name.startswith("job: x, a: 0 to") for name in clf.coef_names_)
+
+
+# What they may see
+
+
+def test_nothing_is_read_from_the_rows() -> None:
+    """Edges are those of the schema, whatever the rows are; and the plan is the linear model's, to the last event."""
+    X, y, sex = table()
+    other = {**X, "a": X["a"] * 0.01, "b": X["b"] * 0.001}
+    one = fitted()
+    two = fv.RateConstrainedClassifier(model="additive", schema=schema(), epsilon=3.0, random_state=0)
+    assert two.fit(other, y, sensitive_features=sex).coding_ == one.coding_
+    assert one.privacy_.plan == two.privacy_.plan == fitted(None).privacy_.plan
+    assert not [fact for fact in one.privacy_.facts if fact.origin == "read from the data"]
+    (told,) = [fact for fact in one.privacy_.facts if fact.name == "model"]
+    assert told.value.startswith("additive: steps of a at")
+
+
+@pytest.mark.parametrize("clf", CLASSIFIERS[:3] + CLASSIFIERS[4:], ids=lambda clf: type(clf).__name__)
+def test_a_plan_without_rows_is_the_one_of_the_fit(clf: Any) -> None:
+    X, y, sex = table()
+    stated = replace(schema(), rows=ROWS)
+    made = copy.copy(clf).set_params(model="additive", schema=stated, random_state=0)
+    search = made._foretold(Unread(stated, ROWS), None, None)._search(Unread(stated, ROWS).read)
+    spent = made.fit(X, y, sensitive_features=sex).privacy_
+    assert spent.plan is not None
+    assert compose([search.plan]) == compose(spent.plan)
+
+
+def test_declared_edges_are_the_steps() -> None:
+    names = fitted().coef_names_
+    assert [name for name in names if name.startswith("b:")] == ["b: below 5", "b: 5 to 50", "b: from 50"]
+    assert fitted(fv.Additive(columns=("b",))).coef_names_[-3:] == ("b: below 5", "b: 5 to 50", "b: from 50")
+    assert not [name for name in fitted(fv.Additive(columns=("b",))).coef_names_ if name.startswith("a:")]
+
+
+def test_coefficients_are_the_score() -> None:
+    """In the units of the table: a line for each number, and the term of the step that it lies on."""
+    clf = fitted()
+    X, _, _ = table(seed=5, rows=50)
+    weights = dict(zip(clf.coef_names_, clf.coef_[0], strict=True))
+    edges = {side.name: side for side in clf.coding_.shapes.steps}
+    for i, score in enumerate(clf.decision_function(X)):
+        told = clf.intercept_[0] + weights[f"job={X['job'][i]}"]
+        for name in ("a", "b"):
+            step = int(np.searchsorted(edges[name].marks, X[name][i], side="right"))
+            told += weights[name] * X[name][i] + weights[f"{name}: {edges[name].words[step]}"]
+        assert told == pytest.approx(score, abs=1e-9)
+
+
+# Wide tables
+
+
+def test_a_wide_table_of_few_rows_stays_linear_and_says_so() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(500, MANY + 1)), rng.integers(2, size=500)
+    with pytest.warns(NoSteps, match="the model is linear"):
+        steps = fv.RateConstrainedClassifier(model="additive", random_state=0).fit(X, y)
+    line = fv.RateConstrainedClassifier(random_state=0).fit(X, y)
+    assert np.array_equal(steps.coef_, line.coef_)
+
+
+def test_a_wide_table_has_steps_where_enough_rows_are_known_or_columns_named() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(500, MANY + 1)), rng.integers(2, size=500)
+    known = ROWS_A_NUMBER * (MANY + 1)
+    many = fv.RateConstrainedClassifier(model="additive", random_state=0, rounds=3, public_rows=known).fit(X, y)
+    assert len(many.coding_.shapes.steps) == MANY + 1
+    named = fv.RateConstrainedClassifier(model=fv.Additive(columns=("x3",)), random_state=0, rounds=3).fit(X, y)
+    assert [side.name for side in named.coding_.shapes.steps] == ["x3"]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: fitted("cubic"), "'linear', 'additive'"),
+        (lambda: fv.Additive(bins=1), "bins"),
+        (lambda: fv.Additive(bins=1000), "bins"),
+        (lambda: fv.Additive(columns="a"), "columns"),
+        (lambda: fv.Additive(columns=["a", "a"]), "columns"),
+        (lambda: fv.Additive(interactions=[("a", "a")]), "interactions"),
+        (lambda: fv.Additive(interactions="ab"), "interactions"),
+        (lambda: fv.Additive(interactions=["ab"]), "interactions"),
+        (lambda: fitted(fv.Additive(columns=["job"])), "names among"),
+        (lambda: fitted(fv.Additive(interactions=[("a", "hired")])), "names among"),
+        (lambda: Number(0, 10, edges=[5, 5]), "edges"),
+        (lambda: Number(0, 10, edges=[0, 5]), "edges"),
+        (lambda: Number(0, 10, edges=[float("nan")]), "edges"),
+        (lambda: Number(0, 10, edges=5), "edges"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(make: Any, words: str) -> None:
+    with pytest.raises(FairveilError, match=words):
+        make()
+
+
+def test_too_many_cells_of_a_pair_are_refused() -> None:
+    wide = schema(postcode=Category(tuple(map(str, range(500)))))
+    X, y, sex = table()
+    X["postcode"] = np.array(list(map(str, range(500))))[np.arange(ROWS) % 500]
+    clf = fv.RateConstrainedClassifier(model=fv.Additive(interactions=(("postcode", "a"),)), schema=wide)
+    with pytest.raises(InputError, match="4096 cells"):
+        clf.fit(X, y, sensitive_features=sex)
+
+
+def test_sparse_tables_and_modules_where_none_are_taken_are_refused() -> None:
+    X, y = sparse.random_array((50, 4), density=0.2, rng=np.random.default_rng(0), format="csr"), np.arange(50) % 2
+    with pytest.raises(InputError, match="dense"):
+        fv.RateConstrainedClassifier(model="additive").fit(X, y)
+    with pytest.raises(InputError, match="'linear', 'additive'"):
+        fv.OracleGameClassifier(model=object()).fit(np.ones((50, 4)), y)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda shapes: shapes["steps"][0].update(place=7),
+        lambda shapes: shapes["steps"][0]["edges"].reverse(),
+        lambda shapes: shapes["steps"][0]["edges"].pop(),
+        lambda shapes: shapes["steps"].pop(),
+        lambda shapes: shapes.update(extra=1),
+    ],
+)
+def test_a_damaged_file_is_refused(change: Any, tmp_path: Path) -> None:
+    folder = fv.save(fitted(fv.Additive(interactions=(("a", "job"),))), tmp_path / "model")
+    assert fv.load(folder).model == fv.Additive(interactions=(("a", "job"),))
+    path = folder / "estimator.json"
+    content = json.loads(path.read_text("utf-8"))
+    change(content["coding"]["shapes"])
+    path.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(FairveilError):
+        fv.load(folder)
+
+
+def test_a_schema_with_edges_is_written_and_read(tmp_path: Path) -> None:
+    stated = schema()
+    assert Schema.from_dict(stated.to_dict()) == stated
+    stated.save(tmp_path / "schema.toml")
+    assert Schema.load(tmp_path / "schema.toml") == stated
+    plain = Schema({**dict(stated.columns), "b": Number(0, 1000)}, target="hired", sensitive=("sex",))
+    assert plain.fingerprint != stated.fingerprint
+
+
+def test_scikit_learns_checks_of_fits_pass() -> None:
+    done = 0
+    for estimator, check in estimator_checks_generator(fv.RateConstrainedClassifier(model="additive", rounds=5)):
+        check(estimator)
+        done += 1
+    assert done > 30
