@@ -63,6 +63,16 @@ def unconstrained(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | Non
     return _ours(fv.RateConstrainedClassifier(None, **_shared(wanted, train)), train)
 
 
+def additive(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+    """The descent, of an additive model."""
+    return _ours(fv.RateConstrainedClassifier(wanted.constraint, model="additive", **_shared(wanted, train)), train)
+
+
+def additive_game(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+    """The game, of additive rules."""
+    return _ours(fv.OracleGameClassifier(wanted.constraint, model="additive", **_shared(wanted, train)), train)
+
+
 def game(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
     """`OracleGameClassifier`."""
     return _ours(fv.OracleGameClassifier(wanted.constraint, **_shared(wanted, train)), train)
@@ -113,7 +123,9 @@ def aim(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitt
 METHODS: dict[str, Callable[[Coded, Cells, Wanted, Rival | None], Fitted]] = {
     "unconstrained": unconstrained,
     "descent": descent,
+    "additive": additive,
     "game": game,
+    "additive-game": additive_game,
     "group": group,
     "post": post,
     "fermi": fermi,

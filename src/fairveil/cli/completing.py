@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 METHODS = ("rate-constrained", "post-processing", "game", "group-objective", "fermi", "tailored")
+MODELS = ("linear", "additive")
 NOTIONS = (
     *("demographic_parity", "equalized_odds", "equal_opportunity", "false_positive_rate_parity", "error_rate_parity"),
     *("false_negative_rate", "bounded_group_loss"),

@@ -29,6 +29,8 @@ def fit(
     sensitive: options.Sensitive = None,
     constraint: asking.Constraint = None,
     method: asking.Method = "rate-constrained",
+    model: asking.Model = "linear",
+    interaction: asking.Interaction = None,
     notion: asking.Notion = None,
     strength: asking.Strength = None,
     objective: asking.Objective = None,
@@ -89,6 +91,7 @@ def fit(
     options.require_words(tuning=tuning, earlier_releases=earlier_releases)
     shared = (allocation, spend, group_loss_bound, min_epsilon, max_epsilon, groups, randomised, predict_method, group_aware)
     asked = chosen.asked(Wishes(constraint, notion, strength, objective, search, decisions, *shared))
+    asked = chosen.with_model(asked, model, interaction)
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
     book = opened(ledger, dataset, purpose)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)

@@ -12,6 +12,7 @@ from .completing import (
     DECISIONS,
     GAPS,
     METHODS,
+    MODELS,
     MODES,
     NOTIONS,
     OBJECTIVES,
@@ -43,6 +44,25 @@ Method = Annotated[
         "networks are fitted in Python",
         rich_help_panel=MODEL,
         autocompletion=out_of(*METHODS),
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="fit a model that is linear in the columns, or additive: steps of each number beside it, which needs a schema's "
+        "bounds to be at its best",
+        rich_help_panel=MODEL,
+        autocompletion=out_of(*MODELS),
+    ),
+]
+Interaction = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN,COLUMN",
+        help="of an additive model: give combinations of these two columns a term each; repeat for more",
+        rich_help_panel=MODEL,
     ),
 ]
 Randomised = Annotated[

@@ -9,6 +9,7 @@ from typing import Any
 from .. import _checks
 from ..errors import InputError, complaint
 from ..estimators import (
+    Additive,
     FermiClassifier,
     GroupObjectiveClassifier,
     OddsPostProcessor,
@@ -28,6 +29,7 @@ from ..learning.fermi import NOTIONS
 from ..learning.tailoring import ALLOCATIONS, SPENDS
 from ..models import MixtureModel
 from .by_group import numbers
+from .completing import MODELS
 from .deciding import Fitted, by_chance, guarantee_of
 
 NO_GUARANTEE = "Nothing was required that a guarantee could be about."
@@ -88,6 +90,27 @@ class Method:
                     expected = f"nothing: it is of --method {owner}"
                     raise InputError(complaint(expected=expected, of=_dashed(option), got=got, remedy=remedy))
         return self.reads(wishes)
+
+    def with_model(self, asked: Asked, name: str, pairs: list[str] | None) -> Asked:
+        """The same of this kind of model; what post-processes has a base of it."""
+        _checks.one_of(MODELS, model=name)
+        if name == "linear":
+            if pairs:
+                remedy = "Say --model additive too, or leave it out."
+                got = ", ".join(pairs)
+                raise InputError(complaint(expected="nothing with --model linear", of="--interaction", got=got, remedy=remedy))
+            return asked
+        model = Additive(interactions=tuple(map(_pair, pairs or ())))
+        given = {"estimator": RateConstrainedClassifier(model=model)} if self.made is OddsPostProcessor else {"model": model}
+        return replace(asked, arguments=asked.arguments | given)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2 or not all(names):
+        remedy = "Say --interaction age,hours, say."
+        raise InputError(complaint(expected="two names with a comma between", of="--interaction", got=text, remedy=remedy))
+    return names[0], names[1]
 
 
 def _bounded(wishes: Wishes) -> Asked:

@@ -44,6 +44,8 @@ def plan(
     ignore: options.Ignore = None,
     constraint: asking.Constraint = None,
     method: asking.Method = "rate-constrained",
+    model: asking.Model = "linear",
+    interaction: asking.Interaction = None,
     notion: asking.Notion = None,
     objective: asking.Objective = None,
     search: asking.Search = None,
@@ -75,7 +77,7 @@ def plan(
 
     _ending(out)
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
-    asked = chosen.asked(Wishes(constraint, notion, None, objective, search))
+    asked = chosen.with_model(chosen.asked(Wishes(constraint, notion, None, objective, search)), model, interaction)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     assert roles.schema is not None
     clf: Any = chosen.made(

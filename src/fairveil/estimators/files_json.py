@@ -145,6 +145,7 @@ def outcome_to_dict(outcome: Outcome, *, weights: bool = True) -> dict[str, Any]
     return _told(outcome, ARRAYS if weights else TOLD) | {
         "looks": outcome.looks,
         "sampling": sampling_to_list(outcome.sampling),
+        "weight_noise": outcome.weight_noise,
     }
 
 
@@ -153,8 +154,11 @@ def outcome_from_dict(node: Node, weights: Any = None) -> Outcome:
     given = {} if weights is None else {"weights": weights}
     # An earlier version did not write it: then the threshold may have been any.
     looks = node["looks"].whole(at_least=1) if "looks" in node.mapping() else 2 * (len(EDGES) - 1)
-    beside = [name for name in ("looks", "sampling") if name in node.mapping()]
-    return Outcome(**given, **_heard(node, TOLD if given else ARRAYS, beside), looks=looks, sampling=sampling_from(node))
+    beside = [name for name in ("looks", "sampling", "weight_noise") if name in node.mapping()]
+    told = node["weight_noise"] if "weight_noise" in node.mapping() else None
+    noise = None if told is None or told.is_null else told.number()
+    fields = _heard(node, TOLD if given else ARRAYS, beside)
+    return Outcome(**given, **fields, looks=looks, sampling=sampling_from(node), weight_noise=noise)
 
 
 def equilibrium_to_dict(outcome: Equilibrium) -> dict[str, Any]:

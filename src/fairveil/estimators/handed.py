@@ -43,7 +43,17 @@ def handed(outcome: Outcome, classes: Sequence[Hashable], *, randomised: bool | 
     limits = mixture.limits
     values, spread = (outcome.values, outcome.spread) if limits is None else (limits.values, limits.spread)
     lines, shares = _parts(outcome, found, choice)
-    told = replace(outcome, weights=lines[0], values=values, spread=spread, sampling=sampling, looks=looks, comparison=mixture)
+    noise = outcome.weight_noise if lines[0] is outcome.weights else None
+    told = replace(
+        outcome,
+        weights=lines[0],
+        weight_noise=noise,
+        values=values,
+        spread=spread,
+        sampling=sampling,
+        looks=looks,
+        comparison=mixture,
+    )
     name, remark = _words(choice, classes)
     return Handed(told, lines, shares, of_comparison(mixture, classes, handed_out=name, remark=remark))
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
+from ..errors import InputError, complaint
 from ..facts import RowSource
 from ..fairness.inputs import same_length
 from ..models import LinearModel, MixtureModel
@@ -15,6 +17,7 @@ from ..models.model import draw_codes
 from .coded import CodedClassifier, Floats, as_array, labels_of, same
 from .coding import Coding
 from .columns import read_labels
+from .curves import Term, terms_of
 from .inputs import weights_of
 
 if TYPE_CHECKING:
@@ -62,6 +65,15 @@ class LinearClassifier(CodedClassifier):
         weights = weights_of(sample_weight, len(labels))
         right = np.fromiter(map(same, predicted.tolist(), labels.tolist()), bool, len(labels))
         return float(np.average(right, weights=weights))
+
+    def terms(self) -> tuple[Term, ...]:
+        """Each number's part of the score of an additive model of two classes, to look at: `clf.terms()[0].svg()`."""
+        check_is_fitted(self, "model_")
+        if not hasattr(self, "coef_") or len(self.coef_) != 1:
+            remedy = "Ask one of two classes, that is not a mixture or a network: randomised=False forbids mixtures."
+            got = type(self.model_).__name__
+            raise InputError(complaint(expected="one linear score", of="terms", got=got, remedy=remedy))
+        return terms_of(self.coding_, self.coef_[0], getattr(getattr(self, "outcome_", None), "weight_noise", None))
 
     def _set_model(self, model: LinearModel, coding: Coding) -> None:
         coef, intercept = coding.in_input_units(model.weights, model.intercept)

@@ -236,6 +236,7 @@ class LinearDescent(Search[State, list[Outcome]]):
                 sampling = np.stack([self.planned.sampling_of(*pair) for pair in zip(state.counts, histograms, strict=True)])
         duals = np.zeros((self.models, 0)) if self.player is None else self.player.duals(state.play, len(names))
         weights = in_coded_units(found, state.standard)
+        noise = self.planned.weight_noise(state.rows, np.broadcast_to(state.rate, state.rows.shape))
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
         listed = [
             Outcome(
@@ -251,6 +252,7 @@ class LinearDescent(Search[State, list[Outcome]]):
                 float(state.rows[m]),
                 looks[m],
                 sampling=sampling[m],
+                weight_noise=float(noise[m]),
             )
             for m in range(self.models)
         ]

@@ -17,7 +17,8 @@ class Outcome:
     without privacy), with the standard deviation of its noise in `spread`. `duals`: how hard each was pressed at the end.
     `looks`: from how many models this one may have been picked by these very values. `sampling`: the standard deviation of each
     value over draws of the rows (`fairness.sampling`); None: not known. `comparison`: what was released to compare it with what
-    costs nothing; of a search that has just ended, and None of one that was read from disk.
+    costs nothing; of a search that has just ended, and None of one that was read from disk. `weight_noise`: a bound on the
+    standard deviation of the noise of one coefficient (of an indicator, or of a number in the search's units); None: not known.
     """
 
     weights: Floats
@@ -33,6 +34,7 @@ class Outcome:
     looks: int = 1
     comparison: Comparison | None = None
     sampling: Floats | None = None
+    weight_noise: float | None = None
 
     @property
     def learnt(self) -> bool:

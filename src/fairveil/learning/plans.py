@@ -467,6 +467,24 @@ class Plan:
         # Where the number of rows was bought and cannot be told from none, a model would be noise alone: it stays at zero.
         return rate if self.public_rows is not None else np.where(rows > self.floor, rate, 0.0)
 
+    def weight_noise(self, rows: Floats, rates: Floats) -> Floats:
+        """A bound on the standard deviation that the gradients' noise leaves in one coefficient, a number a model.
+
+        With momentum m and step r a round's noise s moves a coefficient by r s / (1 - m) in the end; the average of the last K
+        of T iterates holds (T - K) + sum_j (j / K)^2 of its squares. Curvature, which pulls coefficients back, is left out, so
+        that the true deviation is at most this, to first order (tests/estimators/test_curves.py).
+        """
+        if self.is_exact or not self.gradient_multiplier:
+            return np.zeros(len(rows))
+        s = self.settings
+        late = min(s.rounds, max(1, round(s.averaged * s.rounds))) if s.iterate == "average" else 1
+        squares = s.rounds - late + float(np.square(np.arange(1, late + 1) / late).sum())
+        clips = np.array([self.clip_at(float(count)) for count in rows])
+        once = self.promise.neighbours == "add-remove" or isinstance(self.batch, Poisson)
+        moved = clips * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0)
+        each = self.gradient_multiplier * moved / (self.sampling_rate * rows)
+        return np.asarray(np.where(np.isfinite(rates), rates, 0.0) * each / (1.0 - s.momentum) * math.sqrt(squares))
+
     def _quiet_rate(self, rows: Floats, multiplier: float, rounds: int, clip: Floats | float) -> Floats:
         """The step size at which noise leaves `rate_noise` in a row's score."""
         s = self.settings
