@@ -11,6 +11,7 @@ from . import fit_options as asking
 from . import options
 
 if TYPE_CHECKING:
+    from ..figures import CurvesFigure
     from ..models.folders import Staged
     from ..privacy.statement import PrivacyStatement
     from ..report import Baselines, Certainty, Payments, Report
@@ -186,6 +187,7 @@ def report_of(
         payments=_payments(clf),
         baselines=_baselines(clf),
         coefficients=_coefficients(clf),
+        terms=_terms(clf),
         notes=tuple(said),
     )
 
@@ -259,6 +261,17 @@ def _coefficients(clf: Fitted) -> tuple[Any, ...]:
         return ()
     weights = [("(intercept)", float(clf.intercept_[0])), *zip(clf.coef_names_, clf.coef_[0].tolist(), strict=True)]
     return tuple(Coefficient(_line(name), weight) for name, weight in weights)
+
+
+def _terms(clf: Fitted) -> tuple[CurvesFigure, ...]:
+    """The curves of an additive model of two classes, that is one score."""
+    from ..estimators import TailoredClassifier
+    from ..estimators.descending import DescentClassifier
+
+    one_score = isinstance(clf, DescentClassifier | TailoredClassifier) and hasattr(clf, "coef_") and len(clf.coef_) == 1
+    if not one_score or clf.coding_.shapes is None:
+        return ()
+    return tuple(term.figure() for term in clf.terms())
 
 
 def _write(clf: Fitted, report: Report, made: Staged) -> None:

@@ -37,6 +37,10 @@ class Term:
 
     def svg(self, *, width: int = 640) -> str:
         """A picture: the term against the number, and two deviations of the noise of its steps."""
+        return svg_curves(self.figure(), width=width, name="term")
+
+    def figure(self) -> CurvesFigure:
+        """What the picture shows."""
         gap = 1e-9 * float(self.ends[-1] - self.ends[0])
         across = np.column_stack([self.ends[:-1] + gap, self.ends[1:] - gap]).ravel()
         up = np.column_stack([self.left, self.right]).ravel()
@@ -49,14 +53,13 @@ class Term:
         elif self.noise is None:
             notes += ("How much of it is noise is not known.",)
         name = self.name if self.name.isprintable() else ascii(self.name)
-        figure = CurvesFigure(
+        return CurvesFigure(
             title=f"Term of {name} in the score",
             across=Measure(name, "plain"),
             up=Measure("added to the log-odds", "plain"),
             curves=(Curve(name, points, low, high),),
             notes=notes,
         )
-        return svg_curves(figure, width=width, name="term")
 
 
 def terms_of(coding: Coding, weights: Floats, noise: float | None) -> tuple[Term, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _checks
 from ..fairness import GroupTable
-from ..figures import FrontierFigure, GapFigure
+from ..figures import CurvesFigure, FrontierFigure, GapFigure
 from ..figures.checked import finite, line, sentences, several
 from ..figures.contents import UNITS, Unit
 from ..privacy.ledger.balance import Account, Balance
@@ -196,6 +196,7 @@ class Report:
     (`report.certain`). `payments`: how its budget was shared among groups (`report.payments`). `ledger`: a budget that many
     releases share (`report.ledger`). `verify`: more commands.
     `not_covered`: sentences beside the statement's own; exact tables and held-out figures are added by themselves.
+    `terms`: what an additive model says of each number.
     `baselines`: what the model is held against in training (`report.baselines`). `warnings`: sentences that stand above all
     else. `created`: a date in words; without one none is printed, and the same report gives the same bytes.
     """
@@ -210,6 +211,7 @@ class Report:
     tables: tuple[GroupSection, ...] = ()
     frontiers: tuple[FrontierFigure, ...] = ()
     coefficients: tuple[Coefficient, ...] = ()
+    terms: tuple[CurvesFigure, ...] = ()
     not_covered: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -241,6 +243,7 @@ class Report:
         if self.baselines is not None:
             several(Baselines, "baselines", (self.baselines,))
         kinds = {"gaps": GapFigure, "tables": GroupSection, "frontiers": FrontierFigure, "coefficients": Coefficient}
+        kinds["terms"] = CurvesFigure
         for name, kind in kinds.items():
             values = getattr(self, name)
             object.__setattr__(self, name, several(kind, name, values) if values != () and values != [] else ())

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from ..figures import FrontierFigure, GapFigure, Measure, Point, Series
+from ..figures import CurvesFigure, FrontierFigure, GapFigure, Measure, Point, Series
 from ..figures.gaps import row_scale
 from ..figures.panels import frontier_scales
 from ..figures.rate_panels import panel_scale
@@ -63,6 +63,7 @@ def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
         "ledger": None if report.ledger is None else ledger_numbers(report.ledger),
         "table_numbers": _numbered(report),
         "coefficients": [{"name": one.name, "weight": one.weight, "unit": one.unit} for one in report.coefficients],
+        "terms": [_curves(figure) for figure in report.terms],
         "statement": None if statement is None else statement.to_dict(),
         "statement_words": []
         if statement is None
@@ -94,6 +95,21 @@ def _numbered(report: Report) -> list[dict[str, Any]]:
         keys += [key for key, content in there.items() if content]
     keys += ["coefficients"] if report.coefficients else []
     return [{"key": key, "number": number, "title": f"Table {number}"} for number, key in enumerate(keys, 1)]
+
+
+def _curves(figure: CurvesFigure) -> dict[str, Any]:
+    """Points of curves, with the ends of their intervals."""
+    curves = [
+        {"label": one.label, "points": [list(point) for point in one.points], "low": list(one.low), "high": list(one.high)}
+        for one in figure.curves
+    ]
+    return {
+        "title": figure.title,
+        "across": figure.across.name,
+        "up": figure.up.name,
+        "curves": curves,
+        "notes": list(figure.notes),
+    }
 
 
 def _frontier(figure: FrontierFigure) -> dict[str, Any]:
