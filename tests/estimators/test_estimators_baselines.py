@@ -203,7 +203,7 @@ def test_guarantee_3_a_verdict_knows_that_it_chose() -> None:
     """The values say what is handed out, so they are the luckiest."""
     clf, X, y, a = thrown()
     clf.fit(X, y, sensitive_features=a)
-    assert clf.outcome_.looks >= 3
+    assert clf.outcome_.looks >= 2
 
 
 @pytest.mark.parametrize("randomised", ["yes", 1, 0.0, "mixing", [True]])

@@ -37,10 +37,11 @@ Flags = npt.NDArray[np.bool_]
 ENOUGH = 0.003
 """Of an error, or of a constraint's value: less is not worth another rule."""
 BEYOND = 1.645
-LOOKS = 3
-"""How many looks cover what the values chose. With independent noise e_1, e_2 in the model's and the free one's value, and any
-shares q, the mixture's is off by at most sup_q (q_1 e_1 + q_2 e_2) / |q| of its own deviations: the length of e where both are
-positive, else the larger one. It is above z with probability exp(-z^2 / 2) / 4 + (1 - Phi(z)), 0.043 at z of 3 looks."""
+LOOKS = 2
+"""How many looks cover what the values chose. Let e_1, e_2 be the noise of the model's and the free one's value in their
+deviations s_1, s_2; both have the noise of the released counts in them, so they are not independent. A mixture of shares q is
+stated with the deviation q_1 s_1 + q_2 s_2, which is no less than its own, and is off by q_1 s_1 e_1 + q_2 s_2 e_2: by more
+than z of it only where e_1 or e_2 is above z. So two looks cover every share, whatever the dependence."""
 NEGLIGIBLE = 1e-3  # a share below it is left out
 
 
@@ -91,14 +92,15 @@ def comparison_of(found: Comparison, choice: Choice, sampling: Floats | None) ->
     sums, noises = own.counts.sum(axis=1), np.sqrt((own.noise**2).sum(axis=1))
     of_constants = sums[:, np.newaxis] * np.eye(classes)[:, np.newaxis]  # (constants, labels, decisions)
     counts = choice.mixed(own.counts, None if free is None else free.table.counts, of_constants)
-    squares = (choice.model * own.noise) ** 2 + (noises[:, np.newaxis] * choice.constants) ** 2
-    if free is not None:
-        squares = squares + (choice.free * free.table.noise) ** 2
+    of_models = choice.model * own.noise + (
+        0.0 if free is None else choice.free * free.table.noise
+    )  # they share noise: `LOOKS`
+    squares = of_models**2 + (noises[:, np.newaxis] * choice.constants) ** 2
     limits = found.limits
     if limits is not None:
         constants = np.nan_to_num(limits.constants, nan=0.0)
         values = choice.mixed(limits.values, None if free is None else free.values, constants)
-        spread = np.hypot(choice.model * limits.spread, 0.0 if free is None else choice.free * free.spread)
+        spread = choice.model * limits.spread + (0.0 if free is None else choice.free * free.spread)
         limits = Limits(values, limits.bounds, spread, limits.constants)
     of_free = None if free is None else free.sampling
     drawn = None if sampling is None or (choice.free and of_free is None) else choice.model * sampling
