@@ -8,6 +8,10 @@ number of rows is bought. Error in per cent, mean and standard error over seeds;
 scikit-learn's HistGradientBoostingClassifier and LogisticRegression at their defaults, without privacy, on the same rows.
 `--edges`: equal parts of a range; "quantiles": sixteen edges at exact quantiles of the training rows, which no promise covers
 and which would have to be bought: what is the most that buying them could win.
+
+`--rivals dp-ebm ebm lightgbm` needs `pip install interpret-core lightgbm`: DP-EBM (private boosted steps, with the same declared
+bounds, epsilon and delta; it protects whole records, whose number it takes as public), EBM and LightGBM without privacy, all at
+their defaults; "DP-EBM, best cut": its scores cut where they err least on the rows that are measured, which nobody could know.
 """
 
 from __future__ import annotations
@@ -41,10 +45,17 @@ def main() -> None:
     for name in asked.sets:
         whole = load(name, asked.data)
         splits = [split(whole, seed) for seed in range(asked.seeds)]
-        for label, fit in (("boosted", _boosted), ("logistic", _logistic)):
+        free: list[tuple[str, Callable[..., Any]]] = [("boosted", _boosted), ("logistic", _logistic)]
+        for label, fit in [
+            *free,
+            *([("EBM", _ebm)] * ("ebm" in asked.rivals)),
+            *([("LightGBM", _lightgbm)] * ("lightgbm" in asked.rivals)),
+        ]:
             _line(name, "no privacy", label, [_timed(fit, *one) for one in splits])
         for epsilon in asked.epsilon:
             _line(name, _shown(epsilon), "linear", [_timed(_ours, *one, None, epsilon, k) for k, one in enumerate(splits)])
+            if "dp-ebm" in asked.rivals and not math.isinf(epsilon):
+                _line(name, _shown(epsilon), "DP-EBM", [_timed(_dp_ebm, *one, epsilon, k) for k, one in enumerate(splits)])
             for edges in asked.edges:
                 found = [_timed(_steps, *one, edges, epsilon, k) for k, one in enumerate(splits)]
                 _line(name, _shown(epsilon), f"additive, {edges}", found)
@@ -105,6 +116,48 @@ def _logistic(train: Coded) -> Callable[[Coded], npt.NDArray[Any]]:
     return lambda rows: np.asarray(clf.predict(dense(rows)))
 
 
+def _table(rows: Coded) -> tuple[npt.NDArray[Any], list[str]]:
+    """Columns as those libraries take them: numbers, and categories by their codes."""
+    kinds = ["continuous"] * len(rows.block.numbers) + ["nominal"] * len(rows.block.codes)
+    return np.vstack([rows.block.numbers, rows.block.codes]).T, kinds
+
+
+def _ebm(train: Coded) -> Callable[[Coded], npt.NDArray[Any]]:
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    X, kinds = _table(train)
+    clf = ExplainableBoostingClassifier(feature_types=kinds, n_jobs=1, random_state=0).fit(X, train.block.labels)
+    return lambda rows: np.asarray(clf.predict(_table(rows)[0]))
+
+
+def _dp_ebm(train: Coded, epsilon: float, seed: int) -> Callable[[Coded], npt.NDArray[Any]]:
+    from interpret.privacy import DPExplainableBoostingClassifier
+
+    X, kinds = _table(train)
+    bounds = dict.fromkeys(range(len(train.block.numbers)), (-1.0, 1.0))
+    clf = DPExplainableBoostingClassifier(
+        feature_types=kinds,
+        n_jobs=1,
+        random_state=seed,
+        epsilon=epsilon,
+        delta=1.0 / train.block.rows**2,
+        privacy_bounds=bounds,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf.fit(X, train.block.labels)
+    return lambda rows: np.asarray(clf.predict(_table(rows)[0]))
+
+
+def _lightgbm(train: Coded) -> Callable[[Coded], npt.NDArray[Any]]:
+    from lightgbm import LGBMClassifier
+
+    X, kinds = _table(train)
+    chosen = [k for k, kind in enumerate(kinds) if kind == "nominal"]
+    clf = LGBMClassifier(n_jobs=1, random_state=0, verbose=-1).fit(X, train.block.labels, categorical_feature=chosen)
+    return lambda rows: np.asarray(clf.predict(_table(rows)[0]))
+
+
 def _shown(epsilon: float) -> str:
     return "no noise" if math.isinf(epsilon) else f"{epsilon:g}"
 
@@ -115,6 +168,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0, math.inf], help="inf: without privacy")
     options.add_argument("--edges", nargs="+", default=["16"])
     options.add_argument("--seeds", type=int, default=5)
+    options.add_argument("--rivals", nargs="+", choices=("dp-ebm", "ebm", "lightgbm"), default=[])
     options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA"))
     return options.parse_args()
 

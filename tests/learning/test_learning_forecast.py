@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,21 @@ def test_less_is_learnt_of_more_noise_and_nothing_of_noise_alone() -> None:
     assert sorted(added, reverse=True) == added
     assert 0.0 < added[-1] < 0.001
     assert added[0] > 0.05
+
+
+def test_noise_of_a_secret_batch_is_a_row_s_whatever_the_relation() -> None:
+    """A batch's multiplier is of one row's norm under both relations (`curator.pricing`), a full pass's of what a row moves."""
+    numbers = np.array([200.0])
+    for batches, ratio in ((0.2, 1.0), (None, 2.0)):
+        units, errors = [], []
+        for neighbours in ("add-remove", "replace-one"):
+            promise = Promise(1.0, 1e-6, neighbours=neighbours)
+            plan = plans.make(promise, LAYOUT, None, [], Settings(sampling_rate=batches), public_rows=200)
+            plan = replace(plan, gradient_multiplier=30.0)
+            units.append(plan.unit_of(2.0))
+            errors.append(added_error.added_error(plan, numbers))
+        assert units[1] == ratio * units[0]
+        assert (errors[1] == errors[0]) == (ratio == 1.0)
 
 
 def test_what_is_not_listed_says_so_and_never_guesses() -> None:

@@ -34,12 +34,8 @@ def added_error(plan: Plan, rows: Floats) -> float:
         return _flipped(0.0, 1.0)
     rate = min(rate, 1.0 / CURVATURE)
     told, kicked = response(rate, s.momentum, s.rounds, s.averaged)
-    clip = (
-        plan.clip_at(float(rows[0]))
-        * (plan.max_sample_weight or 1.0)
-        * (1.0 if plan.promise.neighbours == "add-remove" else 2.0)
-    )
-    noise = plan.gradient_multiplier * clip / (plan.sampling_rate * float(rows[0]))
+    unit = float(plan.unit_of(plan.clip_at(float(rows[0]))))
+    noise = plan.gradient_multiplier * unit / (plan.sampling_rate * float(rows[0]))
     length = min(LONG_ROW, math.sqrt(1.0 + layout.numbers + len(layout.code_sizes)))
     return _flipped(told, noise * kicked * length)
 

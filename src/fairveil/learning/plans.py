@@ -480,17 +480,18 @@ class Plan:
         late = min(s.rounds, max(1, round(s.averaged * s.rounds))) if s.iterate == "average" else 1
         squares = s.rounds - late + float(np.square(np.arange(1, late + 1) / late).sum())
         clips = np.array([self.clip_at(float(count)) for count in rows])
-        once = self.promise.neighbours == "add-remove" or isinstance(self.batch, Poisson)
-        moved = clips * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0)
-        each = self.gradient_multiplier * moved / (self.sampling_rate * rows)
+        each = self.gradient_multiplier * self.unit_of(clips) / (self.sampling_rate * rows)
         return np.asarray(np.where(np.isfinite(rates), rates, 0.0) * each / (1.0 - s.momentum) * math.sqrt(squares))
+
+    def unit_of(self, clip: Floats | float) -> Floats | float:
+        """What noise of a sum of gradients is a multiple of: what one row moves it by; of a secret batch, adds to it."""
+        once = self.promise.neighbours == "add-remove" or isinstance(self.batch, Poisson)
+        return clip * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0)
 
     def _quiet_rate(self, rows: Floats, multiplier: float, rounds: int, clip: Floats | float) -> Floats:
         """The step size at which noise leaves `rate_noise` in a row's score."""
         s = self.settings
-        once = self.promise.neighbours == "add-remove" or isinstance(self.batch, Poisson)
-        moved = clip * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0)  # what noise of a sum is a multiple of
-        noise = multiplier * moved / (self.sampling_rate * rows * math.sqrt(rounds))
+        noise = multiplier * self.unit_of(clip) / (self.sampling_rate * rows * math.sqrt(rounds))
         length = min(LONG_ROW, math.sqrt(1.0 + self.layout.numbers + len(self.layout.code_sizes)))
         return np.asarray(s.rate_noise / length * (1.0 - s.momentum) / (noise * rounds))
 
