@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import fairveil as fv
-from fairveil.errors import FairveilError, InputError, NoSteps
+from fairveil.errors import FairveilError, InputError, NoSteps, UnstatedBounds
 from fairveil.estimators.additive import MANY, ROWS_A_NUMBER
 from fairveil.estimators.unread import Unread
 from fairveil.facts import Category, Number, Schema
@@ -88,6 +89,23 @@ def test_a_number_is_predicted_by_steps(clf: Any) -> None:
         scores.append(clone(clf).set_params(model=model, **given).fit(X, y, sensitive_features=sex).score(X, y))
     assert scores[0] < 0.05
     assert scores[1] > 0.15
+
+
+def test_raw_units_need_no_schema() -> None:
+    """Incomes beside ages: the linear model's gradients are all income; steps are bounded, and nothing warns of units."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(18, 70, ROWS), rng.lognormal(9, 1, ROWS)])
+    y = (X[:, 0] > 40).astype(int)
+    scores = {}
+    for model in (None, "additive"):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            clf = fv.RateConstrainedClassifier(model=model, epsilon=3.0, random_state=0).fit(X, y)
+        assert any(issubclass(one.category, UnstatedBounds) for one in heard) == (model is None)
+        scores[model] = clf.score(X, y)
+    assert scores[None] < 0.7
+    assert scores["additive"] > 0.85
+    assert clf.coef_names_[:2] == ("x0, along its edges", "x1, along its edges")
 
 
 def test_pairs_of_columns_are_told_apart() -> None:

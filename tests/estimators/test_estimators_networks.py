@@ -152,7 +152,7 @@ WRONG: list[tuple[Any, str]] = [
     (Draws(), "that row alone"),
     (LogisticRegression(), "torch.nn.Module"),
     (nn.Linear, "torch.nn.Module"),
-    ("linear", "torch.nn.Module"),
+    ("a network", "torch.nn.Module"),
 ]
 
 

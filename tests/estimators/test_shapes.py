@@ -118,6 +118,21 @@ def test_numbers_without_bounds_have_the_same_edges_everywhere() -> None:
     assert (one.name, other.values) == ("x0", ("0", "1", "2"))
 
 
+def test_numbers_without_bounds_lie_along_their_edges() -> None:
+    """Guarantee 3: monotone, in [-1, 1], whatever comes; one with known bounds keeps its value."""
+    coding = RowsCoding(2)
+    shapes = Additive(columns=("x0",)).shapes(coding, coding.layout, None)
+    assert shapes is not None
+    numbers = np.array([[-1e300, -3.0, 0.0, 0.5, 40.0, 1e300]] * 2)
+    found = shapes.apply(RowBlock(numbers, np.empty((0, 6), np.uint8))).numbers
+    assert found[0, [0, 2, 5]].tolist() == [-1.0, 0.0, 1.0]
+    assert (np.diff(found[0]) > 0).all()
+    assert np.array_equal(found[1], numbers[1])
+    halves = np.clip(numbers, -1e30, 1e30).astype(np.float32)
+    single = shapes.apply(RowBlock(halves, np.empty((0, 6), np.uint8))).numbers
+    assert single.dtype == np.float32
+
+
 def test_categories_alone_have_no_steps() -> None:
     coding = SchemaCoding(Encoding(Schema({"job": Category(("x", "y")), "n": Number(0, 1, edges=())})))
     assert Additive().shapes(coding, coding.layout, None) is None

@@ -24,6 +24,7 @@ from .shapes import Shapes, Side
 
 Floats = npt.NDArray[np.float64]
 NAME = "additive"
+WORDS = "'linear', 'additive', an Additive"
 BINS = 16
 HALVINGS = 8
 """How often the part of a range that is next to zero (or to the end next to zero) is cut in half again: columns of money have
@@ -103,7 +104,7 @@ class Additive:
 
     def _steps(self, name: str, place: int, scale: Affine | None, declared: tuple[float, ...] | None) -> Side:
         if scale is None:
-            return Side(name, place, ANYWHERE, ANYWHERE)
+            return Side(name, place, ANYWHERE, ANYWHERE, along=True)
         return _side(name, place, scale, _parts(scale, self.bins, HALVINGS) if declared is None else _coded(declared, scale))
 
     def _side(self, name: str, place: int, scale: Affine | None, declared: tuple[float, ...] | None) -> Side:
@@ -130,7 +131,7 @@ def wanted(model: Any) -> Additive | None:
         return model
     if isinstance(model, str) and model not in ("linear", NAME):
         remedy = "Pass model='additive', or model=None, which is linear."
-        raise InputError(complaint(expected="'linear', 'additive', an Additive or None", of="model", got=model, remedy=remedy))
+        raise InputError(complaint(expected=f"{WORDS}, a torch.nn.Module or None", of="model", got=model, remedy=remedy))
     return Additive() if takes_steps(model) else None
 
 
@@ -149,7 +150,7 @@ def of_rows(model: Any) -> Additive | None:
     if module_of(model) is not None:
         remedy = "Pass model='additive', or model=None; modules are fitted by RateConstrainedClassifier and FermiClassifier."
         got = type(model).__name__
-        raise InputError(complaint(expected="'linear', 'additive', an Additive or None", of="model", got=got, remedy=remedy))
+        raise InputError(complaint(expected=f"{WORDS} or None", of="model", got=got, remedy=remedy))
     return wanted(model)
 
 

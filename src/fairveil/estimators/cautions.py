@@ -97,7 +97,8 @@ def of_promise(promise: Promise, rows: int | None) -> None:
 def are_unbounded(training: Training) -> bool:
     """Whether there are numbers whose bounds nothing public states."""
     coding = training.coding
-    return coding.layout.numbers > 0 and coding.standard is None and not isinstance(coding, SchemaCoding)
+    bounded = 0 if coding.shapes is None else len(coding.shapes.along)
+    return coding.layout.numbers > bounded and coding.standard is None and not isinstance(coding, SchemaCoding)
 
 
 def of_units(training: Training, promise: Promise, numbers: Numbers) -> None:

@@ -69,7 +69,11 @@ class Coding(ABC):
     @property
     def feature_names(self) -> tuple[str, ...]:
         """One name a coefficient."""
-        return self.own_names if self.shapes is None else (*self.own_names, *self.shapes.names)
+        if self.shapes is None:
+            return self.own_names
+        along = {side.name for side in self.shapes.along}
+        own = (f"{name}, along its edges" if name in along else name for name in self.own_names)
+        return (*own, *self.shapes.names)
 
     def blocks(self, X: Any) -> Iterator[RowBlock]:
         """Features of X as the model takes them."""
@@ -81,7 +85,8 @@ class Coding(ABC):
         return block if self.standard is None else self.standard.apply(block)
 
     def in_input_units(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        """Coefficients (outputs, width) and intercept (outputs,) for X as it was given. Those of steps have no unit."""
+        """Coefficients (outputs, width) and intercept (outputs,) for X as it was given. Those of steps have no unit, nor
+        has that of a number without known bounds, which is of where it lies along its edges."""
         own = self.own_layout.width
         undone, intercept = self._undone(weights[:, :own], intercept)
         return np.concatenate([undone, weights[:, own:]], axis=1), intercept

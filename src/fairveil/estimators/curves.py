@@ -2,6 +2,8 @@
 
     term(x) = w x + f(x),    shifted so that its mean over the declared range (or between the outermost edges) is 0
 
+Where the bounds of a number are not known, x is where it lies along its edges.
+
 Guarantees (tests/estimators/test_curves.py):
 1. Terms of all columns and one constant add up to the score.
 2. Noise moves a step by no more than `noise` in standard deviation, to first order (`learning.plans.Plan.weight_noise`).
@@ -78,14 +80,15 @@ def terms_of(coding: Coding, weights: Floats, noise: float | None) -> tuple[Term
 def _term(coding: Coding, side: Side, slope: float, steps: Floats, noise: float | None) -> Term:
     low, high = _range(coding, side)
     ends = np.array([low, *side.marks, high])
-    left, right = slope * ends[:-1] + steps, slope * ends[1:] + steps
+    line = slope * (side.placed(ends) if side.along else ends)
+    left, right = line[:-1] + steps, line[1:] + steps
     widths = np.diff(ends)
     middle = float(((left + right) / 2.0 * widths).sum() / widths.sum())
     return Term(side.name, ends, left - middle, right - middle, noise)
 
 
 def _range(coding: Coding, side: Side) -> tuple[float, float]:
-    """The declared bounds; without a schema, a little more than the edges next to one from zero."""
+    """The declared bounds; without a schema, a little more than the edges."""
     if isinstance(coding, SchemaCoding):
         scale = coding.encoding.numbers[side.place]
         return scale.center - scale.half, scale.center + scale.half

@@ -6,7 +6,8 @@ A step is a category like any other: rows stay codes, and whoever asks about the
 
 Guarantees (tests/estimators/test_shapes.py):
 1. A row's codes depend on that row and public edges, on nothing else.
-2. What is added is codes alone: numbers, and the codes that were there, keep their places.
+2. Codes are added: numbers, and the codes that were there, keep their places, and numbers with known bounds their values.
+3. A number whose bounds are not known is replaced by one in [-1, 1].
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +30,7 @@ Codes = npt.NDArray[np.integer]
 class Side:
     """A column as positions: a number between edges, or a category by its code.
 
+    `along`: whether the number itself is replaced by where it lies along the edges, in [-1, 1]: where no bounds are known.
     `place`: among numbers, or among the codes that were there. `edges`: in the units of coded numbers, `marks`: the same in the
     units of the table; a number on an edge lies above it. Of a category they are empty, and `values` are its values.
     """
@@ -37,6 +40,7 @@ class Side:
     edges: tuple[float, ...] = ()
     marks: tuple[float, ...] = ()
     values: tuple[str, ...] = ()
+    along: bool = False
 
     @property
     def size(self) -> int:
@@ -48,6 +52,14 @@ class Side:
         if self.values:
             return np.asarray(block.codes[self.place])
         return np.searchsorted(self.edges, np.asarray(block.numbers[self.place], np.float64), side="right")
+
+    def placed(self, numbers: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+        """Where numbers lie along the edges: linear between two of them, -1 and 1 beyond the outermost.
+
+        >>> Side("income", 0, (0.0, 1.0, 10.0), (0.0, 1.0, 10.0)).placed(np.array([-5.0, 0.5, 10.0, 1e9])).tolist()
+        [-1.0, -0.5, 1.0, 1.0]
+        """
+        return np.interp(np.asarray(numbers, np.float64), self.edges, np.linspace(-1.0, 1.0, len(self.edges)))
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -89,6 +101,11 @@ class Shapes:
             for words in one.words:
                 yield from (f"{one.name}: {words}, {other.name}: {others}" for others in other.words)
 
+    @property
+    def along(self) -> tuple[Side, ...]:
+        """The sides whose numbers are replaced."""
+        return tuple(side for side in self.steps if side.along)
+
     def layout(self, before: RowLayout) -> RowLayout:
         """The shape of rows that have the codes."""
         return replace(before, code_sizes=(*before.code_sizes, *self.sizes))
@@ -103,7 +120,15 @@ class Shapes:
             next(lines)[:] = side.positions(block)
         for one, other in self.pairs:
             next(lines)[:] = one.positions(block).astype(np.int64) * other.size + other.positions(block)
-        return replace(block, codes=codes)
+        return replace(block, codes=codes, numbers=self._numbers(block))
+
+    def _numbers(self, block: RowBlock) -> Any:
+        if not self.along:
+            return block.numbers
+        numbers = np.array(block.numbers)
+        for side in self.along:
+            numbers[side.place] = side.placed(block.numbers[side.place])
+        return numbers
 
 
 def _kind(size: int) -> type[np.integer]:

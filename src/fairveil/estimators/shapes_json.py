@@ -43,11 +43,12 @@ def _side_to_dict(side: Side) -> dict[str, Any]:
         "edges": list(side.edges),
         "marks": list(side.marks),
         "values": list(side.values),
+        "along": side.along,
     }
 
 
 def _side_from(node: Node, layout: RowLayout) -> Side:
-    node.only(("name", "place", "edges", "marks", "values"))
+    node.only(("name", "place", "edges", "marks", "values", "along"))
     values, edges, marks = node["values"].texts(), node["edges"].numbers(), node["marks"].numbers()
     sizes = layout.code_sizes if values else (0,) * layout.numbers
     place = node["place"].whole(at_most=max(0, len(sizes) - 1))
@@ -56,4 +57,7 @@ def _side_from(node: Node, layout: RowLayout) -> Side:
     ascending = all(low < high for line in (edges, marks) for low, high in pairwise(line))
     if not ascending or len(edges) != len(marks) or len(edges) > MOST_EDGES or (values and edges):
         node["edges"].refuse(f"at most {MOST_EDGES} ascending numbers, as many as marks", len(edges))
-    return Side(node["name"].text(), place, edges, marks, values)
+    along = node["along"].truth()
+    if along and len(edges) < 2:
+        node["along"].refuse("false, where there are no two edges", along)
+    return Side(node["name"].text(), place, edges, marks, values, along)
