@@ -10,7 +10,7 @@ from curator_pools import attribute_move, largest_moves, pool
 
 from fairveil.curator import Ask, AttachedCodes, CodeHistogram, Curator, describe, pricing
 from fairveil.curator.totals import totals
-from fairveil.errors import InputError
+from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.events import DiscreteLaplace
 
@@ -174,3 +174,17 @@ def test_codes_of_another_curator_and_impossible_numbers_are_refused(rows_of):
             other.attach_codes(by_code, count)
     with pytest.raises(InputError, match="do not overlap"):
         CodeHistogram(attached, group=0)
+
+
+def test_guarantee_4_an_array_of_codes_is_taken_where_rows_are_public_alone(rows_of):
+    rows = rows_of()
+    (block,) = rows.blocks()
+    given = by_code(block).astype(int)
+    curator = Curator(rows, SENSITIVE)
+    assert (curator.attach_codes(given, CODES).of(block, 0, block.rows) == given).all()
+    assert curator.statement().user_code == "none"
+    for wrong in (given[:-1], given.astype(float), given[:, np.newaxis]):
+        with pytest.raises(InputError, match="one code a row"):
+            curator.attach_codes(wrong, CODES)
+    with pytest.raises(PrivacyError, match="public features"):
+        Curator(rows, Promise(1.0, 1e-6)).attach_codes(given, CODES)

@@ -250,7 +250,7 @@ def test_linear_scores_are_the_special_case_of_equal_slopes(promise, mode):
 
 
 def range_of_costs(costs, cells, promise, reads):
-    """PRIVACY 3.2 and 6.2, written once more: by pairs of classes, columns added up."""
+    """theory.md#ranges, written once more: by pairs of classes, columns added up."""
     apart = cells is not None and cells.mode == "marginal"
     columns = np.split(costs, np.cumsum(cells.sizes)[:-1]) if apart else [costs]
     over = np.ptp if promise is SENSITIVE and not reads else np.max

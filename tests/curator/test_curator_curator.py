@@ -188,7 +188,7 @@ def test_guarantee_5_an_interrupted_run_leaves_a_log_of_what_was_released(rows_o
     statement = curator.statement()
     assert statement.events == (Gaussian(30.0),)
     assert statement.plan == (Repeated(Gaussian(30.0), 3),)
-    assert statement.epsilon == pytest.approx(epsilon(plan, 1e-6))  # the plan is charged whole: PRIVACY T10
+    assert statement.epsilon == pytest.approx(epsilon(plan, 1e-6))  # the plan is charged whole: theory.md#t10
     assert statement.check() == []
 
 

@@ -1,4 +1,4 @@
-"""Fixed public parts: who is in them, who moves them, what they cost (`curator/sampling.py`, PRIVACY T8)."""
+"""Fixed public parts: who is in them, who moves them, what they cost (`curator/sampling.py`, theory.md#t8)."""
 
 from __future__ import annotations
 

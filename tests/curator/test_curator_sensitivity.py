@@ -275,7 +275,7 @@ def joint_moves(questions, scales, rows):
 
 @pytest.mark.parametrize("far", [False, True])
 def test_gram_matrices_and_feature_sums_asked_jointly_move_within_their_joint_bound(far):
-    """PRIVACY 6.2: R^4 + R^2 squared under add-remove, 2 R^4 + 4 R^2 under replace-one.
+    """theory.md#feature-sums: R^4 + R^2 squared under add-remove, 2 R^4 + 4 R^2 under replace-one.
 
     Rows beyond the clip come near: orthogonal ones, though, move both by sqrt 2, opposite ones the sums alone.
     """

@@ -1,4 +1,4 @@
-"""The accountant against dp_accounting where that is right, against its traps, and against figures of the theory notes."""
+"""The accountant against dp_accounting where that is right, against its traps, and against figures of the theory."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_profiles_of_a_vanishing_gaussian(mu: float) -> None:
 
 
 def _replaced(c: float, d: float, q: float, e: float) -> mpmath.mpf:
-    """PRIVACY T3's formula with its root by bisection."""
+    """theory.md#t3's formula with its root by bisection."""
     one, two, rate, at = map(mpmath.mpf, (c, d, q, e))
     k, a = (1 - rate) / rate, mpmath.exp(at)
 

@@ -1,4 +1,4 @@
-"""Fixed parts of a partition: parallel within it, adding up between partitions (PRIVACY T8)."""
+"""Fixed parts of a partition: parallel within it, adding up between partitions (theory.md#t8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters: a cap that holds when each fit is chosen after seeing the last (PRIVACY T10)."""
+"""Filters: a cap that holds when each fit is chosen after seeing the last (theory.md#t10)."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_a_groups_epsilon_is_that_of_its_worst_enumerated_pair(name: str, neighb
 
 
 def test_tailoring_shows_under_add_remove_and_is_diluted_under_replace_one() -> None:
-    """PRIVACY 9: a person who may come from the best served group pays for it too; of two groups both pay the same."""
+    """theory.md#cells: a person who may come from the best served group pays for it too; of two groups both pay the same."""
     event = Repeated(PerCell(((5.0, 20.0),), (0.0,)), 10)
     high, low = by_group(event, DELTA, "add-remove", 2)
     assert low < high / 3

@@ -96,7 +96,7 @@ def claim_of(given: object, delta: float) -> Claim:
     if isinstance(given, Claim):
         return given
     if isinstance(given, PrivacyStatement):
-        if given.plan is None or not given.is_private:  # a filter's cap is one point: its log's curve is no bound (PRIVACY T10)
+        if given.plan is None or not given.is_private:  # a filter's cap is one point, its log's curve no bound: theory.md#t10
             return PointClaim(given.epsilon, given.delta)
         return EventsClaim(given.plan, given.neighbours)
     if isinstance(given, Event):

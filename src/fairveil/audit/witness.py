@@ -4,7 +4,7 @@ The attacker knows both data sets and the noise that was promised; what was aske
 recompute every noiseless answer on either, at the very parameters of the run. For Gaussian noise of deviation s and noiseless
 answers a(D), a(D') the ratio of one release x is <x - a(D), a(D') - a(D)> / s^2 - |a(D') - a(D)|^2 / (2 s^2), and the sum over
 releases of a full-batch plan whose neighbours are as far apart as the bound allows is N(-mu^2/2, mu^2) against N(mu^2/2, mu^2):
-nothing is lost (Neyman and Pearson; PRIVACY T1). On a secret Poisson batch the rows that both data sets hold count by their
+nothing is lost (Neyman and Pearson; theory.md#t1). On a secret Poisson batch the rows that both data sets hold count by their
 mean, which is exact where they contribute nothing and otherwise an approximation that costs power.
 
 Guarantees (tests/audit/test_audit_witness.py):

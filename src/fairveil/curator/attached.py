@@ -83,9 +83,9 @@ class AttachedHistogram(OwnJob):
     `decisions="soft"`: a row adds its probabilities; `"hard"`: one for the class of the largest, the first of equal ones
     (even of zeros): whole counts, which may have discrete Laplace noise. L1 and L2 as for any histogram: 1 and 1
     (add-remove), 2 and sqrt 2. `group`: that one cell alone, of product cells, shape (1[, labels], classes). With sensitive
-    features alone protected L1 and L2 are then 1, for a row keeps its place and only comes or goes (PRIVACY 6.1 iii), so
-    long as her predictions do: the model does not read the sensitive columns, or all of them make the cells, and within the
-    group they are fixed.
+    features alone protected L1 and L2 are then 1, for a row keeps its place and only comes or goes
+    (theory.md#post-processing), so long as her predictions do: the model does not read the sensitive columns,
+    or all of them make the cells, and within the group they are fixed.
     """
 
     name: ClassVar[str] = "histogram of an attached model"

@@ -5,6 +5,7 @@ Guarantees (tests/curator/test_curator_attached_codes.py):
 2. Whatever the function returns, a row has one code between 0 and `count` - 1, which depends on that row's output alone.
 3. No neighbour moves a histogram, of all groups or of one, further than `scale` and `scale_of_change` say, under every
    relation; it does not depend on how many codes there are.
+4. Codes given as an array are taken only where features and labels are public, one whole number a row.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
+from ..privacy.promise import Promise
 from .block import Block
 from .question import OwnJob, Scale, cell_count, check_group, comes_or_goes, gridded, need_classes
 from .quiet import Troubles
@@ -68,6 +70,21 @@ class AttachedCodes:
         """Codes of rows a to b of a block."""
         whole = self._codes[block.number]
         return whole[a:b] if block.chosen is None else whole[block.chosen[a:b]]
+
+
+def given_codes(codes: Any, rows: Rows, promise: Promise) -> Callable[[Block], Any]:
+    """Codes of all rows that were made of public columns, block by block."""
+    if not promise.features_are_public:
+        remedy = "Pass a function of a block: it runs inside."
+        raise PrivacyError(complaint(expected="public features and labels", of="codes", got=promise.protects, remedy=remedy))
+    array = np.asarray(codes)
+    if array.shape != (rows.exact_count,) or array.dtype.kind not in "iu":
+        got = f"{array.dtype} of shape {array.shape}"
+        remedy = "Pass one code a row, in the order of the rows."
+        raise InputError(complaint(expected=f"{rows.exact_count} whole numbers", of="codes", got=got, remedy=remedy))
+    ends = np.cumsum([block.rows for block in rows.blocks()])
+    parts = np.split(array, ends[:-1])
+    return lambda block: parts[block.number]
 
 
 @dataclass(frozen=True, eq=False)

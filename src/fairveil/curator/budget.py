@@ -27,7 +27,7 @@ _GOES_ON, _ENDED, _BROKEN = "one that goes on", "one that was ended", "one whose
 
 
 class Budget:
-    """A plan, priced now and followed from then on; or, without one, a filter that adds up what was chosen (PRIVACY T10)."""
+    """A plan, priced now and followed from then on; or, without one, a filter that adds up what was chosen (theory.md#t10)."""
 
     def __init__(self, promise: Promise, plan: Event | None, cap: Filter | None) -> None:
         self.promise = promise

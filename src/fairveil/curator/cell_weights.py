@@ -1,10 +1,11 @@
 """Weights of the loss by cell: a row's loss counts as often as its cells weigh together. Signed; public or released numbers.
 
 A run for a group objective minimises sum_c w_c sum_{i in c} loss_i, with w a gradient of the objective at released losses
-(PRIVACY 3.3), which is negative where the objective falls in a group's loss.
+(theory.md#objectives), which is negative where the objective falls in a group's loss.
 
 With sensitive features alone protected only differences of weights matter: v = w_mid loss_i is the same under every group, so
-`parted` takes w_mid, for each sensitive column the midpoint of its listed cells' weights, out of the private part (PRIVACY 0).
+`parted` takes w_mid, for each sensitive column the midpoint of its listed cells' weights, out of the private part
+(theory.md#public).
 
 Guarantees (tests/curator/test_curator_cell_weights.py):
 1. Both parts' weights of a row add up to its own, to within rounding, and the common part is the same under every group.

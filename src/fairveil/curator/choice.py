@@ -2,8 +2,8 @@
 
 What the exponential mechanism needs is
 the *range* R of a neighbour's changes, largest minus smallest over candidates: P(i) ~ exp(-epsilon score_i / R) has
-epsilon-bounded range, hence is epsilon-DP (PRIVACY T6). Differs: the paper's exp(-epsilon score / (2 sensitivity)); R is never
-above twice the sensitivity. `ranges` derives R; nothing that candidates share enters it.
+epsilon-bounded range, hence is epsilon-DP (theory.md#t6). Differs: the paper's exp(-epsilon score / (2 sensitivity)); R is
+never above twice the sensitivity. `ranges` derives R; nothing that candidates share enters it.
 
 **By losses** (here). A score is sum_k w_k S_k, S_k the sum of a candidate's losses in cell k, each in [0, B]: R is B times
 max |w| (add-remove), 2 max |w| (replace-one), max w - min w (sensitive features alone); with marginal groups of the sum of the

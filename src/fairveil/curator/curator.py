@@ -33,7 +33,7 @@ from ..privacy.releases import releases_of
 from ..privacy.statement import Arithmetic, NamedGroups, Origin, PrivacyStatement, PublicFact, StatedBound, names_read
 from . import choice, choice_by_function, decisions, noising, pricing, public_scale
 from .attached import Attached
-from .attached_codes import AttachedCodes
+from .attached_codes import AttachedCodes, given_codes
 from .block import Block, Drawn, lines_of
 from .budget import Budget
 from .choice_by_function import Score
@@ -67,7 +67,7 @@ class Curator:
     """The only holder of rows: it answers bounded questions about them with noise, and logs what each answer cost.
 
     `promise`: what answers may cost in total. `plan`: the events of the whole run, fixed beforehand and priced now; answers
-    must follow it. Without a plan answers may be chosen as you go; `cap`, a filter, holds them (PRIVACY T10).
+    must follow it. Without a plan answers may be chosen as you go; `cap`, a filter, holds them (theory.md#t10).
     `noise`: a source, or one source a model for questions about many models side by side (each model then gets the noise
     that it would get alone). `public_rows`: the number to divide by, where the true one is private. `threads`: a knob of
     speed only. `journal`: called with each log entry before its answer is handed out. `earlier`: what an earlier sitting of the
@@ -272,7 +272,7 @@ class Curator:
         score: Score | None = None,
         purpose: str = "",
     ) -> int:
-        """The exponential mechanism over the question's models: small scores are likely (PRIVACY 3.2, 6.2). Their index.
+        """The exponential mechanism over the question's models: small scores are likely (theory.md#ranges). Their index.
 
         `GroupLosses`: the score is the sum of `cell_weights` x losses. A `PredictionHistogram` or an `AttachedHistogram` of
         hard decisions, a `ScoreHistogram` whose every direction and edge is a candidate (number: direction x edges + edge; it
@@ -343,7 +343,7 @@ class Curator:
 
     def attach_codes(
         self,
-        codes: Callable[[Block], Any],
+        codes: Callable[[Block], Any] | npt.NDArray[np.integer],
         count: int,
         *,
         columns_read: Iterable[str] = ("features",),
@@ -351,10 +351,15 @@ class Curator:
     ) -> AttachedCodes:
         """Keep a code of each row, from 0 to `count` - 1, such as the bin of a score: a handle to ask `CodeHistogram` about.
 
-        `codes(block)` returns them, (rows,). It is user code and trusted as such.
+        `codes(block)` returns them, (rows,). It is user code and trusted as such. Where features and labels are public, `codes`
+        may be an array of one code a row, made of these alone: no code of a caller's then runs beside the rows.
         """
-        self._trust()
-        return AttachedCodes(codes, self._rows, count, frozenset(columns_read), title, self._troubles)
+        if callable(codes):
+            self._trust()
+            function = codes
+        else:
+            function = given_codes(codes, self._rows, self.promise)
+        return AttachedCodes(function, self._rows, count, frozenset(columns_read), title, self._troubles)
 
     def public_table(self, cells: Cells | None = None, *, most: int = 1 << 25) -> PublicTable:
         """Features, labels and weights of the rows, at most `most` numbers, where they are public: free, and never a sensitive

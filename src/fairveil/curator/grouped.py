@@ -25,7 +25,7 @@ class GroupedHistogram(OwnJob):
     """How the decisions of score + offsets[group] fall in each cell (and label): shape (cells[, labels], outputs).
 
     `of`: the product cells that decide; `offsets` (groups, outputs). A row is in one cell with one decision, both of which may
-    change with its sensitive features: the bound is that of any histogram, sqrt 2 (PRIVACY 8.2).
+    change with its sensitive features: the bound is that of any histogram, sqrt 2 (theory.md#counts).
     """
 
     name: ClassVar[str] = "histogram of decisions by group"

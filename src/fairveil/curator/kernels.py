@@ -3,7 +3,7 @@
 Every row's arithmetic is one fixed sequence of IEEE double operations (additions in the order intercept, numbers, codes; an
 `exp` and a `log` of our own; no fused multiply-add, no fast-math), so a row contributes the same bits alone or among millions,
 for one model or for sixty. A contribution v is put on the grid by r = v * scale + MAGIC, whose bit pattern is the integer
-round(v * scale) above a constant; patterns are added as 64-bit integers, which no order can change (PRIVACY 8.7).
+round(v * scale) above a constant; patterns are added as 64-bit integers, which no order can change (theory.md#sums).
 
 Guarantees (tests/curator/test_curator_kernels.py):
 1. The integers returned do not depend on the order of rows, the range they are cut into, or the number of models in a pass.

@@ -112,7 +112,7 @@ def largest_moves(
     """out: the largest norm and the largest move of one row's gradient, and how many rows are not finite.
 
     A row: weight x |row| x (|residual| + sum over columns of max |J' costs| + slack), and the same of moves
-    (PRIVACY 0 (iii), 9: over all pairs of *listed* cells). `columns`: where each sensitive column's cells begin, and the end;
+    (theory.md#public: over all pairs of *listed* cells). `columns`: where each sensitive column's cells begin, and the end;
     empty without costs.
     With one score a row J' is a number, so `reach` (2, labels) has the columns' sums of largest |costs| and of ranges.
     Where the loss weighs by cell, it moves too: `weight_reach` has the columns' sums of largest |weights| and of ranges, and

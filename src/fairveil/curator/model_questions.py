@@ -46,7 +46,7 @@ class DecisionHistogram(Question):
     """How the predictions of a model of ours fall in each cell (and label): shape (cells[, labels], outputs). Abstract.
 
     `decisions="hard"`: one for the predicted class; `"soft"`: softmax(sharpness x score). Two classes have one output, the
-    second's. PRIVACY 7: the row of one person has L2 norm at most 1; it moves by at most sqrt 2.
+    second's. theory.md#counts: the row of one person has L2 norm at most 1; it moves by at most sqrt 2.
     """
 
     model: Any

@@ -116,8 +116,8 @@ class NetworkGradient(Question):
     softmax(sharpness x logits)_k, costs summed over the row's cells where groups are marginal. `cell_costs`: (cells, labels or
     1, classes). `loss_weight`: a number, or an array (1,), which may change from round to round. Shape (parameters,).
 
-    Signed vectors: norm clip, difference 2 clip (PRIVACY 8.2), under sensitive features alone too, where the caller asks for
-    the centred costs' part by itself (`loss="none"`), and for the loss's, which is free, in a question of its own.
+    Signed vectors: norm clip, difference 2 clip (theory.md#signed), under sensitive features alone too, where the caller asks
+    for the centred costs' part by itself (`loss="none"`), and for the loss's, which is free, in a question of its own.
     `clip=None` is for what is free; gradients longer than 2^20 are shortened to that even then, to stay on a grid.
     """
 

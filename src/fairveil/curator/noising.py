@@ -107,7 +107,7 @@ def draws(needs: Sequence[Need], sources: Sequence[NoiseSource], number: int) ->
 
 def draw(ask: Ask, size: float | Floats, shape: tuple[int, ...], stream: Stream) -> Ints:
     """Noise of the given scale (one, or one a coordinate), every coordinate its own draw."""
-    if np.max(size) == 0.0:  # nothing can move this answer: W = 0, equal costs (PRIVACY 9)
+    if np.max(size) == 0.0:  # nothing can move this answer: W = 0, equal costs (theory.md#public)
         return np.zeros(shape, np.int64)
     if ask.noise == "discrete-laplace":
         return stream.discrete_laplace(float(size), math.prod(shape)).reshape(shape)
@@ -121,7 +121,7 @@ def draw(ask: Ask, size: float | Floats, shape: tuple[int, ...], stream: Stream)
 
 
 def symmetric(size: float | Floats, shape: tuple[int, ...], stream: Stream) -> Ints:
-    """Symmetric matrices of noise: standard deviation s on the diagonal and s / sqrt(2) beside it (PRIVACY 3.4)."""
+    """Symmetric matrices of noise: standard deviation s on the diagonal and s / sqrt(2) beside it (theory.md#gram)."""
     d = shape[-1]
     upper = np.triu_indices(d)
     factors = np.where(upper[0] == upper[1], 1.0, math.sqrt(0.5))

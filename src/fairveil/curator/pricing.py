@@ -157,7 +157,7 @@ def check_batch(batch: object, promise: Promise) -> None:
                 expected="Full() or Poisson(rate) under add-remove",
                 of="batch",
                 got=batch,
-                remedy="A row that comes moves others from part to part, so nobody is in one part only (PRIVACY T8): draw "
+                remedy="A row that comes moves others from part to part, so nobody is in one part only (theory.md#t8): draw "
                 "Poisson(1 / parts), or promise neighbours='replace-one'.",
             )
         )
@@ -215,7 +215,7 @@ def describe(
         return OnPart(joint, batch.number, batch.parts)
     if not isinstance(batch, Poisson):
         return joint
-    if promise.protects == "sensitive_features":  # exact public parts of the step may show who was drawn: PRIVACY T4
+    if promise.protects == "sensitive_features":  # exact public parts of the step may show who was drawn: theory.md#t4
         return VisiblySampled(batch.rate, joint)
     return PoissonSampled(batch.rate, joint, tuple(spreads) if promise.neighbours == "replace-one" else None)
 
@@ -299,7 +299,7 @@ def _noise_event(ask: Ask, scale: Scale | None, promise: Promise, batch: Batch, 
                     expected="Gaussian noise on a Poisson batch",
                     of="noise",
                     got=ask.noise,
-                    remedy="At equal cost it has less noise a cell (PRIVACY 7).",
+                    remedy="At equal cost it has less noise a cell (theory.md#raco).",
                 )
             )
         return DiscreteLaplace(multiplier, laplace_steps(ask, scale, promise))

@@ -1,4 +1,4 @@
-"""Bounds when the rows are public: sensitive features alone protected (PRIVACY 0 (iii), 9), or no privacy at all.
+"""Bounds when the rows are public: sensitive features alone protected (theory.md#public), or no privacy at all.
 
 Then the maxima run over the actual rows, for every row over all pairs of *listed* groups, and no clip is needed. A person may
 change all her sensitive columns at once; with marginal groups she is in one cell of each column, and the columns' moves add.

@@ -52,8 +52,8 @@ class RowCount(Question):
 class CellCounts(Question):
     """How many rows each cell (and label) holds: shape (cells,) or (cells, labels).
 
-    L2 sensitivity 1 (add-remove), sqrt 2 (replace-one and sensitive features alone): PRIVACY 8.2. `copies`: that many releases
-    of the same counts, each with noise of its own, for models that stand side by side; a leading axis in the answer.
+    L2 sensitivity 1 (add-remove), sqrt 2 (replace-one and sensitive features alone): theory.md#counts. `copies`: that many
+    releases of the same counts, each with noise of its own, for models that stand side by side; a leading axis in the answer.
     `group`: that one cell alone, of product cells, shape (1,) or (1, labels): sensitive features alone then move it by 1, for a
     row keeps its label and only comes or goes; without labels another record moves it by 1 too.
     """
@@ -127,9 +127,10 @@ class _Clipped(Question):
 class FeatureSums(_Clipped):
     """The sum of clipped rows (1, features) in each cell (and label): shape (cells[, labels], 1 + width).
 
-    Within a cell x -> -x moves a sum by 2 R, so replace-one costs 2 R, not sqrt(2) R (PRIVACY 6.2). `basis` (k, 1 + width), of
-    public or released numbers: a row then adds basis @ (1, features), shortened to norm `clip`: shape (cells[, labels], k).
-    Fewer coordinates get noise, and a row's size is measured along them: on whitened or rotated features, say.
+    Within a cell x -> -x moves a sum by 2 R, so replace-one costs 2 R, not sqrt(2) R (theory.md#feature-sums). `basis`
+    (k, 1 + width), of public or released numbers: a row then adds basis @ (1, features), shortened to norm `clip`: shape
+    (cells[, labels], k). Fewer coordinates get noise, and a row's size is measured along them: on whitened or rotated
+    features, say.
     """
 
     name: ClassVar[str] = "feature sums"
@@ -179,7 +180,7 @@ class FeatureSums(_Clipped):
 
 @dataclass(frozen=True, eq=False)
 class GramMatrices(_Clipped):
-    """The sum of r r' in each cell, r = clipped (1, features[, target]): shape (cells, d, d), symmetric (PRIVACY 3.4).
+    """The sum of r r' in each cell, r = clipped (1, features[, target]): shape (cells, d, d), symmetric (theory.md#gram).
 
     Noise is symmetric too: variance s^2 on the diagonal and s^2/2 beside it, which is what the Frobenius norm asks for.
     """

@@ -35,7 +35,7 @@ class Poisson:
 
 @dataclass(frozen=True)
 class Part:
-    """Part `number` (from 0) of `parts` into which all rows are cut, the same ones in every epoch (PRIVACY T8).
+    """Part `number` (from 0) of `parts` into which all rows are cut, the same ones in every epoch (theory.md#t8).
 
     Who is where is public: a row's part is decided by its place in the table and the number of rows, in one pseudo-random order
     that never changes. So it is for promises under which that number is public: replace-one, sensitive features, none.

@@ -1,8 +1,9 @@
 """Sums told apart by cell, or weighed by cell after the clip: questions around a question, for budgets that differ by group.
 
 `ByCell(inner, cells)` answers with the inner total of each cell's rows. A person is in one cell, and noise may differ by cell:
-she pays what her cell pays (PRIVACY 4.2). `Weighed(inner, cells, factors)` answers with one sum, in which a row's contribution
-counts factors[cell] times *after* it was clipped: the noise is one, and a person of cell k pays in proportion to factors[k]^2.
+she pays what her cell pays (theory.md#cells). `Weighed(inner, cells, factors)` answers with one sum, in which a row's
+contribution counts factors[cell] times *after* it was clipped: the noise is one, and a person of cell k pays in proportion
+to factors[k]^2.
 
 With c the largest norm of a row's contribution to the inner total, and w how far one row moves that, in units of c
 (2 for signed vectors, sqrt 2 for Gram matrices: `within`), the totals move by at most

@@ -6,7 +6,7 @@ d a', its norm |d| |a|, and it is never built ("ghost clipping", Goodfellow 2015
 of rows by one batched product. Layers: Linear, Conv1d, Conv2d, Embedding, LayerNorm, GroupNorm, with or without biases,
 reused, frozen. Other modules, and parameters shared by several layers, go through torch.func, or, where that fails, row by row.
 
-Differs: others add float32 gradients; here each row's contribution is put on a grid, as PRIVACY 8.7 asks, and sums are exact.
+Differs: others add float32 gradients; here each row's contribution is put on a grid, as theory.md#sums asks; sums are exact.
 
 The bits. The grid's step is u; a row's contribution is at most 2^36 u before rounding.
 (1) d a': a is rounded to whole multiples of 2^(e - 16), where the largest |a| lies between 2^(e - 1) and 2^e: to integers A of

@@ -2,7 +2,7 @@
 
 `l` is a point per decision: the joint frequencies l[c, y, k] = (1/n) #{rows of cell c and label y that are given class k}, or
 the shares l[c] = (1/n) sum of the losses of cell c. These are averages over rows with a public n, so one person moves them by
-1/n; a *rate* is no such average (PRIVACY 3.1), so rates are l divided by released shares, which the matrix of the function
+1/n; a *rate* is no such average (theory.md#losses), so rates are l divided by released shares, which the matrix of the function
 carries.
 
 **f subject to g <= 0** becomes h = f + G max(0, g) (Lemma 4.1). Corollary 4.2: with G = (alpha + span f) / alpha a decision

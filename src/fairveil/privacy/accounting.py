@@ -2,8 +2,8 @@
 
 1. One-sided: a price is never below the true cost of the described events. Grids round up, tails count as infinite losses,
    roots come from above.
-2. One batch is one event; two `PoissonSampled` are two batches (PRIVACY 2, TRAP 2).
-3. The relation changes sampled and per-cell events only: elsewhere it is already in the multiplier (PRIVACY 2, TRAP 1).
+2. One batch is one event; two `PoissonSampled` are two batches (theory.md#one-batch).
+3. The relation changes sampled and per-cell events only: elsewhere it is already in the multiplier (theory.md#multipliers).
 4. For plans fixed beforehand. To cap mechanisms that are chosen after seeing earlier answers use
    `fairveil.privacy.filters` (T10).
 
@@ -136,7 +136,7 @@ def _worthwhile(total: Inventory, neighbours: Neighbours, target: float) -> Iter
 
 
 def _with_sampler_error(route: Route, target: float) -> float:
-    """The least e with delta(e) + (1 + e^e) x total variation <= target (PRIVACY T7), from above.
+    """The least e with delta(e) + (1 + e^e) x total variation <= target (theory.md#t7), from above.
 
     Substituting again and again rises to the least solution; the last substitution, at a slightly larger e, certifies it.
     """

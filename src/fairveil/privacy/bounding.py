@@ -2,7 +2,7 @@
 
 Shares of a budget by group may be made of answers that were released before. Then a plan cannot name them; it says the bound
 that they keep, `Gaussian(z)`, and the log says what was done, `PerCell(...)`. Whatever was seen before, such a release is at
-most 1/z-Gaussian private, and 1/z is a constant: that is all that adaptive composition asks for (PRIVACY T1, T9).
+most 1/z-Gaussian private, and 1/z is a constant: that is all that adaptive composition asks for (theory.md#t1, #t9).
 
 Shown in tests/privacy/test_privacy_bounding.py.
 """
@@ -59,7 +59,7 @@ def _made_of(leaf: tuple[type[Event], ...], event: Event) -> bool:
 
 
 def _on_one_batch(planned: PoissonSampled, done: PoissonSampled, neighbours: Neighbours) -> bool:
-    """c and d of PRIVACY T3, neither of them larger: both are all that the price depends on."""
+    """c and d of theory.md#t3, neither of them larger: both are all that the price depends on."""
     intended, given = leaves.one_batch(planned, neighbours), leaves.one_batch(done, neighbours)
     pairs = [(intended.alone, given.alone)]
     if intended.replaced is not None and given.replaced is not None:

@@ -56,7 +56,7 @@ def seen_from(event: Event, cell: int, column: int, neighbours: str, cells: int 
     her cell and any other cell that she comes from or goes to, the same one in all unsampled releases. Those of other columns
     stay, as do those over another number of cells than `cells` (None: there is one number).
     Upper bounds, all under replace-one: on a secret batch the largest contribution c and the farthest move d may belong to two
-    other cells (PRIVACY T3 takes one pair); every batch, and every answer on a fixed part of the rows, has its own worst one.
+    other cells (theory.md#t3 takes one pair); every batch, and every answer on a fixed part of the rows, has its own worst one.
 
     >>> seen_from(PerCell(((2.0, 5.0),), (2.0,)), 1, 0, "add-remove")
     Gaussian(noise_multiplier=5.0)

@@ -119,7 +119,7 @@ def _scaled(event: Event, z: float) -> Event:
 def full_batch(promise: Promise, rounds: int, extra_events: Iterable[Event] = ()) -> float:
     """The least multiplier of `rounds` unsampled Gaussian releases beside `extra_events`, within the promise.
 
-    With Gaussian extras it is a closed form: rounds/z^2 + mu_extra^2 = mu^2, where mu is the promise's (PRIVACY T1).
+    With Gaussian extras it is a closed form: rounds/z^2 + mu_extra^2 = mu^2, where mu is the promise's (theory.md#t1).
     """
     rounds = _checks.whole(at_least=1, rounds=rounds)
     extra = leaves.as_event(extra_events)
@@ -177,7 +177,7 @@ def most_rounds(promise: Promise, one_round: Event, extra_events: Iterable[Event
 
 def split(z: float, cost_first: float, cost_second: float) -> tuple[float, float]:
     """Two Gaussians of one joint release that cost what one of multiplier z costs, with the least
-    cost_first z_first^2 + cost_second z_second^2 (PRIVACY 7).
+    cost_first z_first^2 + cost_second z_second^2 (theory.md#raco).
 
     z_first^2 = z^2 (1 + sqrt(cost_second / cost_first)), and the other way round.
 

@@ -5,7 +5,7 @@ of a Gaussian, scale of a Laplace) divided by the *sensitivity under the relatio
 neighbour moves the total, in L2 for Gaussians and L1 for Laplace. The relation has then done its work, and unsampled events
 cost the same under every relation. Inside `PoissonSampled`, where a person may be present, absent or replaced by another, it
 is the scale divided by the largest norm c of *one row's contribution*, and `spreads` says how far a replaced row moves the
-total in units of c (2 for signed vectors, sqrt 2 for histograms): PRIVACY T2 and T3.
+total in units of c (2 for signed vectors, sqrt 2 for histograms): theory.md#t2, #t3.
 
 An event holds only public numbers, and may be printed.
 """
@@ -68,9 +68,9 @@ class _Noise(Event):
 
 @dataclass(frozen=True)
 class Gaussian(_Noise):
-    """A vector with Gaussian noise, standard deviation = multiplier x L2 sensitivity (PRIVACY T1).
+    """A vector with Gaussian noise, standard deviation = multiplier x L2 sensitivity (theory.md#t1).
 
-    Also of the Gaussian rounded to the grid of exact sums, which is its post-processing (PRIVACY 8.7).
+    Also of the Gaussian rounded to the grid of exact sums, which is its post-processing (theory.md#noise).
     """
 
     kind: ClassVar[str] = "gaussian"
@@ -85,7 +85,7 @@ class DiscreteGaussian(_Noise):
 
 @dataclass(frozen=True)
 class Laplace(_Noise):
-    """A vector with Laplace noise, scale = multiplier x L1 sensitivity (dominated by one coordinate: PRIVACY T5)."""
+    """A vector with Laplace noise, scale = multiplier x L1 sensitivity (dominated by one coordinate: theory.md#t5)."""
 
     kind: ClassVar[str] = "laplace"
 
@@ -114,7 +114,7 @@ class DiscreteLaplace(Event):
 
 @dataclass(frozen=True)
 class Exponential(Event):
-    """One choice by the exponential mechanism: epsilon-bounded range (PRIVACY T6)."""
+    """One choice by the exponential mechanism: epsilon-bounded range (theory.md#t6)."""
 
     kind: ClassVar[str] = "exponential"
     epsilon: float
@@ -160,7 +160,7 @@ class ZeroConcentrated(Event):
 
 @dataclass(frozen=True)
 class SamplerError(Event):
-    """The samplers used elsewhere in the tree were within this total variation of their laws (PRIVACY T7).
+    """The samplers used elsewhere in the tree were within this total variation of their laws (theory.md#t7).
 
     Costs (1 + e^epsilon) x total_variation of delta; several add up.
     """
@@ -175,7 +175,7 @@ class SamplerError(Event):
 
 @dataclass(frozen=True)
 class PerCell(Event):
-    """One joint Gaussian release over disjoint cells with a noise multiplier for each cell (tailored budgets; PRIVACY 4.2).
+    """One joint Gaussian release over disjoint cells with a noise multiplier for each cell (tailored budgets; theory.md#cells).
 
     `multipliers[j][k]` is the standard deviation of part j in cell k over the largest norm c_j of one row's contribution to
     that part (in that cell, where norms differ by cell); `spreads[j]` is how far one row can move part j *within* its cell, in
@@ -261,7 +261,7 @@ class PoissonSampled(Event):
 
     `event` is a noise event or a `Composed` of them (one joint release). Multipliers are over the largest norm c_j of one
     row's contribution; `spreads` (replace-one only; default 2 each) are d_j / c_j. Two `PoissonSampled` are two batches,
-    drawn independently: never describe two answers from one batch that way (PRIVACY 2, TRAP 2).
+    drawn independently: never describe two answers from one batch that way (theory.md#one-batch).
     """
 
     kind: ClassVar[str] = "poisson-sampled"
@@ -306,7 +306,7 @@ class PoissonSampled(Event):
 
 @dataclass(frozen=True)
 class VisiblySampled(Event):
-    """An event on a Poisson batch whose membership the observer may see (PRIVACY T4). Multipliers are over sensitivities.
+    """An event on a Poisson batch whose membership the observer may see (theory.md#t4). Multipliers are over sensitivities.
 
     Replace-one only, where who is present is public and a batch is drawn whatever their values: under add-remove the batch
     itself would give a new member away, and pricing refuses it.
@@ -323,7 +323,7 @@ class VisiblySampled(Event):
 
 @dataclass(frozen=True)
 class OnPart(Event):
-    """A release on one fixed part of a partition of the rows into `parts`, drawn by place alone (PRIVACY T8).
+    """A release on one fixed part of a partition of the rows into `parts`, drawn by place alone (theory.md#t8).
 
     Replace-one only: who is present is public and keeps her place, so of one partition she is in one part, always the same
     one, and parts compose in parallel. An epoch over all parts costs one release on all rows. Under add-remove pricing

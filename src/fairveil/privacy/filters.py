@@ -1,4 +1,4 @@
-"""A cap on fits that are chosen one after another, each after seeing what came before (PRIVACY T10).
+"""A cap on fits that are chosen one after another, each after seeing what came before (theory.md#t10).
 
 A tight total of a fixed list is *not* such a cap: two mechanisms may each complete a list to exactly (epsilon, delta), and
 choosing between them by an earlier answer goes beyond it. A filter fixes, before anything is asked, one number that only adds

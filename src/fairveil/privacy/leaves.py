@@ -46,9 +46,9 @@ Parted = dict[int, dict[int, Counter[Event]]]  # by the number of parts, then by
 
 @dataclass(frozen=True)
 class Inventory:
-    """`gaussian`: the sum of (sensitivity / deviation)^2 of all unsampled Gaussians (PRIVACY T1: mu^2, exact under
+    """`gaussian`: the sum of (sensitivity / deviation)^2 of all unsampled Gaussians (theory.md#t1: mu^2, exact under
     adaptive composition), those over cells composed person by person. `others`: every other mechanism. `total_variation`: of
-    the samplers (PRIVACY T7)."""
+    the samplers (theory.md#t7)."""
 
     gaussian: float
     others: tuple[tuple[Event, int], ...]
@@ -82,8 +82,8 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
     """What was done, sorted and counted.
 
     Refuses a visible batch under add-remove: who sees a new member learns of it whatever is asked, so its price would have to
-    count the batch itself (PRIVACY T4 is for batches whose membership says nothing of what is protected). And a fixed part:
-    a row that comes moves others from part to part (PRIVACY T8).
+    count the batch itself (theory.md#t4 is for batches whose membership says nothing of what is protected). And a fixed part:
+    a row that comes moves others from part to part (theory.md#t8).
     """
     if neighbours == "add-remove" and (shown := _shows_presence(event)) is not None:
         raise InputError(
@@ -194,7 +194,7 @@ def gaussian_square(event: Event, neighbours: Neighbours) -> float | None:
 
 
 def per_cell_squares(event: PerCell, neighbours: Neighbours) -> tuple[float, float]:
-    """(mu^2 of one row against none, mu^2 under the relation), the worst over people (PRIVACY 4.2).
+    """(mu^2 of one row against none, mu^2 under the relation), the worst over people (theory.md#cells).
 
     Add-remove: max_k sum_j 1/m_jk^2. Replace-one: within a cell max_k sum_j (spread_j/m_jk)^2, or from one cell to another
     max_{k != k'} sum_j 1/m_jk^2 + 1/m_jk'^2 + 2 crossing_j/(m_jk m_jk').
@@ -245,7 +245,7 @@ class Batch:
 
 @lru_cache(maxsize=1024)
 def one_batch(event: PoissonSampled, neighbours: Neighbours) -> Batch:
-    """What one row can do to the joint release on its batch: c and, under replace-one, d of PRIVACY T3."""
+    """What one row can do to the joint release on its batch: c and, under replace-one, d of theory.md#t3."""
     parts = [part for part in joint_parts(event.event) if not isinstance(part, NoOp)]
     alone = _joint([(part, 1.0) for part in parts], "add-remove")
     if neighbours == "add-remove":

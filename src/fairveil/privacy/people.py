@@ -1,8 +1,8 @@
-"""What releases with a noise of its own for each cell cost, person by person (PRIVACY 4.2).
+"""What releases with a noise of its own for each cell cost, person by person (theory.md#cells).
 
 A person is in one cell of a column, the same one in every release, and a neighbour may put her into one other cell. So several
 releases over the same cells are added up by person, and the worst person is sought last: exact under adaptive composition of
-Gaussians whose multipliers are constants (PRIVACY T1), for each pair of neighbours is a pair of cells.
+Gaussians whose multipliers are constants (theory.md#t1), for each pair of neighbours is a pair of cells.
 
 Shown by enumerated people in tests/privacy/test_privacy_by_group.py.
 """

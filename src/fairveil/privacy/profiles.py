@@ -137,7 +137,7 @@ def _log_between(low: Array, high: Array) -> Array:
 
 
 def joint(mu: float, s: float, atoms: Atoms = ONLY_ZERO) -> Profile:
-    """Gaussians (merged into mu), Laplaces (merged into s: PRIVACY T5) and discrete Laplaces (`atoms`), one joint release."""
+    """Gaussians (merged into mu), Laplaces (merged into s: theory.md#t5) and discrete Laplaces (`atoms`), one joint release."""
     inner = _laplace_gaussian(s, mu)
     top = math.inf if mu > 0 else s + max(loss for loss, _ in atoms)
     if atoms == ONLY_ZERO:
@@ -189,7 +189,7 @@ def pure(epsilon: float, delta: float = 0.0) -> Profile:
 
 
 def bounded_range(epsilon: float) -> Profile:
-    """The exponential mechanism: (1 - e^{(e - epsilon)/2})^2 / (1 - e^-epsilon) below epsilon (PRIVACY T6, 2.3)."""
+    """The exponential mechanism: (1 - e^{(e - epsilon)/2})^2 / (1 - e^-epsilon) below epsilon (theory.md#t6)."""
 
     def curve(e: Array) -> Array:
         return np.asarray(np.expm1(np.minimum(e - epsilon, 0.0) / 2) ** 2 / -math.expm1(-epsilon))
@@ -198,7 +198,7 @@ def bounded_range(epsilon: float) -> Profile:
 
 
 def poisson_add_remove(base: Profile, q: float) -> Profile:
-    """PRIVACY T2: the exact amplification, by a secret Poisson batch, of any symmetric pair under add-remove."""
+    """theory.md#t2: the exact amplification, by a secret Poisson batch, of any symmetric pair under add-remove."""
 
     top = base.top if math.isinf(base.top) else math.log1p(q * math.expm1(min(base.top, 700.0)))
     top = top if base.top <= 700.0 else base.top
@@ -227,7 +227,7 @@ def _amplified(e: Array, q: float) -> Array:
 def poisson_replace_generic(alone: Profile, replaced: Profile, q: float) -> Profile:
     """Replace-one on a secret Poisson batch, any base: q((1-b) H_alone + b H_replaced) at a0 = 1 + (a-1)/q, b = a/a0.
 
-    By advanced joint convexity (PRIVACY T3's first step) and convexity; loose by 10 to 90 percent (PRIVACY 2).
+    By advanced joint convexity and convexity; loose by 10 to 90 percent (theory.md#generic).
     """
 
     whole = max(alone.top, replaced.top)
@@ -243,7 +243,7 @@ def poisson_replace_generic(alone: Profile, replaced: Profile, q: float) -> Prof
 
 
 def poisson_replace_gaussian(c: float, d: float, q: float) -> Profile:
-    """PRIVACY T3: replace-one on a secret Poisson batch, Gaussian noise of deviation 1, |u|, |v| <= c and |u - v| <= d.
+    """theory.md#t3: replace-one on a secret Poisson batch, Gaussian noise of deviation 1, |u|, |v| <= c and |u - v| <= d.
 
     q (Phi(t) - k(a-1) Phi(t-c) - a Phi(t-d)) with k = (1-q)/q, where t solves k(a-1) e^{ct-cc/2} + a e^{dt-dd/2} = 1.
     The logarithm of that sum is convex and rises in t, so Newton's steps from the right never overshoot; at the solution
@@ -270,7 +270,7 @@ def poisson_replace_gaussian(c: float, d: float, q: float) -> Profile:
 
 
 def visible(base: Profile, q: float) -> Profile:
-    """PRIVACY T4: when the observer sees who was sampled, the profile is q times the base's, at e >= 0."""
+    """theory.md#t4: when the observer sees who was sampled, the profile is q times the base's, at e >= 0."""
     return Profile(lambda e: q * base.forward(e), lambda e: q * base.backward(e), base.top)
 
 

@@ -214,7 +214,7 @@ def _response(epsilon: float) -> Array:
 
 
 def bounded_range(epsilon: float) -> Array:
-    """The worst two-point pair of range epsilon, at each order; never above a epsilon^2 / 8 (PRIVACY T6).
+    """The worst two-point pair of range epsilon, at each order; never above a epsilon^2 / 8 (theory.md#t6).
 
     A pair has losses t and t - epsilon, the first with probability p = (1 - e^{t - epsilon})/(1 - e^-epsilon). With x = e^t
     the log-moment is (a-1) log x + log(p + (1-p) r), r = e^{-(a-1) epsilon}, and its maximum over t - epsilon has a closed form

@@ -1,6 +1,6 @@
 """The ways to a total: closed form, loss distributions, Renyi, plain addition. Each is valid alone; the least wins.
 
-Every route answers two questions about an `Inventory`: `epsilon(delta)` and `delta(epsilon)`. Sampler errors (PRIVACY T7) are
+Every route answers two questions about an `Inventory`: `epsilon(delta)` and `delta(epsilon)`. Sampler errors (theory.md#t7) are
 added on top by `priced`, for every route alike.
 """
 
@@ -79,7 +79,7 @@ def valid(total: Inventory, neighbours: Neighbours) -> list[Route]:
 
 
 def whole_error(total: Inventory, neighbours: Neighbours) -> float:
-    """The samplers' total variation, with that of samplers inside visible batches and private selections (PRIVACY T7)."""
+    """The samplers' total variation, with that of samplers inside visible batches and private selections (theory.md#t7)."""
     errors = [total.total_variation]
     for event, count in total.others:
         if isinstance(event, VisiblySampled | PrivateSelection):
@@ -101,7 +101,7 @@ def certain_loss(total: Inventory, neighbours: Neighbours) -> float:
 
 
 def sampler_charge(epsilon: float, error: float) -> float:
-    """(1 + e^epsilon) x error, at most 1: what a total variation adds to delta (PRIVACY T7).
+    """(1 + e^epsilon) x error, at most 1: what a total variation adds to delta (theory.md#t7).
 
     >>> sampler_charge(0.0, 1e-9), sampler_charge(2000.0, 1e-306), sampler_charge(2000.0, 0.0)
     (2e-09, 1.0, 0.0)

@@ -68,7 +68,7 @@ class Stream:
         return out
 
     def rounded_gaussian(self, scale: float | NDArray[np.float64], size: int | None = None) -> NDArray[np.int64]:
-        """round(scale G), G standard normal, exactly (PRIVACY 8.7): `scale` one number, or an array with one a coordinate.
+        """round(scale G), G standard normal, exactly (theory.md#noise): `scale` one number, or an array with one a coordinate.
 
         A scale is at most 2^50. Post-processing of the real-valued Gaussian, so accounted as that.
         """

@@ -62,7 +62,7 @@ class Bound:
 
 
 def on_grid(bound: Bound, unit: float, coordinates: int) -> Bound:
-    """The bound after every coordinate was rounded to the nearest multiple of `unit` (PRIVACY 8.7).
+    """The bound after every coordinate was rounded to the nearest multiple of `unit` (theory.md#grid).
 
     One row's contribution grows by at most half a unit in each of its nonzero coordinates, a difference of two by twice that.
     """
@@ -72,7 +72,7 @@ def on_grid(bound: Bound, unit: float, coordinates: int) -> Bound:
 
 
 def of_histogram(weight: float = 1.0, per_row: int = 1, order: int = 2) -> Bound:
-    """Counts, or rows of a probability vector, in disjoint cells, `per_row` cells a person (PRIVACY 8.2, 9).
+    """Counts, or rows of a probability vector, in disjoint cells, `per_row` cells a person (theory.md#counts, #columns).
 
     L2: weight sqrt(L) and weight sqrt(2 L). L1: weight L and 2 weight L.
     """
@@ -88,7 +88,7 @@ def of_signed(clip: float, weight: float = 1.0, per_row: int = 1) -> Bound:
 
 
 def of_gram(clip: float, weight: float = 1.0, per_row: int = 1) -> Bound:
-    """Outer products r r' with |r| <= R, in the Frobenius norm: R^2 and sqrt(2) R^2 (PRIVACY 3.4)."""
+    """Outer products r r' with |r| <= R, in the Frobenius norm: R^2 and sqrt(2) R^2 (theory.md#gram)."""
     return Bound(product_up(clip, clip, weight, root=per_row), product_up(clip, clip, weight, root=2 * per_row))
 
 

@@ -68,7 +68,7 @@ class Finding:
 
 
 def reprice(events: tuple[Event, ...], plan: tuple[Event, ...] | None, cap: Cap | None, promise: Promise) -> Price:
-    """What is charged: the whole plan; else what the cap allows, provided that it admits the log (PRIVACY T10).
+    """What is charged: the whole plan; else what the cap allows, provided that it admits the log (theory.md#t10).
 
     A log that neither a plan nor a filter bounds costs inf: its tight total is no bound on what was chosen as it went.
     """
@@ -279,7 +279,7 @@ def _groups(statement: PrivacyStatement) -> Iterator[Finding]:
 
 def _keeps(statement: PrivacyStatement, group: GroupGuarantee, cells: int) -> bool:
     """Whether what this group's people see are Gaussians whose squared distances add up to no more than its limit allows: a
-    filter, so that it is kept whatever the multipliers were made of (PRIVACY T10)."""
+    filter, so that it is kept whatever the multipliers were made of (theory.md#t10)."""
     from .by_group import seen_from
     from .leaves import inventory
     from .routes import gaussian_mu

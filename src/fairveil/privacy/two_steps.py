@@ -1,4 +1,4 @@
-"""One more release, chosen after what was released before it was looked at: the price of both together (PRIVACY T10).
+"""One more release, chosen after what was released before it was looked at: the price of both together (theory.md#t10).
 
 `before` is a plan that was fixed before data were touched. Its answers are seen, and only then it is decided what is released
 next. The tight total of both is no bound: two releases may each complete `before` to exactly (epsilon, delta), and choosing
