@@ -1,4 +1,4 @@
-"""A base that was there before its post-processor: everything after it may have been chosen by looking at it (PRIVACY T10)."""
+"""A base that was there before its post-processor: everything after it may have been chosen by looking at it: theory.md#t10."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairveil import DemographicParity, EqualizedOdds, FalseNegativeRate, Promise
+from fairveil import DemographicParity, EqualizedOdds, ErrorRateParity, FalseNegativeRate, Promise
 from fairveil.curator import Curator, Rows
-from fairveil.learning import LinearDescent, Settings, descend, plans
+from fairveil.learning import LinearDescent, Settings, companion, descend, plans
 from fairveil.learning.comparison import Comparison, Free, Limits, Table
 from fairveil.privacy import NoiseSource
 
@@ -88,6 +88,29 @@ def test_guarantee_2_differences_have_the_noise_that_is_stated_of_them() -> None
     for ratios in (own, beside):
         assert 0.65 < np.std(ratios) < 1.4
         assert abs(np.mean(ratios)) < 0.6
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("notion", [ErrorRateParity(0.02), DemographicParity(0.02), FalseNegativeRate(0.2, positive=1)])
+def test_constants_have_the_noise_and_the_sampling_error_that_are_stated_of_them(notion, classes) -> None:
+    """A constant's error rates are shares of labels, which released counts alone tell; its selection rates are 0 and 1. 4,000
+    draws of the counts' noise, and of the rows: deviations within 6 %."""
+    rng = np.random.default_rng(0)
+    y, a = rng.integers(0, classes, 3000), rng.choice(2, 3000, p=[0.1, 0.9])
+    rows = Rows.from_arrays(np.zeros((3000, 1)), y, [a], classes=range(classes), groups=[(0, 1)])
+    plan = plans.make(Promise(1.0, 1e-6), rows.layout, rows.cells(), [notion], Settings(rounds=5), companion=True)
+    table = np.zeros((2, classes))
+    np.add.at(table, (a, y), 1.0)
+    true = table if plan.by_label else table.sum(axis=1, keepdims=True)
+    if not plan.system.needs_groups:
+        true = true.sum(axis=0, keepdims=True)
+    stated, drawn = plan.noise_of_constants(true), companion.sampling_of_constants(plan, true)
+    noisy = true + plan.counts_multiplier * rng.normal(size=(4000, *true.shape))
+    people = rng.multinomial(3000, true.ravel() / 3000, size=4000).reshape(-1, *true.shape)
+    for counts, deviations in ((noisy, stated), (people, drawn)):
+        seen = np.std([companion.constants_of(plan, one) for one in counts], axis=0)
+        assert seen == pytest.approx(deviations, rel=0.06, abs=1e-9)
+    assert (stated > 0).any() == isinstance(notion, ErrorRateParity)
 
 
 def test_values_of_a_moved_threshold_are_not_the_luckiest() -> None:

@@ -190,7 +190,7 @@ def test_many_steps_reach_the_best_w_within_the_ball() -> None:
 
 
 def test_h2_the_noise_of_ws_gradient_is_multiplied_by_the_strength_as_the_gradient_is() -> None:
-    """PRIVACY 5, H2: the paper adds noise of one size to strength x gradient, so a strength above 1 spends more than is
+    """theory.md#fermi, H2: the paper adds noise of one size to strength x gradient, so a strength above 1 spends more than is
     said. Here the noise is the released histogram's, which no strength changes, and the step is a function of that alone:
     the gradient that a step implies, strength x (...), has at strength 10 ten times the noise that it has at strength 1.
     """

@@ -28,7 +28,7 @@ from fairveil.fairness import (
     Notion,
     resolve,
 )
-from fairveil.learning import mixing, mixing_bounds, possible, postprocess
+from fairveil.learning import mixing, mixing_bounds, mixing_comparison, possible, postprocess
 from fairveil.learning.mixing import Program
 from fairveil.learning.postprocess import CountNoise, Released
 from fairveil.privacy import accounting
@@ -515,3 +515,18 @@ def test_the_noise_of_values_is_what_releases_show() -> None:
         found.append(Program.of(Released(raw, counts.sum(axis=0), law, 4000.0), system).values(table))
     stated = mixing_bounds.guarantee(Released(counts, counts.sum(axis=0), law, 4000.0), system, table, 0.95).noise
     assert np.allclose(np.std(found, axis=0) / np.array(stated), 1.0, atol=0.2)
+
+
+def test_constants_beside_it_have_the_noise_that_releases_show() -> None:
+    """A constant has error rates that are shares of labels: against 400 releases. Its selection rates are 0 and 1."""
+    counts = some_counts(2, 2, 4, 4000)
+    law, rng = CountNoise("discrete-laplace", 3.0), np.random.default_rng(0)
+    releases = [Released(counts + _drawn(law, counts.shape, rng), None, law, None) for _ in range(400)]
+    table = np.full((2, 2, 2), 0.5)
+    for notion, moves in ((ErrorRateParity(0.05), True), (DemographicParity(0.05), False)):
+        system = resolve(notion, cells_of(2), (0, 1))
+        stated = mixing_comparison.compared(Released(counts, None, law, None), system, table).limits
+        constant = np.broadcast_to([[[1.0, 0.0]]], table.shape)
+        found = np.std([Program.of(one, system).values(constant) for one in releases], axis=0)
+        assert np.allclose(found, stated.doubts[0], rtol=0.2, atol=1e-12)
+        assert (stated.doubts > 1e-6).all() == moves

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,6 +118,29 @@ def test_two_looks_cover_what_the_values_chose_however_noise_is_shared(shared: f
     assert 0.024 <= (worst > z).mean() <= 0.0515
     if shared > 0.4:
         assert (as_if > z).mean() > 0.055
+
+
+def test_a_mixture_has_the_noise_of_its_constants_too() -> None:
+    """Where errors are compared, a constant's value is a share of labels, known with noise: a sum, as of the other parts."""
+    limits = Limits(
+        np.array([0.2]), np.array([0.1]), np.array([0.03]), np.zeros((2, 1)), np.array([[0.05], [0.0]]), np.full((2, 1), 0.01)
+    )
+    compared = replace(found(0.3, [0.2], 0.2, [0.4], spread=0.02), limits=limits)
+    mixed, drawn = program.comparison_of(compared, program.Choice(0.5, 0.1, np.array([0.3, 0.1])), np.array([0.04]))
+    assert mixed.limits.spread == pytest.approx(0.5 * 0.03 + 0.1 * 0.02 + 0.3 * 0.05)
+    assert drawn == pytest.approx(0.5 * 0.04 + 0.1 * 0.01 + 0.4 * 0.01)
+    assert program.looks_at(compared) == 3
+    assert program.looks_at(found(0.3, [0.2], 0.2, [0.4])) == program.LOOKS == 2
+
+
+def test_what_mixing_costs_moves_with_the_noise_of_the_constant() -> None:
+    """The share that is needed is (free - bound) / (free - constant): here .6; the constant's noise moves it by 1.2 of it."""
+    compared = found(0.3, [0.1], 0.2, [0.4], constants=[[-0.1], [-0.1]])
+    doubtful = replace(compared, limits=replace(compared.limits, doubts=np.full((2, 1), 0.05)))
+    exact, noisy = compared.within(), doubtful.within()
+    assert exact.share == noisy.share == pytest.approx(0.6)
+    assert exact.noise == 0.0
+    assert noisy.noise == pytest.approx(1.2 * 0.05 * (0.4 - 0.2))
 
 
 def test_without_a_constraint_a_constant_is_taken_where_it_errs_less() -> None:

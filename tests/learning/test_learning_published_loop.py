@@ -1,4 +1,4 @@
-"""The lesson of PRIVACY 3.3: weights computed from the data make the published loop non-private; ours come from releases.
+"""The lesson of theory.md#objectives: weights computed from the data make the published loop non-private; ours are released.
 
 `published_*` is Algorithm 2 of the paper as printed, with the exponential mechanism of its Theorem 5.10 for an oracle.
 It is NOT PRIVATE, whatever it claims, and lives here alone. All probabilities are exact: one call, two candidates or a grid.
@@ -90,7 +90,7 @@ def test_the_table_is_the_example() -> None:
 
 @pytest.mark.parametrize(("penalty", "lost"), [(10.0, 27.1), (1.0, 12.5)])
 def test_one_call_of_the_published_loop_costs_a_hundred_times_its_claim(penalty: float, lost: float) -> None:
-    """The figures of PRIVACY 3.3, with G = 10 and as printed; at one w for both tables the oracle keeps its word."""
+    """The figures of theory.md#objectives, with G = 10 and as printed; at one w for both tables the oracle keeps its word."""
     here, there = map(losses_of, neighbours())
     laws = [published_call(losses, 1, penalty) for losses in (here, there)]
     assert np.abs(laws[0] - laws[1]).max() == pytest.approx(lost, abs=0.1)

@@ -35,7 +35,7 @@ def handed(outcome: Outcome, classes: Sequence[Hashable], *, randomised: bool | 
     alone = Handed(outcome, (outcome.weights,), (1.0,), of_comparison(found, classes))
     if randomised is None or found is None:
         return alone
-    looks = max(program.LOOKS, outcome.looks) if outcome.spread.any() else outcome.looks
+    looks = max(program.looks_at(found), outcome.looks) if outcome.spread.any() else outcome.looks
     choice = program.chosen(found, sampling=outcome.sampling, randomised=randomised)
     if choice.is_model:
         return replace(alone, outcome=replace(outcome, looks=looks))

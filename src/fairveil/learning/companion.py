@@ -22,6 +22,7 @@ from .descent import Answers, Batch, Floats, Reason, Search
 from .outcome import Outcome
 from .plans import Plan
 from .primal import Walk
+from .systems import slopes_of_constant
 
 LATE = 0.5
 """The share of rounds, at the end, whose iterates are averaged."""
@@ -129,7 +130,8 @@ def compared(planned: Plan, found: Outcome, table: Table) -> Outcome:
         return found
     limits = None
     if planned.system is not None:
-        limits = Limits(found.values, found.bounds, found.spread, constants_of(planned, found.counts))
+        noise, drawn = planned.noise_of_constants(found.counts), sampling_of_constants(planned, found.counts)
+        limits = Limits(found.values, found.bounds, found.spread, constants_of(planned, found.counts), noise, drawn)
     return replace(found, comparison=Comparison(table, found.rows, limits))
 
 
@@ -140,6 +142,14 @@ def constants_of(planned: Plan, counts: Floats) -> Floats:
     histograms = counts[np.newaxis, ..., np.newaxis] * np.eye(classes)[:, np.newaxis, np.newaxis, :]
     many = np.broadcast_to(counts, (classes, *counts.shape))
     return planned.system.exact_values(histograms, many, planned.floor)
+
+
+def sampling_of_constants(planned: Plan, counts: Floats) -> Floats:
+    """The standard deviation of these values over draws of the rows; 0 of those that no count moves: rates of 0 and 1."""
+    assert planned.system is not None
+    out = [planned.sampling_of_histogram(counts[..., np.newaxis] * one, counts) for one in np.eye(planned.system.shape[2])]
+    moved = [slopes_of_constant(planned.system, counts, planned.floor, k) for k in range(len(out))]
+    return np.where(np.stack(moved) > 0.0, out, 0.0)
 
 
 def in_coded_units(weights: Floats, standard: tuple[Floats, Floats] | None) -> Floats:

@@ -84,12 +84,15 @@ class Free:
 @dataclass(frozen=True, eq=False)
 class Limits:
     """What is required, and what of it is known: the model's own `values`, with noise of that `spread`, the `bounds`, and the
-    values of deciding for one class, whatever the row: `constants` (classes, constraints)."""
+    values of deciding for one class, whatever the row: `constants` (classes, constraints). Where these are no plain numbers
+    but shares of labels, they have noise and sampling error too: `doubts` and `drawn`, of the same shape; None: none."""
 
     values: Floats
     bounds: Floats
     spread: Floats
     constants: Floats
+    doubts: Floats | None = None
+    drawn: Floats | None = None
 
     @property
     def goals(self) -> Floats:
@@ -209,7 +212,9 @@ class Comparison:
         of_constant, of_free = own.total(constant) / self.rows, other.total(errors) / self.rows
         error = (1.0 - share) * of_free + share * of_constant
         # The share follows noisy values: it moves by the noise of the value that decides it over that value's way to k's.
-        of_share = math.hypot(doubt, (1.0 - share) * float(free.spread[j])) / tight if tight > CLOSE else 0.0
+        of_constants = 0.0 if self.limits.doubts is None else share * float(self.limits.doubts[k, j])
+        moved = math.hypot(doubt, (1.0 - share) * float(free.spread[j]), of_constants)
+        of_share = moved / tight if tight > CLOSE else 0.0
         parts = (
             own.deviation(errors - share * constant) / self.rows,
             (1.0 - share) * other.deviation(errors) / self.rows,

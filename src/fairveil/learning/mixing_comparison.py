@@ -27,6 +27,7 @@ def compared(released: Released, system: ConstraintSystem, table: Floats) -> Com
         system.bounds,
         value_noise(released, system, table),
         np.stack([program.values(one) for one in constants]),
+        np.stack([value_noise(released, system, one) for one in constants]),
     )
     free = Free(None, _table(released, base), program.values(base), value_noise(released, system, base))
     return Comparison(_table(released, table), max(float(released.counts.sum()), 1e-9), limits, free)

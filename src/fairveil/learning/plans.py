@@ -1,6 +1,6 @@
 """What a descent against a max player asks, and at what price: made of public values alone, before any data are touched.
 
-    mu^2 = counts + report + rounds (1 / z_histogram^2 + 1 / z_gradient^2)          (full batches; PRIVACY T1)
+    mu^2 = counts + report + rounds (1 / z_histogram^2 + 1 / z_gradient^2)          (full batches; theory.md#t1)
 
 Shares of the budget, step sizes, clip and rounds have defaults from public facts; none is tuned to a data set.
 """
@@ -44,7 +44,7 @@ from .descent import Answers, Batch, Floats
 from .gaussian import budget_of
 from .players import AVERAGED, weights_of
 from .settings import Settings
-from .systems import onto_totals, slopes_of_counts, slopes_of_decisions, system_of
+from .systems import onto_totals, slopes_of_constant, slopes_of_counts, slopes_of_decisions, system_of
 
 if TYPE_CHECKING:
     from ..models import Skeleton
@@ -128,7 +128,7 @@ class Plan:
 
     @property
     def parts(self) -> int:
-        """How many fixed parts of the rows take turns (PRIVACY T8); 0 where rows are drawn, or all asked."""
+        """How many fixed parts of the rows take turns (theory.md#t8); 0 where rows are drawn, or all asked."""
         rate = self.settings.sampling_rate
         return 0 if rate is None or self.skeleton is None or not self.sees_features else max(1, round(1.0 / rate))
 
@@ -517,6 +517,15 @@ class Plan:
 
         return spread
 
+    def noise_of_constants(self, counts: Floats) -> Floats:
+        """The same of deciding for one class, whatever the row, which released counts alone move: (classes, constraints)."""
+        assert self.system is not None
+        classes = range(self.system.shape[2])
+        if self.is_exact:
+            return np.zeros((len(classes), len(self.system)))
+        noise = self.counts_multiplier * self._unit(CellCounts(self.cells, self.by_label))
+        return noise * np.stack([slopes_of_constant(self.system, counts, self.floor, k) for k in classes])
+
     @cached_property
     def blur(self) -> float:
         """The standard deviation of the noise of one number of a round's histogram, in units of all rows."""
@@ -527,8 +536,11 @@ class Plan:
     def sampling_of(self, counts: Floats, decisions: Floats) -> Floats:
         """The standard deviation of each constraint's value over draws of the rows, from the released decisions (cells, labels,
         outputs) and counts."""
+        return self.sampling_of_histogram(self.by_class(decisions[np.newaxis], counts[np.newaxis])[0], counts)
+
+    def sampling_of_histogram(self, histogram: Floats, counts: Floats) -> Floats:
+        """The same, from decisions of every class."""
         assert self.system is not None
-        histogram = self.by_class(decisions[np.newaxis], counts[np.newaxis])[0]
         return sampling.deviations(self.system, histogram, counts, heaviest=self.max_sample_weight)
 
     def _slopes(self, counts: Floats, decisions: Floats) -> Floats:

@@ -41,7 +41,8 @@ LOOKS = 2
 """How many looks cover what the values chose. Let e_1, e_2 be the noise of the model's and the free one's value in their
 deviations s_1, s_2; both have the noise of the released counts in them, so they are not independent. A mixture of shares q is
 stated with the deviation q_1 s_1 + q_2 s_2, which is no less than its own, and is off by q_1 s_1 e_1 + q_2 s_2 e_2: by more
-than z of it only where e_1 or e_2 is above z. So two looks cover every share, whatever the dependence."""
+than z of it only where e_1 or e_2 is above z. So two looks cover every share, whatever the dependence. A constant whose value
+is noisy (shares of labels, where errors are compared) is one more: `looks_at`."""
 NEGLIGIBLE = 1e-3  # a share below it is left out
 
 
@@ -85,6 +86,12 @@ def chosen(found: Comparison, *, sampling: Floats | None = None, randomised: boo
     return Choice.of(np.eye(len(errors))[0])
 
 
+def looks_at(found: Comparison) -> int:
+    """How many noisy values a mixture may have been chosen by, of one constraint."""
+    doubts = None if found.limits is None else found.limits.doubts
+    return LOOKS if doubts is None else LOOKS + int((doubts > 0.0).any(axis=1).sum())
+
+
 def comparison_of(found: Comparison, choice: Choice, sampling: Floats | None) -> tuple[Comparison, Floats | None]:
     """The mixture beside the same baselines, and its sampling error, from the same numbers."""
     own, free = found.table, found.free
@@ -101,11 +108,14 @@ def comparison_of(found: Comparison, choice: Choice, sampling: Floats | None) ->
         constants = np.nan_to_num(limits.constants, nan=0.0)
         values = choice.mixed(limits.values, None if free is None else free.values, constants)
         spread = choice.model * limits.spread + (0.0 if free is None else choice.free * free.spread)
-        limits = Limits(values, limits.bounds, spread, limits.constants)
+        spread = spread if limits.doubts is None else spread + choice.constants @ limits.doubts
+        limits = Limits(values, limits.bounds, spread, limits.constants, limits.doubts, limits.drawn)
     of_free = None if free is None else free.sampling
     drawn = None if sampling is None or (choice.free and of_free is None) else choice.model * sampling
     if drawn is not None and of_free is not None and choice.free:
         drawn = drawn + choice.free * of_free
+    if drawn is not None and found.limits is not None and found.limits.drawn is not None:
+        drawn = drawn + choice.constants @ found.limits.drawn
     return Comparison(Table(counts, np.sqrt(squares)), found.rows, limits, free), drawn
 
 

@@ -77,6 +77,15 @@ def slopes_of_counts(system: ConstraintSystem, counts: Floats, histogram: Floats
     return lengths(system.coefficients @ sparse.diags_array(1.0 / sizes) @ slopes)
 
 
+def slopes_of_constant(system: ConstraintSystem, counts: Floats, floor: float, k: int) -> Floats:
+    """|d values / d counts| of deciding for class k, whatever the row: a count moves the size of a rate, and k's decisions."""
+    sizes = system.event_sizes(counts, floor)[system.event_of]
+    histogram = counts[..., np.newaxis] * np.eye(system.shape[2])[k]
+    moves_size = np.where(sizes > floor, system.rates(histogram, counts, floor), 0.0)
+    slopes = system.numerators[:, k :: system.shape[2]] - sparse.diags_array(moves_size) @ system.members[system.event_of]
+    return lengths(system.coefficients @ sparse.diags_array(1.0 / sizes) @ slopes)
+
+
 def slopes_of_decisions(system: ConstraintSystem, counts: Floats, floor: float, outputs: int) -> Floats:
     """|d values / d decisions|. With two classes (one output) the first class's decisions are what the second's leave."""
     pulls = system.jacobian(counts, floor)
