@@ -10,6 +10,7 @@ import typer
 from . import options
 from .completing import FILTERS, PROTECTS, out_of
 from .helping import DATA, PRIVACY, add
+from .ledger_import import bring_in
 from .ledger_words import USUAL, chosen, opened, place_and_name, place_of_ledger, require_nothing, said
 
 app = typer.Typer(
@@ -284,4 +285,13 @@ add(
     "fairveil ledger export budget.db --dataset people --out people.json",
     "fairveil ledger export postgresql://team@host/base -o people.json",
     short="write all lines as one document",
+)
+add(
+    app,
+    bring_in,
+    "fairveil ledger import spent.json budget.db",
+    'fairveil ledger import spent.json --dataset people --purpose "opacus fit"',
+    "fairveil ledger import spent.json budget.db --look",
+    name="import",
+    short="charge what another library spent",
 )

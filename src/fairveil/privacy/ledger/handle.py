@@ -3,7 +3,7 @@
 Life of a spend: reserved (its whole plan, before a row is read; refused where the filter has no room) -> committed with what
 was really released -> or refunded, if nothing was. A spend whose process died stays charged as reserved.
 
-A charge is the filter's (PRIVACY T10), so it bounds fits that were chosen after seeing earlier answers, in any number of
+A charge is the filter's (theory.md#t10), so it bounds fits that were chosen after seeing earlier answers, in any number of
 processes at once: every fit is a sequence of single answers, and however they interleave, each is one more event of the same
 filter, whose sum the reservations keep within the budget (Rogers, Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021). For
 the same reason a fit that broke off may be charged what it had asked by then. One exception: the first spend of a ledger that
@@ -231,12 +231,12 @@ class Ledger:
 
         return written(self._store.entries(self.dataset))
 
-    def fits(self, events: Event | Iterable[Event], promise: Promise | None = None) -> bool:
-        """Whether there is room for these now. Another process may take it before you reserve it."""
+    def fits(self, events: Event | Iterable[Event], promise: Promise | None = None, *, fixed: bool = True) -> bool:
+        """Whether there is room for these now. Another process may take it before you reserve it. `fixed`: see `reserve`."""
         cost, alone = self._priced(as_event(events), promise or self.promise)
         self._require_own(self._store.first_hash(self.dataset))
         last = self._store.last(self.dataset)
-        return cost.within(last.spent, last.leaked) or (alone and last.is_untouched)
+        return cost.within(last.spent, last.leaked) or (alone and fixed and last.is_untouched)
 
     @property
     def is_untouched(self) -> bool:
@@ -267,12 +267,15 @@ class Ledger:
         secure: bool = True,
         read_from_data: Iterable[str] = (),
         columns: Iterable[str] | None = None,
+        fixed: bool = True,
     ) -> Spend:
         """Charge all that a release may come to, before it is asked; an `Overspent` where there is no room.
 
         `promise`: whose neighbours the events are priced for, the ledger's unless told. `purpose`: a line of words. `secure`,
         `read_from_data`: see `require`. `columns`: the sensitive columns that the release protects, where it protects no more;
-        None: the ledger's. As a context manager the spend is committed as reserved when its block ends, also by an error.
+        None: the ledger's. `fixed`: whether all events were fixed in advance; if not, the release never takes an untouched
+        ledger for itself, since its tight price would be no bound. As a context manager the spend is committed as reserved
+        when its block ends, also by an error.
         """
         asked, event = promise or self.promise, as_event(events)
         own = checked_words("purpose", purpose)
@@ -280,6 +283,7 @@ class Ledger:
         read, named = words_in(read_from_data), named_columns(self.terms, columns, asked)
         self.require(asked, secure=secure, read_from_data=read)
         cost, alone = self._priced(event, asked)
+        alone = _checks.truth(fixed=fixed) and alone
 
         def charge(page: Page) -> tuple[Entry, bool]:
             self._require_columns(named)

@@ -36,22 +36,19 @@ from ... import _checks
 from ..._urls import without_password
 from ...errors import BudgetError, FairveilError, InputError, LedgerError, complaint
 from ...facts import Schema
-from .. import accounting, leaves, routes
+from .. import accounting, leaves
 from ..calibration import scaled
 from ..events import (
     Composed,
     Event,
-    Gaussian,
-    NoOp,
     OnPart,
     PoissonSampled,
     PrivateSelection,
-    Pure,
     Repeated,
     VisiblySampled,
-    compose,
 )
 from ..filters import KINDS, Filter
+from ..in_a_row import in_a_row
 from ..promise import Promise
 from ..statement_checks import UNPRICED
 from .entries import malformed
@@ -62,7 +59,6 @@ MOST = WHOLE + (1 << 20)
 """What may be charged: 1e-12 more, for decimals that binary numbers miss."""
 FORMAT_VERSION = 1
 LAST_BITS = 1e-12
-LAST_DIGITS = 1e-15
 TRIES = 40
 PLANNED_ANEW = 0.002
 """A fit that samples batches shares its noise among their sums and other releases otherwise at another epsilon: by no more."""
@@ -150,7 +146,7 @@ class Terms:
     def fits_alone(self, events: Event | Iterable[Event], promise: Promise) -> bool:
         """Whether these events keep the whole promise by themselves: a ledger that nothing was spent of may give all to them.
 
-        Nothing was answered before, so nothing was chosen after seeing answers: the tight total is a valid price (PRIVACY T10).
+        Nothing was answered before, so nothing was chosen after seeing answers: the tight total is valid (theory.md#t10).
         """
         same = (promise.protects, promise.neighbours) == (self.promise.protects, self.promise.neighbours)
         if not same:
@@ -322,13 +318,9 @@ def two_in_a_row(event: Event) -> Event:
 
     (G_mu after G_mu is G_2mu, and epsilon after epsilon is 2 epsilon: Dong, Roth and Su 2022, Theorem 2.14.)
     """
-    total = leaves.inventory(event, "add-remove")
-    exact = total.private and routes.whole_error(total, "add-remove") == 0
-    if exact and not total.others:
-        return Gaussian(0.5 / math.sqrt(total.gaussian) * (1 - LAST_DIGITS)) if total.gaussian > 0 else NoOp()
-    epsilon, leak = routes.addition(total, "add-remove") if exact else (math.inf, 1.0)
-    if leak == 0 and not math.isinf(epsilon):
-        return compose([Pure(2.0 * epsilon)]) if epsilon > 0 else NoOp()
+    bound = in_a_row(event, "add-remove", 2)
+    if bound is not None:
+        return bound
     remedy = "Pass neighbours='replace-one' to what releases them."
     expected = "Gaussian or pure releases, where a row replaced is charged as one removed and one added"
     raise LedgerError(complaint(expected=expected, of="events under add-remove", got="others", remedy=remedy))

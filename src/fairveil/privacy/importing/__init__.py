@@ -1,0 +1,29 @@
+"""What other libraries spent, as events of this accounting: opacus, dp_accounting, jax_privacy, OpenDP and diffprivlib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..._lazy import lazily
+
+if TYPE_CHECKING:
+    from .diffprivlib import from_diffprivlib as from_diffprivlib
+    from .documents import read_import as read_import
+    from .dp_events import from_dp_event as from_dp_event
+    from .imported import Imported as Imported
+    from .opacus import from_opacus as from_opacus
+    from .opendp import from_opendp as from_opendp
+
+PLACES = {
+    "Imported": ".imported",
+    "from_diffprivlib": ".diffprivlib",
+    "from_dp_event": ".dp_events",
+    "from_opacus": ".opacus",
+    "from_opendp": ".opendp",
+    "read_import": ".documents",
+}
+
+__all__ = ["Imported", "from_diffprivlib", "from_dp_event", "from_opacus", "from_opendp", "read_import"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, PLACES)
