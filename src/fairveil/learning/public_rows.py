@@ -81,13 +81,13 @@ class PublicRows:
 
     def descended(self, start: Floats, costs: Floats, steps: int = STEPS) -> Floats:
         """A few steps down  mean log loss + sum of costs . softmax: smooth, and not convex."""
-        return self._down(start, lambda scores: self._softened(scores, costs), steps)
+        return self.down(start, lambda scores: self._softened(scores, costs), steps)
 
     def relabelled(self, start: Floats, costs: Floats, steps: int = STEPS) -> Floats:
         """A few steps down the log loss of the cheapest class, each row weighed by what it saves (Agarwal et al.)."""
         saved = costs.max(axis=1) - costs.min(axis=1)
         total = max(float(saved.sum()), 1e-300)
-        return self._down(start, lambda scores: _log_losses(scores, costs.argmin(axis=1), saved / total), steps)
+        return self.down(start, lambda scores: log_losses(scores, costs.argmin(axis=1), saved / total), steps)
 
     def regressed(self, costs: Floats) -> Floats:
         """The least-squares regression of costs: the design is white."""
@@ -109,7 +109,7 @@ class PublicRows:
         return out
 
     def _softened(self, scores: Floats, costs: Floats) -> tuple[float, Floats]:
-        value, slopes = _log_losses(scores, self.labels, self.weights)
+        value, slopes = log_losses(scores, self.labels, self.weights)
         if self.outputs == 1:
             p, pull = expit(scores[:, 0]), costs[:, 1] - costs[:, 0]
             return value + float(pull @ p), slopes + (pull * p * (1.0 - p))[:, np.newaxis]
@@ -117,7 +117,9 @@ class PublicRows:
         mean = (q * costs).sum(axis=1, keepdims=True)
         return value + float(mean.sum()), slopes + q * (costs - mean)
 
-    def _down(self, start: Floats, loss: Any, steps: int) -> Floats:
+    def down(self, start: Floats, loss: Any, steps: int) -> Floats:
+        """Steps of L-BFGS down a loss of scores, which gives its value and slopes, beside a small ridge."""
+
         def falls(flat: Floats) -> tuple[float, Floats]:
             v = flat.reshape(start.shape)
             value, slopes = loss((self.halved @ v.T.astype(np.float32)).astype(np.float64))
@@ -129,7 +131,7 @@ class PublicRows:
         return np.asarray(minimize(falls, start.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(start.shape))
 
 
-def _log_losses(scores: Floats, labels: npt.NDArray[np.intp], weights: Floats) -> tuple[float, Floats]:
+def log_losses(scores: Floats, labels: npt.NDArray[np.intp], weights: Floats) -> tuple[float, Floats]:
     """The weighted sum of log losses, and its slopes by score."""
     if scores.shape[1] == 1:
         signs = 2.0 * labels - 1.0
