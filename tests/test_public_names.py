@@ -11,6 +11,7 @@ import pytest
 PACKAGES = (
     "fairveil",
     "fairveil.privacy",
+    "fairveil.privacy.importing",
     "fairveil.curator",
     "fairveil.data",
     "fairveil.audit",

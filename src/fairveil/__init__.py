@@ -19,16 +19,21 @@ if TYPE_CHECKING:
     from . import report as report
     from . import study as study
     from .estimators import Additive as Additive
+    from .estimators import Certificate as Certificate
     from .estimators import FermiClassifier as FermiClassifier
     from .estimators import GroupObjectiveClassifier as GroupObjectiveClassifier
     from .estimators import GroupObjectiveRegressor as GroupObjectiveRegressor
     from .estimators import OddsPostProcessor as OddsPostProcessor
     from .estimators import OracleGameClassifier as OracleGameClassifier
     from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
+    from .estimators import ReleasedClassifier as ReleasedClassifier
+    from .estimators import ReleasedGroups as ReleasedGroups
     from .estimators import TailoredClassifier as TailoredClassifier
     from .estimators import TailoredRegressor as TailoredRegressor
+    from .estimators import certify as certify
     from .estimators import fair_scorer as fair_scorer
     from .estimators import load as load
+    from .estimators import release_groups as release_groups
     from .estimators import save as save
     from .fairness import BoundedGroupLoss as BoundedGroupLoss
     from .fairness import DemographicParity as DemographicParity
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from .fairness import FalseNegativeRate as FalseNegativeRate
     from .fairness import FalsePositiveRateParity as FalsePositiveRateParity
     from .fairness import RateConstraint as RateConstraint
+    from .fairness import SelectionRateRatio as SelectionRateRatio
     from .fairness import demographic_parity_gap as demographic_parity_gap
     from .fairness import equalized_odds_gap as equalized_odds_gap
     from .fairness import group_table as group_table
@@ -53,16 +59,21 @@ __version__ = "0.1.0"
 
 PLACES = {
     "Additive": ".estimators",
+    "Certificate": ".estimators",
     "FermiClassifier": ".estimators",
     "GroupObjectiveClassifier": ".estimators",
     "GroupObjectiveRegressor": ".estimators",
     "OddsPostProcessor": ".estimators",
     "OracleGameClassifier": ".estimators",
     "RateConstrainedClassifier": ".estimators",
+    "ReleasedClassifier": ".estimators",
+    "ReleasedGroups": ".estimators",
     "TailoredClassifier": ".estimators",
     "TailoredRegressor": ".estimators",
+    "certify": ".estimators",
     "fair_scorer": ".estimators",
     "load": ".estimators",
+    "release_groups": ".estimators",
     "save": ".estimators",
     "BoundedGroupLoss": ".fairness",
     "DemographicParity": ".fairness",
@@ -72,6 +83,7 @@ PLACES = {
     "FalseNegativeRate": ".fairness",
     "FalsePositiveRateParity": ".fairness",
     "RateConstraint": ".fairness",
+    "SelectionRateRatio": ".fairness",
     "demographic_parity_gap": ".fairness",
     "equalized_odds_gap": ".fairness",
     "group_table": ".fairness",
@@ -99,6 +111,7 @@ PLACES = {
 __all__ = [
     "Additive",
     "BoundedGroupLoss",
+    "Certificate",
     "DemographicParity",
     "EqualOpportunity",
     "EqualizedOdds",
@@ -116,9 +129,13 @@ __all__ = [
     "Promise",
     "RateConstrainedClassifier",
     "RateConstraint",
+    "ReleasedClassifier",
+    "ReleasedGroups",
+    "SelectionRateRatio",
     "TailoredClassifier",
     "TailoredRegressor",
     "audit",
+    "certify",
     "curator",
     "data",
     "demographic_parity_gap",
@@ -135,6 +152,7 @@ __all__ = [
     "models",
     "plan_sample_size",
     "privacy",
+    "release_groups",
     "report",
     "save",
     "study",

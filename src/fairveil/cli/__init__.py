@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from .audit import audit
+from .certify import certify
 from .complaints import of_usage
 from .data import app as data
 from .demo import demo
@@ -22,6 +23,7 @@ from .helping import add
 from .ledger import app as ledger
 from .plan import plan
 from .predict import predict
+from .release_groups import release_groups
 from .schema import app as schema
 from .sign import sign
 from .verify import verify
@@ -116,11 +118,27 @@ add(
 )
 add(
     app,
+    certify,
+    "fairveil certify m t.csv --constraint demographic_parity:5% --epsilon 1",
+    "fairveil certify m t.csv --constraint selection_rate_ratio:0.8 --epsilon 1",
+    "fairveil certify m t.csv --constraint equalized_odds:5% --epsilon 1 --out c",
+    short="certify what holds for people whom the model has not seen",
+)
+add(
+    app,
     frontier,
     "fairveil frontier t.csv --schema t.toml --out sweep",
     "fairveil frontier t.csv --schema t.toml --gaps 0.2,0.05 --epsilons 1,3 --out s",
     "fairveil frontier t.csv --schema t.toml --constraint equalized_odds --out s",
     short="fit a model for every epsilon and gap, and plot them",
+)
+add(
+    app,
+    release_groups,
+    "fairveil release-groups t.csv --schema t.toml --out groups",
+    "fairveil release-groups t.csv --target hired --sensitive sex --out groups",
+    "fairveil release-groups t.csv --schema t.toml --epsilon 0.5 --out groups",
+    short="release counts of groups once, for any number of models",
 )
 add(
     app,

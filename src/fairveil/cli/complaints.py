@@ -24,8 +24,31 @@ from . import colour
 
 GROUPS = ("data", "ledger", "schema")
 COMMANDS = (
-    *("fit", "predict", "audit", "frontier", "plan", "verify", "sign", "demo", "data list", "data get", "data describe"),
-    *("ledger create", "ledger show", "ledger history", "ledger check", "ledger export", "schema init", "schema check"),
+    *(
+        "fit",
+        "predict",
+        "audit",
+        "certify",
+        "frontier",
+        "release-groups",
+        "plan",
+        "verify",
+        "sign",
+        "demo",
+        "data list",
+        "data get",
+        "data describe",
+    ),
+    *(
+        "ledger create",
+        "ledger show",
+        "ledger history",
+        "ledger check",
+        "ledger export",
+        "ledger import",
+        "schema init",
+        "schema check",
+    ),
 )
 ARGUMENTS: Mapping[str, str] = {
     "random_state": "--seed",

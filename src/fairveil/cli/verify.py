@@ -1,4 +1,4 @@
-"""`fairveil verify`: does a privacy statement agree with itself?"""
+"""`fairveil verify`: does a privacy statement, or a certificate, agree with itself?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ WHAT_THE_KEY_PROVES = "It was signed with that key: its holder stands by it. Thi
 
 def verify(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="a statement, or the folder of a model with one", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE", help="a statement, a certificate, or the folder of a model with a statement", show_default=False
+        ),
     ],
     key: Annotated[
         Path | None,
@@ -36,7 +39,7 @@ def verify(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print the findings as JSON")] = False,
 ) -> None:
-    """Recompute the epsilon of a privacy statement from its events, and look for contradictions.
+    """Recompute the epsilon of a privacy statement from its events, or a certificate from its counts; look for contradictions.
 
     Exit status: 0 consistent (and, with --key, signed by that key), 1 not, 2 unreadable. Without --key: proves consistency, not
     authorship.
@@ -48,7 +51,11 @@ def verify(
     if signature is not None and key is None:
         remedy = "Pass --key holder.pub, the public key of whoever signed it."
         raise InputError(complaint(expected="--key", of="--signature", got="none", remedy=remedy, quote=False))
-    statement, found = examine(text_of(file / STATEMENT if file.is_dir() else file))
+    text = text_of(file / STATEMENT if file.is_dir() else file)
+    if _is_certificate(text):
+        _certificate(text, json, checked(file, key, signature))
+        return
+    statement, found = examine(text)
     signed = checked(file, key, signature)
     (_print_json if json else _print_words)(statement, found, signed)
     if any(finding.grave for finding in found) or signed.is_refused:
@@ -101,3 +108,44 @@ def _print_json(statement: PrivacyStatement, found: list[Finding], signed: Signe
         "proves": WHAT_THE_KEY_PROVES if signed.is_valid else WHAT_IT_PROVES,
     }
     typer.echo(json.dumps(out, indent=2, allow_nan=False))
+
+
+def _is_certificate(text: str) -> bool:
+    """By its first words: the rest is looked at when it is one."""
+    if '"fairveil certificate"' not in text[:200]:
+        return False
+    from ..estimators.certificate_json import is_certificate
+
+    return is_certificate(text)
+
+
+def _certificate(text: str, json: bool, signed: Signed) -> None:
+    """A certificate: everything that follows from its counts, again."""
+    from ..estimators.certificate_json import ON_TRUST, RECOMPUTED, examine
+    from .printing import print_json
+
+    certificate, found = examine(text)
+    grave = any(finding.grave for finding in found)
+    if json:
+        print_json(
+            {
+                "consistent": not grave,
+                "certified": certificate.recomputed.holds,
+                "findings": [{"grave": finding.grave, "sentence": finding.sentence} for finding in found],
+                "recomputed": list(RECOMPUTED),
+                "taken_on_trust": list(ON_TRUST),
+                "signature": signed.plain,
+            }
+        )
+    else:
+        typer.echo(str(certificate))
+        typer.echo("")
+        for finding in found:
+            typer.echo(f"{'CONTRADICTION' if finding.grave else 'note'}: {finding.sentence}")
+        for line in signed.lines:
+            typer.echo(line)
+        typer.echo(f"Recomputed: {', '.join(RECOMPUTED)}; taken on trust: {', '.join(ON_TRUST)}.")
+        whole = "Consistent: the bounds follow from the counts and their noise. This does not prove who counted, nor whom."
+        typer.echo("Inconsistent." if grave else "Consistent, but the signature does not hold." if signed.is_refused else whole)
+    if grave or signed.is_refused:
+        raise typer.Exit(1)

@@ -8,6 +8,8 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from .additive import Additive as Additive
+    from .certificate import Certificate as Certificate
+    from .certifying import certify as certify
     from .constraint_report import ConstraintLine as ConstraintLine
     from .constraint_report import ConstraintReport as ConstraintReport
     from .fermi import FermiClassifier as FermiClassifier
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from .odds_post_processor import OddsPostProcessor as OddsPostProcessor
     from .oracle_game import OracleGameClassifier as OracleGameClassifier
     from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
+    from .released_classifier import ReleasedClassifier as ReleasedClassifier
+    from .released_frontier import ReleasedFrontier as ReleasedFrontier
+    from .released_groups import ReleasedGroups as ReleasedGroups
+    from .released_groups import release_groups as release_groups
     from .scoring import FairScorer as FairScorer
     from .scoring import fair_scorer as fair_scorer
     from .tailored import TailoringReport as TailoringReport
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
 
 PLACES = {
     "Additive": ".additive",
+    "Certificate": ".certificate",
     "ConstraintLine": ".constraint_report",
     "ConstraintReport": ".constraint_report",
     "FairScorer": ".scoring",
@@ -39,16 +46,22 @@ PLACES = {
     "OddsPostProcessor": ".odds_post_processor",
     "OracleGameClassifier": ".oracle_game",
     "RateConstrainedClassifier": ".rate_constrained",
+    "ReleasedClassifier": ".released_classifier",
+    "ReleasedFrontier": ".released_frontier",
+    "ReleasedGroups": ".released_groups",
     "TailoredClassifier": ".tailored_classifier",
     "TailoredRegressor": ".tailored_regressor",
     "TailoringReport": ".tailored",
+    "certify": ".certifying",
     "fair_scorer": ".scoring",
     "load": ".files",
+    "release_groups": ".released_groups",
     "save": ".files",
 }
 
 __all__ = [
     "Additive",
+    "Certificate",
     "ConstraintLine",
     "ConstraintReport",
     "FairScorer",
@@ -60,11 +73,16 @@ __all__ = [
     "OddsPostProcessor",
     "OracleGameClassifier",
     "RateConstrainedClassifier",
+    "ReleasedClassifier",
+    "ReleasedFrontier",
+    "ReleasedGroups",
     "TailoredClassifier",
     "TailoredRegressor",
     "TailoringReport",
+    "certify",
     "fair_scorer",
     "load",
+    "release_groups",
     "save",
 ]
 

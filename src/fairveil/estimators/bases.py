@@ -52,7 +52,7 @@ SAID_TO_BE_PUBLIC = (
 @dataclass(frozen=True, eq=False)
 class Base:
     """A fitted classifier; `statement`: of its making, where that is charged; `spent`: the events that are; `looked_at`: it was
-    fitted before, so that everything that is asked for now may have been chosen by what was seen of it (PRIVACY T10)."""
+    fitted before, so that everything that is asked for now may have been chosen by what was seen of it (theory.md#t10)."""
 
     estimator: Any
     statement: PrivacyStatement | None
@@ -270,7 +270,7 @@ def _refuse_contradictions(statement: PrivacyStatement) -> None:
 
 
 def _events(statement: PrivacyStatement) -> tuple[Event, ...]:
-    """What a statement charges: its plan; where a filter capped what was chosen as it went, the cap (PRIVACY T10)."""
+    """What a statement charges: its plan; where a filter capped what was chosen as it went, the cap (theory.md#t10)."""
     if statement.plan is not None:
         return statement.plan
     if statement.cap is not None and math.isfinite(statement.epsilon):

@@ -25,6 +25,7 @@ from .notions import (
     FalsePositiveRateParity,
 )
 from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
+from .ratios import SelectionRateRatio
 from .resolution import resolve
 from .systems import ConstraintSystem, combine
 from .tables import Estimate, GroupRow, GroupTable, group_table
@@ -51,6 +52,7 @@ __all__ = [
     "PredictionRate",
     "Rate",
     "RateConstraint",
+    "SelectionRateRatio",
     "audit",
     "combine",
     "demographic_parity_gap",

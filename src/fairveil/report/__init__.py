@@ -3,6 +3,7 @@
 from ..figures import Floor, FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
 from .baselines import baselines
 from .certain import certain
+from .certificates import CertificateLine, CertificateSection, certificate
 from .contents import (
     Baseline,
     Baselines,
@@ -27,6 +28,8 @@ __all__ = [
     "Baselines",
     "CertainLine",
     "Certainty",
+    "CertificateLine",
+    "CertificateSection",
     "Coefficient",
     "FirstLine",
     "Floor",
@@ -46,6 +49,7 @@ __all__ = [
     "Written",
     "baselines",
     "certain",
+    "certificate",
     "first_lines",
     "ledger",
     "payments",

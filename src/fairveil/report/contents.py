@@ -14,6 +14,7 @@ from ..privacy.ledger.balance import Account, Balance
 from ..privacy.ledger.terms import Terms
 from ..privacy.statement import PrivacyStatement
 from ..privacy.statement_checks import Finding
+from .certificates import CertificateSection
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,8 @@ class Report:
     `not_covered`: sentences beside the statement's own; exact tables and held-out figures are added by themselves.
     `terms`: what an additive model says of each number.
     `baselines`: what the model is held against in training (`report.baselines`). `warnings`: sentences that stand above all
-    else. `created`: a date in words; without one none is printed, and the same report gives the same bytes.
+    else. `certificate`: what holds for people who were not in the table (`report.certificate`).
+    `created`: a date in words; without one none is printed, and the same report gives the same bytes.
     """
 
     title: str
@@ -223,6 +225,7 @@ class Report:
     ledger: LedgerSection | None = None
     baselines: Baselines | None = None
     warnings: tuple[str, ...] = ()
+    certificate: CertificateSection | None = None
 
     def __post_init__(self) -> None:
         line(title=self.title)
@@ -236,6 +239,8 @@ class Report:
                 several(PrivacyStatement, name, (getattr(self, name),))
         if self.guarantee is not None:
             several(Certainty, "guarantee", (self.guarantee,))
+        if self.certificate is not None:
+            several(CertificateSection, "certificate", (self.certificate,))
         if self.payments is not None:
             several(Payments, "payments", (self.payments,))
         if self.ledger is not None:

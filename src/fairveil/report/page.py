@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from ..figures import svg_budget, svg_course, svg_curves, svg_frontier, svg_gaps, svg_rate_panels
+from ..figures import svg_budget, svg_course, svg_curves, svg_frontier, svg_gaps, svg_rate_panels, svg_rates
 from ..figures.budget import left_text, spent_text
 from ..figures.dark import dark_rules
 from ..figures.scales import ON_AXIS, number
@@ -52,6 +52,8 @@ def page(report: Report, numbers: dict[str, Any]) -> str:
         ],
     }
     figures["terms"] = [_twice(svg_curves, figure, f"term-{k}") for k, figure in enumerate(report.terms, 1)]
+    if report.certificate is not None and report.certificate.rates is not None:
+        figures["certificate"] = _twice(svg_rates, report.certificate.rates, "certificate")
     if report.ledger is not None:
         figures["budget"] = _twice(svg_budget, budget_figure(report.ledger), "budget")
         course = course_figure(report.ledger)

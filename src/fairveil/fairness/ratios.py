@@ -1,0 +1,73 @@
+"""Ratios of selection rates, such as the four-fifths rule of employment law, as linear constraints on rates."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..facts import GROUP_MODES, Cells
+from . import keys
+from .grouping import Grouping
+from .notions import positive_class
+from .rates import Event, Notion, PredictionRate, RateConstraint
+
+
+@dataclass(frozen=True)
+class SelectionRateRatio(Notion):
+    """P(prediction = positive | group a) >= min_ratio x P(prediction = positive | group b) for all pairs of groups.
+
+    `min_ratio=0.8` is the four-fifths rule. It is the linear constraint min_ratio x rate_b - rate_a <= 0, so every solver and
+    certificate of rate constraints takes it.
+
+    >>> cells = Cells((("f", "m"),))
+    >>> print(SelectionRateRatio(0.8).constraints(cells, (0, 1))[0])
+    0.8 P(prediction = 1 | group f) - P(prediction = 1 | group m) <= 0
+    """
+
+    kind: ClassVar[str] = "selection_rate_ratio"
+    min_ratio: float
+    positive: Hashable = None
+    groups: str = field(default="product", kw_only=True)
+
+    def __post_init__(self) -> None:
+        remedy = "Pass min_ratio=0.8, for example: the four-fifths rule."
+        ratio = _checks.fraction(min_ratio=self.min_ratio, low_open=True, remedy=remedy)
+        object.__setattr__(self, "min_ratio", ratio)
+        object.__setattr__(self, "positive", keys.plain(self.positive, of="positive"))
+        _checks.one_of(GROUP_MODES, groups=self.groups)
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Never: a group of which nobody is selected breaks it."""
+        return False
+
+    def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
+        """One constraint an ordered pair of groups."""
+        positive = positive_class(self.positive, classes)
+        grouping = Grouping.of(cells, self.groups)
+        out = []
+        for block in grouping.blocks():
+            rates = [PredictionRate(positive, Event((grouping.keys[g],))) for g in block]
+            pairs = [(one, other) for one in rates for other in rates if one is not other]
+            out += [RateConstraint(((self.min_ratio, one), (-1.0, other)), 0.0, groups=self.groups) for one, other in pairs]
+        return tuple(out)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "notion": self.kind,
+            "min_ratio": self.min_ratio,
+            "positive": keys.to_json(self.positive, of="positive"),
+            "groups": self.groups,
+        }
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> SelectionRateRatio:
+        """The inverse of `to_dict`."""
+        if set(values) != {"notion", "min_ratio", "positive", "groups"}:
+            expected = "'notion', 'min_ratio', 'positive' and 'groups'"
+            raise InputError(complaint(expected=expected, of="notion", got=sorted(values), remedy="Write it with to_dict()."))
+        return SelectionRateRatio(values["min_ratio"], values["positive"], groups=values["groups"])

@@ -1,0 +1,71 @@
+"""A certificate as a section of a page: what is certified, what is not, and every rate with its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..figures import Rate, RatesFigure
+from ..figures.checked import finite, line, sentences, several
+
+if TYPE_CHECKING:
+    from ..estimators import Certificate
+
+
+@dataclass(frozen=True)
+class CertificateLine:
+    """One notion: what is asked, the bound that is certified (None: refused), and whether that is enough."""
+
+    sentence: str
+    limit: float
+    at_most: float | None
+    certified: bool
+    people_needed: int | None = None
+
+    def __post_init__(self) -> None:
+        line(sentence=self.sentence)
+        object.__setattr__(self, "limit", finite("limit", self.limit))
+        if self.at_most is not None:
+            object.__setattr__(self, "at_most", finite("at_most", self.at_most))
+
+
+@dataclass(frozen=True)
+class CertificateSection:
+    """What is certified about people who were not in the table. `report.certificate` makes it from a `Certificate`."""
+
+    certified: bool
+    confidence: float
+    people: float
+    lines: tuple[CertificateLine, ...]
+    assumptions: tuple[str, ...]
+    rates: RatesFigure | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", several(CertificateLine, "lines", self.lines))
+        object.__setattr__(self, "assumptions", sentences("assumptions", self.assumptions))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        rates = () if self.rates is None else self.rates.rates
+        return {
+            "certified": self.certified,
+            "confidence": self.confidence,
+            "people": self.people,
+            "lines": [vars(one) for one in self.lines],
+            "assumptions": list(self.assumptions),
+            "rates": [
+                {"label": one.label, "value": one.value, "low": one.low, "high": one.high, "size": one.size} for one in rates
+            ],
+        }
+
+
+def certificate(found: Certificate) -> CertificateSection:
+    """The section of a certificate."""
+    lines = tuple(
+        CertificateLine(words, one.limit, one.at_most, one.certified, one.people_needed)
+        for words, one in zip(found.sentences, found.bounds, strict=True)
+    )
+    rates = tuple(Rate(one.name, one.value, one.low, one.high, max(one.people, 0.0), one.fewest < 30) for one in found.rates)
+    figure = RatesFigure("rate in the population", rates, found.confidence) if rates else None
+    assumed = tuple(f"{one[:1].upper()}{one[1:]}." for one in found.assumptions)
+    return CertificateSection(found.certified, found.confidence, found.people, lines, assumed, figure)

@@ -1,0 +1,116 @@
+"""Certificates as files: the same again, and every number that was changed is noticed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fairveil as fv
+from fairveil.errors import FairveilError, InputError
+from fairveil.estimators.certificate_json import checksum, examine
+
+RNG = np.random.default_rng(0)
+GROUP = RNG.integers(3, size=3000)
+CHOSEN = RNG.random(3000) < 0.3
+NOTIONS = [fv.DemographicParity(0.12), fv.SelectionRateRatio(0.6), fv.EqualOpportunity(0.4)]
+FOUND = fv.certify(
+    CHOSEN, None, RNG.random(3000) < 0.5, sensitive_features=GROUP, constraints=NOTIONS, epsilon=1.0, random_state=1
+)
+TEXT = FOUND.to_json()
+
+
+def test_the_same_again() -> None:
+    again = fv.Certificate.from_json(TEXT)
+    assert again.to_json() == TEXT
+    assert again.certified is FOUND.certified
+    assert again.bounds == FOUND.bounds
+    assert again.rates == FOUND.rates
+    assert str(again) == str(FOUND)
+    assert not again.check()
+
+
+def test_a_refused_group_and_public_counts_too(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    few = fv.certify(CHOSEN[:8], None, sensitive_features=GROUP[:8], constraints=NOTIONS[:2], epsilon=0.3, random_state=0)
+    exact = fv.certify(CHOSEN, None, sensitive_features=GROUP, constraints=NOTIONS[:2], epsilon=float("inf"))
+    for found in (few, exact):
+        path = found.write(tmp_path / "certificate.json")
+        assert fv.Certificate.from_json(path.read_text()).bounds == found.bounds
+
+
+def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
+    def change(values: dict[str, Any]) -> None:
+        place: Any = values
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = to(place[path[-1]]) if callable(to) else to
+
+    return change
+
+
+TAMPERED = {
+    "a count": _set("counts", 0, to=lambda n: n + 40),
+    "a negative count": _set("counts", 1, to=-5.0),
+    "the confidence": _set("confidence", to=0.99),
+    "the noise": _set("noise", "scale", to=lambda s: s / 2),
+    "no noise": _set("noise", to={"kind": "none", "scale": 0.0}),
+    "a bound": _set("bounds", 0, "at_most", to=lambda b: b - 0.01),
+    "a verdict": _set("bounds", 2, "certified", to=lambda b: not b),
+    "people needed": _set("bounds", 0, "people_needed", to=17),
+    "a rate": _set("rates", 0, "high", to=lambda r: r - 0.01),
+    "a limit": _set("notions", 0, "max_gap", to=0.5),
+    "a ratio": _set("notions", 1, "min_ratio", to=0.1),
+    "a notion left out": lambda values: (values["notions"].pop(), values["bounds"].pop()),
+    "a rate left out": lambda values: values["rates"].pop(),
+    "a group left out": lambda values: values["groups"]["columns"][0].pop(),
+    "the whole verdict": _set("certified", to=lambda b: not b),
+    "the words": _set("verdict", to="certified: everything"),
+    "the epsilon": _set("statement", "epsilon", to=0.1),
+    "an event": _set("statement", "events", "event", "events", 0, "noise_multiplier", to=0.3),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+@pytest.mark.parametrize("sealed", [False, True])
+def test_whatever_was_changed_is_refused(what: str, sealed: bool) -> None:
+    """Also where whoever changed it made the checksum again."""
+    values = json.loads(TEXT)
+    TAMPERED[what](values)
+    assert values != json.loads(TEXT)
+    if sealed:
+        values["checksum"] = checksum(values)
+    with pytest.raises(FairveilError):
+        fv.Certificate.from_json(json.dumps(values))
+
+
+def test_all_contradictions_are_listed() -> None:
+    values = json.loads(TEXT)
+    TAMPERED["a count"](values)
+    _, found = examine(json.dumps(values))
+    assert any("do not follow from the counts" in one.sentence for one in found)
+    assert any("checksum" in one.sentence for one in found)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"format": "fairveil certificate"}', TEXT[:-20], TEXT.replace("terms", "x") + "1"]
+)
+def test_what_is_no_certificate_is_one_error(text: str) -> None:
+    with pytest.raises(InputError):
+        examine(text)
+
+
+def test_a_million_changes_of_one_character_raise_nothing_else() -> None:
+    """2,000 of them, seeded."""
+    rng = np.random.default_rng(0)
+    short = fv.certify(CHOSEN, None, sensitive_features=GROUP, constraints=NOTIONS[0], epsilon=float("inf")).to_json()
+    for _ in range(300):
+        at = int(rng.integers(len(short)))
+        text = short[:at] + str(rng.choice(list('0123456789.-"{}[],:xe'))) + short[at + 1 :]
+        try:
+            _, found = examine(text)
+        except FairveilError:
+            continue
+        assert found or json.loads(text) == json.loads(short)

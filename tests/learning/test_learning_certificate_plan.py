@@ -1,0 +1,83 @@
+"""One count of parts: its price, its noise, and how far neighbours move it, by enumeration of neighbours."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from fairveil import DemographicParity, FalseNegativeRate
+from fairveil.curator import Curator, Rows
+from fairveil.facts import Cells
+from fairveil.learning.certificate_plan import noise_of, plan
+from fairveil.learning.certificate_rates import layout_of
+from fairveil.privacy import epsilon
+from fairveil.privacy.events import NonPrivate, NoOp
+from fairveil.privacy.noise import NoiseSource
+from fairveil.privacy.promise import Promise
+
+PROMISES = [
+    Promise(1.0, 0.0),
+    Promise(0.1, 1e-6),
+    Promise(1.0, 0.0, neighbours="replace-one"),
+    Promise(3.0, 1e-6, "sensitive_features"),
+]
+CELLS = Cells((("f", "m"),), names=("sex",))
+LAYOUT = layout_of([DemographicParity(0.1), FalseNegativeRate(0.2)], CELLS, (0, 1))
+
+
+def _counts(people: list[tuple[int, int, int]], promise: Promise) -> np.ndarray:
+    """Exact counts of (cell, label, decision), by the path of a release, without noise."""
+    parts = np.array([LAYOUT.part_of[person] for person in people], dtype=np.int64)
+    return np.bincount(parts, minlength=LAYOUT.parts)
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+def test_no_neighbour_moves_the_counts_further_than_the_noise_pays_for(promise: Promise) -> None:
+    """All data sets of three people, and all their neighbours: every person is one of (group, label, decision)."""
+    kinds = list(itertools.product(range(2), repeat=3))
+    asked = plan(promise, reads_groups=True)
+    furthest = 0
+    for people in itertools.product(kinds, repeat=3):
+        here = _counts(list(people), promise)
+        if promise.neighbours == "add-remove":
+            others = [list(people[:i] + people[i + 1 :]) for i in range(3)]
+        elif promise.protects == "records":
+            others = [[*people[:2], kind] for kind in kinds]
+        else:
+            others = [[*people[:2], (group, *people[2][1:])] for group in range(2)]
+        furthest = max(furthest, *(int(np.abs(here - _counts(other, promise)).sum()) for other in others))
+    assert furthest == asked.moved
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+def test_the_plan_costs_at_most_the_promise_and_nearly_all_of_it(promise: Promise) -> None:
+    asked = plan(promise, reads_groups=True)
+    price = epsilon(asked.event, promise.delta, promise.neighbours)
+    assert 0.99 * promise.epsilon <= price <= promise.epsilon
+    assert noise_of(asked.event, promise.neighbours) == asked.noise
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+def test_the_noise_is_what_the_curator_draws(promise: Promise) -> None:
+    """3,000 codes of nobody: the counts are noise alone. A scale that is wrong by 1.3 would be seen; false alarm below 1e-6."""
+    asked = plan(promise, reads_groups=True)
+    rows = Rows.from_arrays(np.zeros((2, 1)), np.array([0, 1]), [np.array(["f", "m"])])
+    with Curator(rows, promise, plan=asked.event, noise=NoiseSource.seeded(3)) as curator:
+        codes = curator.attach_codes(lambda block: np.zeros(block.rows), 3000, columns_read={"features", "sensitive"})
+        counts = asked.release(curator, codes, "a test")
+        curator.finish()
+    assert (counts == np.rint(counts)).all()
+    seen, sd = counts[1:].std(), asked.noise.sd
+    kurtosis = 6.0 if asked.noise.kind == "discrete-laplace" else 3.0
+    assert abs(seen**2 / sd**2 - 1.0) < 5.5 * math.sqrt((kurtosis + 1.0) / 3000)
+    assert curator.statement().events == (asked.event,)
+
+
+def test_counts_that_nobody_protects_are_exact() -> None:
+    assert plan(Promise(math.inf, 0.0), reads_groups=True).event == NonPrivate()
+    free = plan(Promise(1.0, 0.0, "sensitive_features"), reads_groups=False)
+    assert (free.event, free.noise.sd) == (NoOp(), 0.0)
+    assert plan(Promise(1.0, 0.0), reads_groups=False).noise.sd > 0
