@@ -17,6 +17,7 @@ ROOMS = (
     "fairveil.privacy",
     "fairveil.privacy.events",
     "fairveil.privacy.ledger",
+    "fairveil.privacy.importing",
     "fairveil.curator",
     "fairveil.fairness",
     "fairveil.fairness.objectives",
@@ -32,11 +33,12 @@ ROOMS = (
 )
 PAGE = Path(__file__).with_name("api.md")
 WIDTH = 110
+CITED = re.compile(r"(?<![(/])theory\.md#([\w-]+(?:, #[\w-]+)*)")
 HEAD = """# Public names
 
 What each room hands out: signatures, and the first paragraph of each docstring; `help(name)` shows the rest. Names that are not
-here may change without notice. A room's ring says what it may import: see [architecture](architecture.md). "PRIVACY T1" and the
-like are places in the theory notes.
+here may change without notice. A room's ring says what it may import: see [architecture](architecture.md). Links to the
+[theory](theory.md) lead to a row of its table of claims: a proof, a module and a test.
 
 This page is written by `python docs/make_api.py`; a test compares it with the code.
 """
@@ -47,6 +49,7 @@ def page() -> str:
     rooms = [importlib.import_module(room) for room in ROOMS]
     contents = "\n".join(f"- [{room}](#{anchor(room)})" for room in ROOMS)
     text = "\n".join((HEAD, contents, *map(section, rooms)))
+    text = CITED.sub(lambda found: ", ".join(f"[{name}](theory.md#{name})" for name in found[1].split(", #")), text)
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
 
 

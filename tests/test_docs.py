@@ -2,11 +2,13 @@
 
 A ```python block is run; one with `>>>` prompts must also print what it shows. In a ```console block every line
 `$ fairveil ...` is run, must succeed, and must print what stands below it, if anything does (`...` stands for anything).
+A block that begins with `# needs NAME` runs where that library imports; elsewhere a test of its own is skipped and says so.
 """
 
 from __future__ import annotations
 
 import doctest
+import importlib
 import os
 import re
 import shlex
@@ -22,6 +24,17 @@ PAGES = sorted((ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglo
 BLOCK = re.compile(r"^```(python|console)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+NEEDS = re.compile(r"# needs (\w+)\n")
+NEEDY = [(page, name) for page in PAGES for name in dict.fromkeys(NEEDS.findall(page.read_text("utf-8")))]
+
+
+@pytest.mark.parametrize(("page", "name"), NEEDY, ids=lambda one: getattr(one, "name", one))
+def test_examples_that_need_a_library_run(page: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(name, reason=f"{name} does not import here", exc_type=ImportError)
+    monkeypatch.chdir(tmp_path)
+    run_examples(page.read_text("utf-8"), page.name)
 
 
 # Their noise is secure: now and then a model misses its bound, and says so.
@@ -64,6 +77,9 @@ def run_examples(text: str, name: str) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for match in BLOCK.finditer(text):
         kind, body = match.groups()
+        needed = NEEDS.match(body)
+        if needed is not None and not _imports(needed[1]):
+            continue
         line = text.count("\n", 0, match.start()) + 1
         if kind == "console":
             _run_console(body, f"{name}:{line}")
@@ -71,6 +87,14 @@ def run_examples(text: str, name: str) -> None:
             _run_prompts(body, names, f"{name}:{line}")
         else:
             exec(compile("\n" * line + body, name, "exec"), names)
+
+
+def _imports(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        return False
+    return True
 
 
 def _run_prompts(body: str, names: dict[str, Any], where: str) -> None:
@@ -109,4 +133,12 @@ def _leads_somewhere(page: Path, link: str) -> bool:
 
 def _anchors(text: str) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", FENCED.sub("", text), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    stated = re.findall(r'<a id="([\w-]+)"></a>', FENCED.sub("", text))
+    return {*stated, *(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)}
+
+
+def test_an_example_is_left_out_only_where_its_library_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_examples("```python\n# needs no_such_library\n1 / 0\n```\n", "page.md")
+    with pytest.raises(ZeroDivisionError):
+        run_examples("```python\n# needs numpy\n1 / 0\n```\n", "page.md")

@@ -1,0 +1,178 @@
+"""How pages are written: terms of the field, short sentences, a kind for each page; every error and warning explained.
+
+`PAGES` holds the pages that follow docs/style.md. It grows, page by page, until it holds all of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from fairveil import errors
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+HOW_TOS = (
+    "auditors.md",
+    "choose_budget.md",
+    "choose_method.md",
+    "missing_values.md",
+    "moving.md",
+    "other_libraries.md",
+    "plan.md",
+    "saddle.md",
+    "small_groups.md",
+    "troubleshoot.md",
+    "tune.md",
+)
+TUTORIALS = ("first_model.md", "guide.md", "team_budget.md")
+REFERENCES = (
+    "accounting.md",
+    "cli.md",
+    "data.md",
+    "errors.md",
+    "estimators.md",
+    "fairness.md",
+    "glossary.md",
+    "models.md",
+    "report.md",
+    "study.md",
+    "style.md",
+)
+EXPLANATIONS = (
+    "additive_models.md",
+    "audit.md",
+    "noise.md",
+    "threats.md",
+    "theory.md",
+    *(f"theory/{page.name}" for page in sorted((DOCS / "theory").glob("*.md"))),
+)
+KINDS = {
+    **dict.fromkeys(TUTORIALS, "Tutorial"),
+    **dict.fromkeys(HOW_TOS, "How-to"),
+    **dict.fromkeys(REFERENCES, "Reference"),
+    **dict.fromkeys(EXPLANATIONS, "Explanation"),
+}
+PAGES = (*KINDS, "index.md", "../README.md")
+MOST_WORDS = 25
+
+PRIVATE = {
+    "promise, promised (the guarantee)": r"\bpromis(?:e|es|ed)\b",
+    "stamp": r"\bstamp(?:s|ed)?\b",
+    "dear (expensive)": r"\bdear(?:er|ly)?\b",
+    "beforehand (in advance)": r"\bbeforehand\b",
+    "before data were touched (in advance)": r"before (?:any )?data (?:is|are|were|was) touched",
+    "shorten (clip)": r"\bshorten(?:s|ed|ing)?\b",
+    "whole records (record-level)": r"\bwhole records\b",
+    "the sensitive column alone (attribute-level)": r"sensitive columns? alone",
+    "law of decisions (distribution)": r"\blaws? of (?:its |their )?decisions\b",
+    "decides by chance (randomized)": r"\bdecid(?:e|es|ed) by chance\b",
+    "decides by group (group-aware)": r"\bdecid(?:e|es|ed) by group\b",
+    "broken off (interrupted)": r"\bbroken off\b|\bbreaks off\b",
+    "gone on with (resumed)": r"\bgo(?:es|ne|ing)? on with\b",
+    "made small (minimized)": r"\bmade small\b|\bmakes? small\b",
+    "asked for (required)": r"\bwas asked for\b|\bwere asked for\b|\bwhat was asked\b",
+    "training saw (measured)": r"\btraining saw\b",
+    "work out again (recompute)": r"\bwork(?:s|ed)? out again\b",
+    "come to (cost)": r"\bmay come to\b",
+    "say (for example)": r", say[,.;)]",
+}
+"""What docs/style.md tells to write otherwise. Names of the code, in backticks or blocks, are what they are."""
+
+
+def prose(text: str) -> str:
+    """What is read as sentences: no blocks, no code, no link targets, no stated anchors."""
+    text = re.sub(r"^```.*?^```[ \t]*$", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"`[^`]*`", "CODE", text)
+    text = re.sub(r'<a id="[\w-]+"></a>', "", text)
+    return re.sub(r"\]\([^)]*\)", "]", text)
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences of paragraphs and of list items; tables and formulas, which are indented, have none."""
+    found: list[str] = []
+    for block in re.split(r"\n\s*\n|\n(?=[ ]*(?:[-*]|\d+\.) )", prose(text)):
+        lines = [line for line in block.splitlines() if not line.startswith(("|", "#", "    "))]
+        whole = " ".join(line.strip() for line in lines)
+        found += [one.strip() for one in re.split(r"(?<=[.!?:;])[\"*)]*\s+(?=[\"*\[(A-Z0-9ÉΣ])|: |; ", whole) if one.strip()]
+    return found
+
+
+def words(sentence: str) -> int:
+    """Words: runs that hold a letter of more than a symbol's length, or a name of code."""
+    return len(re.findall(r"[A-Za-z][A-Za-z'’-]+|\ba\b|\bI\b", sentence))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_uses_the_terms_of_the_field(page: str) -> None:
+    text = prose((DOCS / page).read_text("utf-8"))
+    assert [name for name, pattern in PRIVATE.items() if re.search(pattern, text, re.IGNORECASE)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_short_sentences(page: str) -> None:
+    long = [one for one in sentences((DOCS / page).read_text("utf-8")) if words(one) > MOST_WORDS]
+    assert long == []
+
+
+@pytest.mark.parametrize("page", KINDS)
+def test_a_page_says_its_kind_and_what_the_reader_can_do_after_it(page: str) -> None:
+    lines = [line for line in (DOCS / page).read_text("utf-8").splitlines() if line]
+    kind = f"*{KINDS[page]}.* "
+    assert lines[0].startswith("# ")
+    assert lines[1].startswith(kind)
+    assert re.match(r"After (?:this|these) pages?\b|Look up here\b|Use this page when\b", lines[1].removeprefix(kind))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("The promise holds.", "promise, promised (the guarantee)"),
+        ("Results are stamped insecure.", "stamp"),
+        ("Noise is dear.", "dear (expensive)"),
+        ("Gradients are shortened.", "shorten (clip)"),
+        ("A model that decides by chance.", "decides by chance (randomized)"),
+        ("Pass epsilon=1.0, say.", "say (for example)"),
+    ],
+)
+def test_private_words_would_be_found(text: str, name: str) -> None:
+    assert re.search(PRIVATE[name], prose(text), re.IGNORECASE)
+    assert not re.search(
+        PRIVATE[name], prose("`the promise, stamped, dear, shortened, decides by chance, say.`"), re.IGNORECASE
+    )
+
+
+def test_a_long_sentence_would_be_found() -> None:
+    assert [words(one) for one in sentences("One two.\n\n" + "word " * 26 + "end.")] == [2, 27]
+    assert sentences("| " + "word " * 40 + "|\n") == []
+    assert sentences("```python\n" + "word " * 40 + "\n```\n") == []
+
+
+def test_every_error_and_warning_is_explained() -> None:
+    classes = [
+        name
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, Exception) and value.__module__ == errors.__name__
+    ]
+    assert len(classes) > 25
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", (DOCS / "errors.md").read_text("utf-8"), re.MULTILINE))
+    assert sorted(rows) == sorted(classes)
+    assert all(len(row.split(" | ")) >= 2 and all(part.strip() for part in row.split(" | ")) for row in rows.values())
+    tips = (DOCS / "troubleshoot.md").read_text("utf-8")
+    roots = {"FairveilError", "FairveilWarning"}
+    assert [name for name in classes if name not in roots and f"`{name}`" not in tips] == []
+
+
+def test_the_glossary_has_its_terms_once_each() -> None:
+    terms = re.findall(r'^\| <a id="([\w-]+)"></a>([^|]+) \| (.+) \|$', (DOCS / "glossary.md").read_text("utf-8"), re.MULTILINE)
+    assert len(terms) >= 40
+    assert len({anchor for anchor, _, _ in terms}) == len(terms) == len({term for _, term, _ in terms})
+
+
+def test_every_page_is_in_the_index_once() -> None:
+    linked = re.findall(r"\]\((\w+\.md)\)", (DOCS / "index.md").read_text("utf-8"))
+    pages = {page.name for page in DOCS.glob("*.md")} - {"index.md"}
+    assert pages <= set(linked)
