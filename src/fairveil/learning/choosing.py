@@ -5,7 +5,7 @@ inside the curator, serves all rounds. The mechanism is scaled by the range of a
 sensitive features alone protected that is max_{y, a, a'} of the spread over classes of costs[a', y] - costs[a, y]: about
 2 dual_bound / N, where the paper has (2 |A| B + 1) / (min N - 1), read from the data.
 
-But for probability exp(-s) a choice is within range (ln(candidates) + s) / epsilon of the best (PRIVACY T6).
+But for probability exp(-s) a choice is within range (ln(candidates) + s) / epsilon of the best (theory.md#t6).
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ class Choice(Oracle[Gathered]):
     rounds_share = 0.6
 
     def at(self, once: float, round_: float) -> Choice:
-        """A Gaussian of multiplier z is 1/(2 z^2)-zCDP, a choice epsilon^2/8 (PRIVACY T6): epsilon = 2 / z costs the same."""
+        """A Gaussian of multiplier z is 1/(2 z^2)-zCDP, a choice epsilon^2/8 (theory.md#t6): epsilon = 2 / z costs the same."""
         return replace(self, epsilon=2.0 / round_ if round_ > 0 else math.inf)
 
     def require(self, ground: Ground) -> None:

@@ -9,8 +9,8 @@ Renyi's at one order (7.3). One event says all of them, and the house accountant
 | `zero_concentrated`      | 1 / (2 z^2)               | epsilon^2 / 8                                 |
 | `renyi(order)`           | order / (2 z^2)           | at most order epsilon^2 / 8, and epsilon      |
 
-A promise at one order composes badly (PRIVACY 3.5): keep the whole `curve`, or the `event`, which any accountant takes and
-which composes with others' events.
+A promise at one order composes badly (theory.md#objectives): keep the whole `curve`, or the `event`, which any accountant takes
+and which composes with others' events.
 
 Guarantees (tests/learning/test_learning_divergence.py):
 1. No reading is below the divergence between any two neighbours' laws.

@@ -1,4 +1,4 @@
-"""Exponential sampling from a finite list of decisions (Alabi, Algorithm 1 in the form of PRIVACY 3.1).
+"""Exponential sampling from a finite list of decisions (Alabi, Algorithm 1 in the form of theory.md#objectives).
 
     P(c) ~ exp(-epsilon u(c) / R),     u(c) = h(S(c) / n0) = f + G max(0, g),
 

@@ -1,4 +1,4 @@
-"""DP-FERMI, corrected (PRIVACY 5): loss plus `strength` times the mutual information of prediction and group, in min-max form.
+"""DP-FERMI, corrected (theory.md#fermi): loss plus `strength` times the mutual information of prediction and group, min-max.
 
     min_w max_W  E[loss(w)] + strength x mean_i psi_i(w, W),        W in a Frobenius ball of radius R, one W a label that counts
 

@@ -1,4 +1,4 @@
-"""A game of learner against auditor (Jagielski et al., Algorithm 3, in the form of PRIVACY 6.2).
+"""A game of learner against auditor (Jagielski et al., Algorithm 3, in the form of theory.md#game).
 
     min over mixtures Q, max over duals:   L(Q, duals) = error(Q) + sum_k duals_k (value_k(Q) - bound_k)
 

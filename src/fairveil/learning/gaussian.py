@@ -1,4 +1,4 @@
-"""What a promise leaves for Gaussian noise: mu, all of the squared budget of a run being mu^2 (PRIVACY T1)."""
+"""What a promise leaves for Gaussian noise: mu, all of the squared budget of a run being mu^2 (theory.md#t1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group losses of least squares from one release: a quadratic form a group, and linear oracles that cost nothing (PRIVACY 3.4).
+"""Group losses of least squares from one release: a quadratic form a group, and linear oracles for free (theory.md#gram).
 
 With r = (1, x, y) and M_k = the sum of r r' over the rows of group k, released once, the loss of coefficients c in group k is
 

@@ -1,4 +1,4 @@
-"""What is heard of released losses: prices and mixtures follow them as far as they are more than noise (PRIVACY 3.3).
+"""What is heard of released losses: prices and mixtures follow them as far as they are more than noise (theory.md#objectives).
 
 A rate of a small cell is released with noise that may be larger than any bound. Who obeys it finds models that serve the noise:
 pressed by the cell of 40 rows, rules end by deciding alike for everybody. So

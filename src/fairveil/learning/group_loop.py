@@ -1,4 +1,4 @@
-"""Constrained group-objective optimisation by a private linear oracle (Alabi, Algorithms 2 and 4, in the form of PRIVACY 3.3).
+"""Constrained group-objective optimisation by a private linear oracle (Alabi, Algorithms 2 and 4, as in theory.md#objectives).
 
     min over mixtures Q of decisions:   h(l(Q)) = f(l(Q)) + G max(0, g(l(Q)))
 

@@ -1,4 +1,4 @@
-"""Least squares for group objectives: moments, then one release of the groups' Gram matrices, are the plan (PRIVACY 3.4).
+"""Least squares for group objectives: moments, then one release of the groups' Gram matrices, are the plan (theory.md#gram).
 
 Every oracle call is post-processing of these. The target is the rows' last number. Dense numbers are scaled to mean 0 and
 deviation 1 by their released moments, inside the curator, and rows (1, x, y) are shortened to `LENGTH` of what is then their

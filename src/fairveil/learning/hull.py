@@ -8,7 +8,7 @@ they have seen, with weights q, and a lower bound that is certain for every c in
   sum_s t_s (h(l_s) - w_s.l_s) + min_c w.l(c), for cuts are below h. Its answer is the next point, the mean's is the next cut.
   Where h is the largest of lines (means, largest losses, bounds on them) the multipliers of a few lines are all that is to be
   found: max_t min_c of the same sum is smooth, and solved first (`_dual`); its answer and its bound mostly close the gap.
-- **Frank-Wolfe** (PRIVACY 3.5): l <- (1 - g) l + g l(argmin_c w.l(c)), w = grad h(l), g = 2 / (t + 2). The bound is
+- **Frank-Wolfe** (theory.md#objectives): l <- (1 - g) l + g l(argmin_c w.l(c)), w = grad h(l), g = 2 / (t + 2). The bound is
   h(l) + min_c w.(l(c) - l).
 
 Where h grows with every loss, the mean coefficients sum_j q_j c_j are at least as good as the hull's point (Jensen, twice):

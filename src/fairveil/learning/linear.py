@@ -2,8 +2,8 @@
 
     min_w  E[loss(w)]   such that   value_j(w) <= bound_j,      L(w, duals) = E[loss] + sum_j duals_j (value_j - bound_j)
 
-is RaCO-DP's problem (PRIVACY 7); `fermi` says what DP-FERMI puts in the duals' place. A round is one joint answer: the sum of
-gradients of the rows' own Lagrangians, each shortened to norm `clip`, and the histogram of predictions by cell (*hard*
+is RaCO-DP's problem (theory.md#raco); `fermi` says what DP-FERMI puts in the duals' place. A round is one joint answer: the sum
+of gradients of the rows' own Lagrangians, each shortened to norm `clip`, and the histogram of predictions by cell (*hard*
 decisions for constraints). The model steps along the first, the max player along the second; nothing else is read. Counts of
 the cells do not change over rounds, so they are released once, before the first, with the moments by which numbers are scaled
 where a schema bounds them. The constraints of the model that is handed out are measured once more, after the last, and its

@@ -4,7 +4,7 @@ Algorithm 1, RaCO-DP's on networks), corrected.
 A round is one joint answer about one batch: the sum of the rows' gradients, loss and costs of predictions as *one* number a row
 and so one gradient, shortened to norm `clip`; and the histogram of predictions by cell that the max player is told.
 
-Where records are protected a batch is drawn secretly, anew each round (Poisson, PRIVACY T2, T3). Where features are public,
+Where records are protected a batch is drawn secretly, anew each round (Poisson, theory.md#t2, #t3). Where features are public,
 fixed parts of the rows take turns (T8), and a row's gradient has two parts: what does not depend on its group is public and
 exact; of
 
@@ -18,8 +18,8 @@ Guarantees (tests/learning/test_learning_network.py):
 2. Nothing that is asked depends on a row except through released answers and, where they are public, features and labels.
 3. A run that was killed and went on hands out a model of the same price.
 
-`Differs:` from Algorithm 1: gradients of whole rows are shortened, so no Lipschitz constant is taken on trust (PRIVACY 5, H8,
-H9); noise for W is the histogram's; the step size falls to 0 over the last rounds, and Nesterov's momentum is used.
+`Differs:` from Algorithm 1: gradients of whole rows are shortened, so no Lipschitz constant is taken on trust (theory.md#fermi,
+H8 and H9); noise for W is the histogram's; the step size falls to 0 over the last rounds, and Nesterov's momentum is used.
 """
 
 from __future__ import annotations

@@ -174,8 +174,8 @@ class Penalty(Player[Weighed]):
     step size is to be found for it, and one pace serves every strength. `radius`: of the ball of W, a Frobenius norm, label by
     label. `floor`: the least number of rows that a prediction is taken to have.
 
-    `Differs:` from Algorithm 1, whose noise is added to W's gradient (PRIVACY 5, H2: without the strength): here it is in the
-    released histogram, of which the gradient is made, so it is multiplied by strength as the gradient is.
+    `Differs:` from Algorithm 1, whose noise is added to W's gradient (theory.md#fermi, H2: without the strength): here it is in
+    the released histogram, of which the gradient is made, so it is multiplied by strength as the gradient is.
     """
 
     dependence: Dependence

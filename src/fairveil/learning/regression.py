@@ -1,4 +1,4 @@
-"""The regression oracle: one release of sums, and every best response is post-processing of it (PRIVACY 6.2).
+"""The regression oracle: one release of sums, and every best response is post-processing of it (theory.md#game).
 
 Costs are regressed on the row, and the class of least predicted cost is taken (the paper's sec. 5, after Kearns et al.). With
 z = L (1, x) of identity second moment the regression of C_k is

@@ -1,10 +1,10 @@
 """Regression coefficients out of a public list, by the exponential mechanism: a function of clipped losses is the score.
 
 Three releases: the groups' counts, which losses are divided by; the choice; the losses of what was chosen. With delta = 0 the
-counts get discrete Laplace noise, and the last is left out (PRIVACY 3.1).
+counts get discrete Laplace noise, and the last is left out (theory.md#objectives).
 
 The list is a grid of the ball where none is given: exact, with no sampling error, but in few dimensions only. Sampling from a
-convex set in more of them needs Markov chains, whose distance from the right law enters delta (PRIVACY 3.2, T7) and has no
+convex set in more of them needs Markov chains, whose distance from the right law enters delta (theory.md#t7) and has no
 bound that could be checked here: it is refused.
 
 Guarantees (tests/learning/test_learning_group_regression.py):

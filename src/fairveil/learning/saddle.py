@@ -6,7 +6,7 @@
     w     <- proj( w     + step_w     / b (sum of clipped gradients in w     + noise) ),    b the expected size of the batch
 
 Both sums of a round are one joint answer about one batch: all rows, a secret Poisson batch, or, where presence is public, one
-of fixed parts that take turns (PRIVACY T8). The two noises are one Gaussian event of 1/z^2 = 1/z_theta^2 + 1/z_w^2.
+of fixed parts that take turns (theory.md#t8). The two noises are one Gaussian event of 1/z^2 = 1/z_theta^2 + 1/z_w^2.
 
 Theorem E.3: f has Lipschitz gradients and is strongly concave in w, with maxima inside w's ball. With the step sizes of
 `Smoothness` and T of the order of epsilon n / max(clip_theta sqrt(d_theta), clip_w sqrt(d_w)) rounds on all rows, an iterate
@@ -23,8 +23,8 @@ Guarantees (tests/learning/test_learning_saddle.py):
 5. A run that was killed and went on has the same plan, price and iterate; theta and w are in their balls throughout.
 
 `Differs:` from Algorithm 2 and Theorem E.1:
-- Gradients of rows are shortened, so that no Lipschitz constant is taken on trust (PRIVACY 5, H9). The theorem's rate needs
-  clips that no row's gradient reaches; privacy does not.
+- Gradients of rows are shortened, so that no Lipschitz constant is taken on trust (theory.md#fermi, H9). The theorem's rate
+  needs clips that no row's gradient reaches; privacy does not.
 - Both noises are priced as one release. The paper spends the whole budget on each (H1).
 - Batches are Poisson, parts or all rows, and divided by their expected size; the accountant is exact, so there is no condition
   on T and none on epsilon (the paper's sigma^2 = 8 T L^2 ln(1/delta) / (epsilon n)^2 holds for some pairs alone, H6).

@@ -1,4 +1,4 @@
-"""Private descent whose budget is shared among groups: the paper's second stage, corrected (PRIVACY 4.2, 4.3).
+"""Private descent whose budget is shared among groups: the paper's second stage, corrected (theory.md#tailoring).
 
     min over weights v:   h(l(v)) = f(l(v)) + G max(0, g(l(v))),      l_k(v) the mean loss of group k over its share
 

@@ -1,4 +1,4 @@
-"""Least squares whose privacy budget is shared among groups, by Gram matrices: one release for all rounds (PRIVACY 3.4, 4.1).
+"""Least squares whose privacy budget is shared among groups, by Gram matrices: one release for all rounds (theory.md#gram).
 
 1. Stage one, where shares follow standard errors: the Gram matrix of all rows, whose coefficients are the precursor's and whose
    moments scale the numbers; then, in one joint release, each group's sum of the precursor's squared residuals, cut at

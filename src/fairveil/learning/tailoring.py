@@ -1,4 +1,4 @@
-"""Shares of a privacy budget by group: who pays how much of the last stage (Alabi and Wiggins; PRIVACY 4).
+"""Shares of a privacy budget by group: who pays how much of the last stage (Alabi and Wiggins; theory.md#tailoring).
 
 A person of group k pays r_k = sum_t (contribution / deviation of the noise)^2, her squared distance from a table without her.
 The worst pair of neighbouring tables then costs, for disjoint groups and contributions that move by at most w within a group,
