@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
@@ -29,6 +30,7 @@ from ..events import Event
 from ..in_a_row import in_a_row
 from ..leaves import as_event, checked_relation
 from ..ledger import Ledger, Spend
+from ..ledger.around import around
 from ..promise import Neighbours, Promise
 
 FORMAT, FORMAT_VERSION = "fairveil-import", 1
@@ -113,6 +115,12 @@ class Imported:
             raise _too_late(error) from None
         spend.commit()
         return spend
+
+    def spend(self, ledger: Ledger, purpose: str, *, fixed_in_advance: bool = False) -> AbstractContextManager[Spend]:
+        """Charge what a block of the other library's code is about to release: see `Ledger.spend`. The block does not run where
+        there is no room."""
+        words = f"{purpose} (with {self.library})" if purpose else ""
+        return around(ledger, self.events, words, self.promise(ledger), self.secure_noise, fixed_in_advance)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, which `read_import` and `fairveil ledger import` take."""

@@ -25,6 +25,7 @@ import os
 import secrets
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,6 +36,7 @@ from ...facts import Schema
 from ..events import Event
 from ..leaves import as_event
 from ..promise import Promise
+from .around import around
 from .blocks import within
 from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry, malformed
 from .lines import checked_words, created, following, step, terms_of, under, user_and_machine
@@ -303,6 +305,28 @@ class Ledger:
         if not fits:
             raise overspent(self.terms, event, asked, cost, entry)
         return Spend(self, entry)
+
+    def spend(
+        self,
+        events: Event | Iterable[Event],
+        *,
+        purpose: str,
+        neighbours: str | None = None,
+        secure: bool = False,
+        fixed_in_advance: bool = False,
+    ) -> AbstractContextManager[Spend]:
+        """Charge a block of any code: `with ledger.spend(Gaussian(20.0), purpose="counts"):`.
+
+        All of it is reserved before the block begins, and an `Overspent` keeps the block from running. It is committed when the
+        block ends, also by an error, unless the block settled it itself.
+
+        `events`: all that the block may release. `neighbours`: the adjacency relation that they are priced for, the ledger's
+        unless told. `secure`: the block's noise comes from a cryptographic generator. `fixed_in_advance`: all parameters were
+        fixed before the data were touched.
+        """
+        own = self.promise
+        asked = None if neighbours is None else Promise(own.epsilon, own.delta, own.protects, neighbours)
+        return around(self, events, purpose, asked, secure, fixed_in_advance)
 
     def resume(self, spend: str, sitting: int) -> Spend:
         """Go on with a spend in another process: sitting number `sitting` of its run, later than all before it.

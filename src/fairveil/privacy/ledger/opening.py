@@ -13,6 +13,8 @@ from .store import MemoryStore, Store
 
 SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://")
 SERVERS = ("postgresql", "postgres")
+MEMORY = (":memory:", b":memory:", "file::memory:", b"file::memory:")
+"""What SQLite keeps in memory: here it would be a file of that name, which outlives the process that thought otherwise."""
 
 
 def store_of(url: str | os.PathLike[str] | None, *, create: bool, read_only: bool = False) -> Store:
@@ -22,6 +24,8 @@ def store_of(url: str | os.PathLike[str] | None, *, create: bool, read_only: boo
     given: object = url
     if not isinstance(given, str | os.PathLike):
         raise _unknown(type(given).__name__)
+    if os.fspath(url) in MEMORY:
+        raise _unknown(f"{os.fspath(url)!r}, SQLite's name of a database in memory")
     if not isinstance(url, str):
         return SQLiteStore(url, create=create, read_only=read_only)
     scheme = SCHEME.match(url)

@@ -1,0 +1,43 @@
+"""A spend around any code: charged before the code runs, settled after it, also by an error.
+
+Guarantees (tests/privacy/ledger/test_ledger_around.py):
+1. The whole spend is on the ledger before the block's first line. Without room for it the block does not run.
+2. When the block ends, by an error too, the spend is committed as reserved, unless the block settled it itself. Where the
+   process dies inside, it stays charged.
+3. A spend takes an untouched ledger at its tight price only where the caller says that all was fixed in advance.
+4. Nothing is written before the `with` statement begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ... import _checks
+from ...errors import InputError, complaint
+from ..events import Event
+from ..promise import Promise
+from .lines import checked_words
+from .spending import Spend
+
+if TYPE_CHECKING:
+    from .handle import Ledger
+
+
+@contextmanager
+def around(
+    ledger: Ledger,
+    events: Event | Iterable[Event],
+    purpose: str,
+    asked: Promise | None,
+    secure: bool,
+    fixed_in_advance: bool,
+) -> Iterator[Spend]:
+    """The block of `Ledger.spend`. `asked`: whose neighbours the events are priced for, the ledger's unless told."""
+    if not checked_words("purpose", purpose).strip():
+        remedy = "Say what the block releases: purpose='counts by region'."
+        raise InputError(complaint(expected="words", of="purpose", got=purpose, remedy=remedy))
+    secure, fixed = _checks.truth(secure=secure), _checks.truth(fixed_in_advance=fixed_in_advance)
+    with ledger.reserve(events, asked, purpose=purpose, secure=secure, fixed=fixed) as spend:
+        yield spend
