@@ -16,6 +16,7 @@ PACKAGES = (
     "fairveil.data",
     "fairveil.audit",
     "fairveil.estimators",
+    "fairveil.export",
     "fairveil.study",
 )
 

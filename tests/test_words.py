@@ -19,6 +19,7 @@ HOW_TOS = (
     "auditors.md",
     "choose_budget.md",
     "choose_method.md",
+    "deploy.md",
     "missing_values.md",
     "moving.md",
     "other_libraries.md",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from . import audit as audit
     from . import curator as curator
     from . import data as data
+    from . import export as export
     from . import facts as facts
     from . import fairness as fairness
     from . import figures as figures
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from .estimators import load as load
     from .estimators import release_groups as release_groups
     from .estimators import save as save
+    from .export import export_onnx as export_onnx
+    from .export import export_python as export_python
+    from .export import export_sql as export_sql
     from .fairness import BoundedGroupLoss as BoundedGroupLoss
     from .fairness import DemographicParity as DemographicParity
     from .fairness import EqualizedOdds as EqualizedOdds
@@ -90,6 +94,10 @@ PLACES = {
     "audit": ".audit",
     "curator": ".curator",
     "data": ".data",
+    "export": ".export",
+    "export_onnx": ".export",
+    "export_python": ".export",
+    "export_sql": ".export",
     "facts": ".facts",
     "fairness": ".fairness",
     "figures": ".figures",
@@ -140,6 +148,10 @@ __all__ = [
     "data",
     "demographic_parity_gap",
     "equalized_odds_gap",
+    "export",
+    "export_onnx",
+    "export_python",
+    "export_sql",
     "facts",
     "fair_scorer",
     "fairness",

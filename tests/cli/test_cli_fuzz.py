@@ -23,6 +23,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "release-groups": ("t.csv", "--schema", "t.toml", "--out", "new"),
     "verify": ("t.csv",),
     "sign": ("t.csv", "--key", "t.csv"),
+    "export": ("nowhere", "--out", "new.onnx"),
     "demo": ("--path", "nowhere"),
     "schema init": ("t.csv", "--out", "new.toml"),
     "schema check": ("t.toml", "t.csv"),

@@ -17,6 +17,7 @@ from .complaints import of_usage
 from .data import app as data
 from .demo import demo
 from .ending import own_endings, status_of
+from .export import export
 from .fit import fit
 from .frontier import frontier
 from .helping import add
@@ -155,6 +156,14 @@ add(
     'fairveil sign model --key holder.key --note "spring model"',
     "fairveil sign model/statement.json --key holder.key",
     short="sign a statement, or a folder with a model",
+)
+add(
+    app,
+    export,
+    "fairveil export model --out model.onnx",
+    "fairveil export model --as sql --table applicants --keep id --out m.sql",
+    "fairveil export model --as python --out decide.py",
+    short="write a saved model as ONNX, SQL or Python",
 )
 add(
     app,

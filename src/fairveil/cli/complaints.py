@@ -34,6 +34,7 @@ COMMANDS = (
         "plan",
         "verify",
         "sign",
+        "export",
         "demo",
         "data list",
         "data get",
@@ -65,6 +66,7 @@ ARGUMENTS: Mapping[str, str] = {
             *("epsilon", "delta", "protects", "neighbours", "public_rows", "holdout", "seed", "seeds", "gaps", "epsilons"),
             *("target", "sensitive", "ignore", "notion", "strength", "objective", "search", "decisions", "allocation", "spend"),
             *("group_loss_bound", "min_epsilon", "max_epsilon", "groups", "method", "tuning", "earlier_releases", "purpose"),
+            *("as", "table", "keep"),
             *("kind", "order", "production", "note", "query", "randomised", "predict_method", "group_aware", "rows", "shares"),
         )
     },
@@ -72,6 +74,7 @@ ARGUMENTS: Mapping[str, str] = {
 """Arguments of the library that an option stands for."""
 
 HINTS: Mapping[str, str] = {
+    "--as": "--as onnx, --as sql or --as python",
     "--epsilon": "--epsilon 1, or --epsilon inf for a model that is not private",
     "--delta": "--delta 1e-6: well below one over the number of rows",
     "--protects": "--protects records, or --protects sensitive-features",
@@ -102,6 +105,8 @@ HINTS: Mapping[str, str] = {
 """Ways out on the command line, for arguments whose way out the library says in Python."""
 
 WAYS: Mapping[str, str] = {
+    "the package onnx": 'pip install "fairveil[export]", or --as sql, or --as python',
+    "a model that can be written in another language": "fairveil predict DIR TABLE decides rows by any saved model",
     "the file of a ledger": "fairveil ledger create budget.db NAME --epsilon 1 --delta 1e-6",
     "a delta above 0": "--delta 1e-6; a delta of 0 needs --method group-objective --search exponential",
     "a convex objective": "--constraint gini:0.1 bounds it, and --objective error is made small",

@@ -1,0 +1,115 @@
+"""Exports on disk: a file is written whole or not at all, and what was there stays unless it is to be replaced.
+
+Guarantees (tests/export/test_export_writing.py):
+1. A refused export writes nothing and changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import _checks
+from ..errors import InputError, complaint
+from .reading import read
+
+
+def export_onnx(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Write a fitted estimator as an ONNX file, which takes columns as they are: the encoding is inside.
+
+    Inputs are one tensor of shape (rows, 1) for each column, float64 or string; for a fit to an array without names one tensor
+    `X`. A model that reads the group has its columns as inputs. A randomized model has an input `uniform`: numbers in [0, 1),
+    which you draw anew for every row. Outputs: `label`, `probabilities` and `refused`; regressors have `prediction`.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of this library. Networks, and mixtures of classifiers made elsewhere, are refused.
+    path : path
+        The file.
+    overwrite : bool, default=False
+        Whether a file that is there is replaced.
+
+    Notes
+    -----
+    1. Probabilities are those of `predict_proba` to 1e-6, and labels those of `predict` given the same uniform numbers
+       (tests/export/test_export_onnx.py).
+    2. Rows for which `predict` raises an error are `refused`: their probabilities are NaN.
+    """
+    return _written(path, lambda: onnx_bytes(model), overwrite)
+
+
+def export_sql(
+    model: Any, path: str | os.PathLike[str], *, table: str = "rows", keep: Sequence[str] = (), overwrite: bool = False
+) -> Path:
+    """Write a fitted estimator as one query of standard SQL over a table with the columns of the fit: see `sql_query`."""
+    return _written(path, lambda: sql_query(model, table=table, keep=keep).encode(), overwrite)
+
+
+def export_python(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Write a fitted estimator as a Python file that imports nothing but `math`: see `python_source`."""
+    return _written(path, lambda: python_source(model).encode(), overwrite)
+
+
+def onnx_bytes(model: Any) -> bytes:
+    """The same as `export_onnx`, in memory."""
+    from .onnx_file import to_bytes
+
+    return to_bytes(read(model))
+
+
+def sql_query(model: Any, *, table: str = "rows", keep: Sequence[str] = ()) -> str:
+    """One query, whose rows have `prediction` and, of classifiers, a column `probability[...]` for each class.
+
+    Rows for which `predict` raises an error have NULL. A randomized model reads a column `uniform` of numbers in [0, 1).
+
+    Parameters
+    ----------
+    model : estimator
+        As in `export_onnx`.
+    table : str, default="rows"
+        The table; a dot separates its schema.
+    keep : list of str, default=()
+        Columns of the table that are handed on: its key, for example.
+    """
+    from .sql_text import sql_text
+
+    if isinstance(keep, str) or not all(isinstance(name, str) for name in keep):
+        remedy = "Pass keep=['id']."
+        raise InputError(complaint(expected="a list of names of columns", of="keep", got=keep, remedy=remedy))
+    if not isinstance(table, str):
+        raise InputError(complaint(expected="the name of a table", of="table", got=table, remedy="Pass table='applicants'."))
+    return sql_text(read(model), table=table, keep=tuple(keep))
+
+
+def python_source(model: Any) -> str:
+    """A file with `predict(row)` and `predict_proba(row)`, where `row` is a mapping of columns; a randomized model has
+    `predict(row, uniform)`. Rows for which the estimator raises an error raise a ValueError."""
+    from .python_text import python_text
+
+    return python_text(read(model))
+
+
+def _written(path: str | os.PathLike[str], content: Any, overwrite: bool) -> Path:
+    target = Path(path)
+    _checks.truth(overwrite=overwrite)
+    if target.is_dir() or (target.exists() and not overwrite):
+        remedy = "Name another file." if target.is_dir() else "Name another file, or pass overwrite=True."
+        raise InputError(complaint(expected="a file that is not there yet", of="path", got=str(target), remedy=remedy))
+    if not target.absolute().parent.is_dir():
+        remedy = "Make that folder first."
+        raise InputError(complaint(expected="a folder that is there", of="path", got=str(target.parent), remedy=remedy))
+    made: bytes = content()
+    part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+    try:
+        with open(part, "xb") as stream:
+            stream.write(made)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+    return target

@@ -1,0 +1,131 @@
+"""Exports that are refused: with the reason, and nothing is written; files that are there stay."""
+
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from export_samples import labels, mixture, people, sample, schema
+
+import fairveil as fv
+from fairveil.errors import FairveilError, InputError
+from fairveil.export import onnx_bytes, python_source, sql_query
+from fairveil.export.columns import word_column
+from fairveil.facts import Category, Number, Schema
+
+
+class Decides:
+    """A classifier that was made elsewhere."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def fit(self, X: Any, y: Any = None) -> Decides:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.where(np.asarray(X)[:, 0] > 40, "yes", "no")
+
+
+def network() -> Any:
+    torch = pytest.importorskip("torch")
+    table = people(200)
+    X = np.column_stack([table["age"], table["hours a week"]]) / 80
+    clf = fv.RateConstrainedClassifier(model=torch.nn.Linear(2, 1), epsilon=5.0, random_state=0, rounds=2)
+    return clf.fit(X, labels(table), sensitive_features=table["sex"])
+
+
+def of_candidates() -> Any:
+    table = people(200)
+    X = np.column_stack([table["age"], table["hours a week"]])
+    options: dict[str, Any] = {"protects": "sensitive_features", "epsilon": 3.0, "random_state": 0, "rounds": 5}
+    game = fv.OracleGameClassifier("demographic_parity:0.2", oracle="exponential", candidates=[Decides()], **options)
+    return game.fit(X, labels(table), sensitive_features=table["sex"])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("made", "reason"), [(network, "code of yours"), (of_candidates, "made elsewhere")])
+def test_code_of_others_is_refused_with_its_reason(made: Any, reason: str, tmp_path: Path) -> None:
+    clf = made()
+    for write in (fv.export_onnx, fv.export_sql, fv.export_python):
+        with pytest.raises(InputError, match=reason):
+            write(clf, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("model", [None, "model", Decides(), fv.RateConstrainedClassifier, object()])
+def test_what_is_no_model_of_ours_is_refused(model: Any) -> None:
+    with pytest.raises(InputError, match="estimator of Fairveil"):
+        python_source(model)
+
+
+def test_a_model_that_is_not_fitted_is_refused_as_scikit_learn_does() -> None:
+    with pytest.raises(ValueError, match="not fitted"):
+        python_source(fv.RateConstrainedClassifier())
+
+
+@pytest.mark.parametrize("values", [("a", 1), (1, 2**60), ("a", True)])
+def test_values_of_two_kinds_are_refused(values: Any) -> None:
+    with pytest.raises(InputError, match="texts"):
+        word_column("town", values)
+
+
+def test_a_column_with_a_name_of_the_exports_own_is_refused_where_it_is_one() -> None:
+    name = "uniform"
+    table = people(200)
+    columns = {name: table["age"], "sex": table["sex"]}
+    kinds = {name: Number(0, 100), "sex": Category(("f", "m")), "y": Category(("no", "yes"))}
+    kept = Schema(kinds, target="y", sensitive=("sex",))
+    clf = fv.RateConstrainedClassifier(schema=kept, epsilon=5.0, random_state=0)
+    clf.fit(columns, labels(table), sensitive_features=table["sex"])
+    assert "uniform" in python_source(clf)
+    mixture(clf)
+    with pytest.raises(InputError, match="of the export's own"):
+        python_source(clf)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_labels_of_two_kinds_are_no_onnx_and_nothing_is_written(tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    table = people(200)
+    y = labels(table)
+    clf = fv.RateConstrainedClassifier(schema=schema((True, "yes")), epsilon=5.0, random_state=0)
+    clf.fit(table, np.array([True if one == "no" else "yes" for one in y], dtype=object), sensitive_features=table["sex"])
+    with pytest.raises(InputError, match="one kind"):
+        fv.export_onnx(clf, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+    assert "yes" in python_source(clf)
+
+
+def test_guarantee_1_a_file_that_is_there_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
+    path, clf = tmp_path / "model.sql", sample("linear")
+    path.write_text("mine")
+    with pytest.raises(InputError, match="overwrite=True"):
+        fv.export_sql(clf, path)
+    with pytest.raises(FairveilError):
+        fv.export_sql(clf, path, table="", overwrite=True)
+    with pytest.raises(InputError, match="True or False"):
+        fv.export_sql(clf, path, overwrite=1)  # type: ignore[arg-type]
+    assert path.read_text() == "mine"
+    assert fv.export_sql(clf, path, overwrite=True) == path
+    assert path.read_text() == sql_query(clf)
+    for bad in (tmp_path, tmp_path / "none" / "model.sql"):
+        with pytest.raises(InputError):
+            fv.export_sql(clf, bad, overwrite=True)
+    assert fv.export_python(clf, tmp_path / "model.py").read_text() == python_source(clf)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model.py", "model.sql"]
+
+
+def test_without_onnx_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def missing(name: str, *rest: Any) -> Any:
+        if name == "onnx":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(InputError, match=r"fairveil\[export\]"):
+        onnx_bytes(sample("linear"))
