@@ -24,6 +24,7 @@ HOW_TOS = (
     "moving.md",
     "other_libraries.md",
     "plan.md",
+    "private_tables.md",
     "saddle.md",
     "small_groups.md",
     "troubleshoot.md",

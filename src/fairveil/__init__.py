@@ -26,14 +26,17 @@ if TYPE_CHECKING:
     from .estimators import GroupObjectiveRegressor as GroupObjectiveRegressor
     from .estimators import OddsPostProcessor as OddsPostProcessor
     from .estimators import OracleGameClassifier as OracleGameClassifier
+    from .estimators import PrivateTable as PrivateTable
     from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
     from .estimators import ReleasedClassifier as ReleasedClassifier
     from .estimators import ReleasedGroups as ReleasedGroups
+    from .estimators import RowMetric as RowMetric
     from .estimators import TailoredClassifier as TailoredClassifier
     from .estimators import TailoredRegressor as TailoredRegressor
     from .estimators import certify as certify
     from .estimators import fair_scorer as fair_scorer
     from .estimators import load as load
+    from .estimators import private_audit as private_audit
     from .estimators import release_groups as release_groups
     from .estimators import save as save
     from .export import export_onnx as export_onnx
@@ -69,14 +72,17 @@ PLACES = {
     "GroupObjectiveRegressor": ".estimators",
     "OddsPostProcessor": ".estimators",
     "OracleGameClassifier": ".estimators",
+    "PrivateTable": ".estimators",
     "RateConstrainedClassifier": ".estimators",
     "ReleasedClassifier": ".estimators",
     "ReleasedGroups": ".estimators",
+    "RowMetric": ".estimators",
     "TailoredClassifier": ".estimators",
     "TailoredRegressor": ".estimators",
     "certify": ".estimators",
     "fair_scorer": ".estimators",
     "load": ".estimators",
+    "private_audit": ".estimators",
     "release_groups": ".estimators",
     "save": ".estimators",
     "BoundedGroupLoss": ".fairness",
@@ -134,11 +140,13 @@ __all__ = [
     "OddsPostProcessor",
     "OracleGameClassifier",
     "PrivacyStatement",
+    "PrivateTable",
     "Promise",
     "RateConstrainedClassifier",
     "RateConstraint",
     "ReleasedClassifier",
     "ReleasedGroups",
+    "RowMetric",
     "SelectionRateRatio",
     "TailoredClassifier",
     "TailoredRegressor",
@@ -164,6 +172,7 @@ __all__ = [
     "models",
     "plan_sample_size",
     "privacy",
+    "private_audit",
     "release_groups",
     "report",
     "save",

@@ -114,8 +114,8 @@ add(
     audit,
     "fairveil audit t.csv --target hired --prediction decided --sensitive sex",
     "fairveil audit t.csv --model model --constraint demographic_parity:0.1",
-    "fairveil audit t.csv --model model --html audit.html",
-    short="show error and rates of every group, exactly",
+    "fairveil audit t.csv --model model --epsilon 1 --html audit.html",
+    short="show error and rates of every group, exactly or with noise",
 )
 add(
     app,

@@ -1,7 +1,8 @@
-"""`fairveil audit`: the group table of any predictions, counts beside rates."""
+"""`fairveil audit`: the group table of any predictions, counts beside rates; with `--epsilon` from private counts."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._verdicts import MET, NOT_MET, UNCLEAR, Verdict, of_interval
-from . import options
+from . import noisy, options
 from .completing import MODES, NOTIONS, bounded, out_of
 from .helping import DATA, FAIRNESS, OUTPUT
 
@@ -56,15 +57,29 @@ def audit(
         ),
     ] = "product",
     query: options.Query = None,
+    epsilon: noisy.Epsilon = None,
+    delta: noisy.Delta = None,
+    confidence: noisy.Confidence = None,
+    intervals: noisy.Intervals = None,
+    depth: noisy.Depth = None,
+    protects: noisy.Protects = None,
+    neighbours: noisy.Neighbours = None,
+    seed: options.Seed = None,
+    ledger: options.LedgerUrl = None,
+    dataset: options.LedgerDataset = None,
+    purpose: options.Purpose = None,
+    out: noisy.Out = None,
     html: Annotated[
         Path | None,
         typer.Option("--html", metavar="FILE", help="write a page, and its JSON twin beside it", rich_help_panel=OUTPUT),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print JSON", rich_help_panel=OUTPUT)] = False,
-    force: Annotated[bool, typer.Option("--force", help="replace a page that is there", rich_help_panel=OUTPUT)] = False,
+    force: Annotated[bool, typer.Option("--force", help="replace files that are there", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Show error and rates of every group, with counts and intervals; small groups are flagged. Exact, hence not private.
     Of a model that decides by chance the rates are expected ones, without any draw's luck.
+
+    With --epsilon everything comes from one noisy count, and one draw of a model that decides by chance.
 
     Exit status: 0, or 1 when a --constraint is not met on these rows, or undefined; 2 refused.
     """
@@ -74,6 +89,7 @@ def audit(
     from ..estimators.promises import notions_of
     from .folders import require_page
     from .measured import measure, table_of
+    from .private_table import private_table
 
     if (prediction is None) == (model is None):
         remedy = "Say whose decisions: --prediction COLUMN, or --model DIR."
@@ -82,8 +98,20 @@ def audit(
     _checks.one_of(("product", "marginal"), groups=groups)
     if html is not None:
         require_page(html, force=force)
+    asked_for = noisy.Noisy(
+        epsilon, delta, confidence, intervals, depth, protects, neighbours, seed, out, ledger, dataset, purpose
+    )
+    if epsilon is None:
+        asked_for.refuse_without_epsilon()
+    elif constraint:
+        remedy = "fairveil certify says whether a bound holds, from private counts."
+        raise InputError(complaint(expected="no --epsilon beside it", of="--constraint", got=constraint, remedy=remedy))
     notions = notions_of(constraint)
     place = options.place_of(table, query)
+    if epsilon is not None:
+        asked_for = dataclasses.replace(asked_for, depth=1) if groups == "marginal" and depth is None else asked_for
+        private_table(place, target, sensitive, prediction, model, asked_for, html, json, force)
+        return
     with waiting("Measuring"):
         truth, decisions, classes, expected = _decisions(place, target, sensitive, prediction, model)
         found = table_of(truth, decisions, groups=groups, classes=classes)

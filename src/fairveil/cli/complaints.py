@@ -67,6 +67,7 @@ ARGUMENTS: Mapping[str, str] = {
             *("target", "sensitive", "ignore", "notion", "strength", "objective", "search", "decisions", "allocation", "spend"),
             *("group_loss_bound", "min_epsilon", "max_epsilon", "groups", "method", "tuning", "earlier_releases", "purpose"),
             *("as", "table", "keep"),
+            *("confidence", "intervals", "depth"),
             *("kind", "order", "production", "note", "query", "randomised", "predict_method", "group_aware", "rows", "shares"),
         )
     },
@@ -97,6 +98,9 @@ HINTS: Mapping[str, str] = {
     "--max-epsilon": "--max-epsilon 1",
     "--group-loss-bound": "--group-loss-bound 0.5",
     "--allocation": "--allocation least-noise",
+    "--confidence": "--confidence 0.95",
+    "--intervals": "--intervals each, or --intervals all",
+    "--depth": "--depth 2, or leave it out",
     "--kind": "--kind renyi, gaussian, zcdp or pure",
     "--order": "--order 8, or leave it out",
     "--rows": "--rows 10000: about how many there will be",

@@ -1,4 +1,4 @@
-"""`fairveil verify`: does a privacy statement, or a certificate, agree with itself?"""
+"""`fairveil verify`: does a privacy statement, a certificate or a private table agree with itself?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def verify(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="a statement, a certificate, or the folder of a model with a statement", show_default=False
+            metavar="FILE", help="a statement, a certificate, a private table, or a model's folder", show_default=False
         ),
     ],
     key: Annotated[
@@ -54,6 +54,9 @@ def verify(
     text = text_of(file / STATEMENT if file.is_dir() else file)
     if _is_certificate(text):
         _certificate(text, json, checked(file, key, signature))
+        return
+    if _is_private_table(text):
+        _private_table(text, json, checked(file, key, signature))
         return
     statement, found = examine(text)
     signed = checked(file, key, signature)
@@ -122,29 +125,54 @@ def _is_certificate(text: str) -> bool:
 def _certificate(text: str, json: bool, signed: Signed) -> None:
     """A certificate: everything that follows from its counts, again."""
     from ..estimators.certificate_json import ON_TRUST, RECOMPUTED, examine
-    from .printing import print_json
 
     certificate, found = examine(text)
+    own = {"certified": certificate.recomputed.holds}
+    _say_of_counts(str(certificate), own, found, RECOMPUTED, ON_TRUST, json, signed)
+
+
+def _is_private_table(text: str) -> bool:
+    """By its first words: the rest is looked at when it is one."""
+    if '"fairveil private table"' not in text[:200]:
+        return False
+    from ..estimators.private_table_json import is_private_table
+
+    return is_private_table(text)
+
+
+def _private_table(text: str, json: bool, signed: Signed) -> None:
+    """A private table: everything that follows from its counts, again."""
+    from ..estimators.private_table_json import ON_TRUST, RECOMPUTED, examine
+
+    table, found = examine(text)
+    _say_of_counts(str(table), {}, found, RECOMPUTED, ON_TRUST, json, signed)
+
+
+def _say_of_counts(
+    words: str,
+    own: dict[str, bool],
+    found: list[Finding],
+    recomputed: tuple[str, ...],
+    on_trust: tuple[str, ...],
+    json: bool,
+    signed: Signed,
+) -> None:
+    """What was found of a document that follows from counts."""
+    from .printing import print_json
+
     grave = any(finding.grave for finding in found)
     if json:
-        print_json(
-            {
-                "consistent": not grave,
-                "certified": certificate.recomputed.holds,
-                "findings": [{"grave": finding.grave, "sentence": finding.sentence} for finding in found],
-                "recomputed": list(RECOMPUTED),
-                "taken_on_trust": list(ON_TRUST),
-                "signature": signed.plain,
-            }
-        )
+        findings = [{"grave": finding.grave, "sentence": finding.sentence} for finding in found]
+        out = {"consistent": not grave, **own, "findings": findings, "recomputed": list(recomputed)}
+        print_json(out | {"taken_on_trust": list(on_trust), "signature": signed.plain})
     else:
-        typer.echo(str(certificate))
+        typer.echo(words)
         typer.echo("")
         for finding in found:
             typer.echo(f"{'CONTRADICTION' if finding.grave else 'note'}: {finding.sentence}")
         for line in signed.lines:
             typer.echo(line)
-        typer.echo(f"Recomputed: {', '.join(RECOMPUTED)}; taken on trust: {', '.join(ON_TRUST)}.")
+        typer.echo(f"Recomputed: {', '.join(recomputed)}; taken on trust: {', '.join(on_trust)}.")
         whole = "Consistent: the bounds follow from the counts and their noise. This does not prove who counted, nor whom."
         typer.echo("Inconsistent." if grave else "Consistent, but the signature does not hold." if signed.is_refused else whole)
     if grave or signed.is_refused:

@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from .group_objective_regressor import GroupObjectiveRegressor as GroupObjectiveRegressor
     from .odds_post_processor import OddsPostProcessor as OddsPostProcessor
     from .oracle_game import OracleGameClassifier as OracleGameClassifier
+    from .private_auditing import private_audit as private_audit
+    from .private_table import PrivateTable as PrivateTable
     from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
     from .released_classifier import ReleasedClassifier as ReleasedClassifier
     from .released_frontier import ReleasedFrontier as ReleasedFrontier
     from .released_groups import ReleasedGroups as ReleasedGroups
     from .released_groups import release_groups as release_groups
+    from .row_metric import RowMetric as RowMetric
     from .scoring import FairScorer as FairScorer
     from .scoring import fair_scorer as fair_scorer
     from .tailored import TailoringReport as TailoringReport
@@ -45,16 +48,19 @@ PLACES = {
     "GroupObjectiveRegressor": ".group_objective_regressor",
     "OddsPostProcessor": ".odds_post_processor",
     "OracleGameClassifier": ".oracle_game",
+    "PrivateTable": ".private_table",
     "RateConstrainedClassifier": ".rate_constrained",
     "ReleasedClassifier": ".released_classifier",
     "ReleasedFrontier": ".released_frontier",
     "ReleasedGroups": ".released_groups",
+    "RowMetric": ".row_metric",
     "TailoredClassifier": ".tailored_classifier",
     "TailoredRegressor": ".tailored_regressor",
     "TailoringReport": ".tailored",
     "certify": ".certifying",
     "fair_scorer": ".scoring",
     "load": ".files",
+    "private_audit": ".private_auditing",
     "release_groups": ".released_groups",
     "save": ".files",
 }
@@ -72,16 +78,19 @@ __all__ = [
     "GroupObjectiveRegressor",
     "OddsPostProcessor",
     "OracleGameClassifier",
+    "PrivateTable",
     "RateConstrainedClassifier",
     "ReleasedClassifier",
     "ReleasedFrontier",
     "ReleasedGroups",
+    "RowMetric",
     "TailoredClassifier",
     "TailoredRegressor",
     "TailoringReport",
     "certify",
     "fair_scorer",
     "load",
+    "private_audit",
     "release_groups",
     "save",
 ]

@@ -103,8 +103,8 @@ def certify(
     >>> found.certified
     True
     """
-    promise = _promise(epsilon, delta, protects, neighbours)
-    confidence = _confidence(confidence)
+    promise = required_promise(epsilon, delta, protects, neighbours)
+    confidence = confidence_of(confidence)
     notions = notions_of(constraints)
     seed = promises.seed_of(random_state)
     book = checked(ledger) or current()
@@ -162,14 +162,14 @@ def _ratio(text: str) -> SelectionRateRatio:
     return SelectionRateRatio(ratio)
 
 
-def _promise(epsilon: Any, delta: Any, protects: Any, neighbours: Any) -> Promise:
+def required_promise(epsilon: Any, delta: Any, protects: Any, neighbours: Any) -> Promise:
     if epsilon is None:
         remedy = "Pass epsilon=1.0, for example; float('inf') for people who are public or have consented."
         raise InputError(complaint(expected="a privacy budget", of="epsilon", got=None, remedy=remedy))
     return promises.promise_of(epsilon, delta, protects, neighbours)
 
 
-def _confidence(confidence: Any) -> float:
+def confidence_of(confidence: Any) -> float:
     remedy = "Pass confidence=0.95, for example: no finite number of people makes anything certain."
     found = _checks.fraction(confidence=confidence, low_open=True, high_open=True, remedy=remedy)
     if not 0.5 <= found <= 1.0 - 1e-9 or math.isnan(found):

@@ -21,6 +21,7 @@ from .ledger import ledger
 from .numbers import to_dict
 from .page import render
 from .payments import payments
+from .private_tables import PrivateTableSection, private_table
 from .writing import Written, write
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "Part",
     "Payments",
     "Point",
+    "PrivateTableSection",
     "Rate",
     "RatesFigure",
     "Report",
@@ -53,6 +55,7 @@ __all__ = [
     "first_lines",
     "ledger",
     "payments",
+    "private_table",
     "render",
     "to_dict",
     "write",

@@ -15,6 +15,7 @@ from ..privacy.ledger.terms import Terms
 from ..privacy.statement import PrivacyStatement
 from ..privacy.statement_checks import Finding
 from .certificates import CertificateSection
+from .private_tables import PrivateTableSection
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,7 @@ class Report:
     `terms`: what an additive model says of each number.
     `baselines`: what the model is held against in training (`report.baselines`). `warnings`: sentences that stand above all
     else. `certificate`: what holds for people who were not in the table (`report.certificate`).
+    `private_table`: rates by group from private counts (`report.private_table`).
     `created`: a date in words; without one none is printed, and the same report gives the same bytes.
     """
 
@@ -226,6 +228,7 @@ class Report:
     baselines: Baselines | None = None
     warnings: tuple[str, ...] = ()
     certificate: CertificateSection | None = None
+    private_table: PrivateTableSection | None = None
 
     def __post_init__(self) -> None:
         line(title=self.title)
@@ -241,6 +244,8 @@ class Report:
             several(Certainty, "guarantee", (self.guarantee,))
         if self.certificate is not None:
             several(CertificateSection, "certificate", (self.certificate,))
+        if self.private_table is not None:
+            several(PrivateTableSection, "private_table", (self.private_table,))
         if self.payments is not None:
             several(Payments, "payments", (self.payments,))
         if self.ledger is not None:

@@ -60,6 +60,7 @@ def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
         "baselines": None if report.baselines is None else _baselines(report.baselines),
         "guarantee": None if report.guarantee is None else _certainty(report.guarantee),
         "certificate": None if report.certificate is None else report.certificate.to_dict(),
+        "private_table": None if report.private_table is None else report.private_table.to_dict(),
         "payments": None if report.payments is None else _payments(report.payments),
         "ledger": None if report.ledger is None else ledger_numbers(report.ledger),
         "table_numbers": _numbered(report),

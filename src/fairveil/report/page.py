@@ -54,6 +54,9 @@ def page(report: Report, numbers: dict[str, Any]) -> str:
     figures["terms"] = [_twice(svg_curves, figure, f"term-{k}") for k, figure in enumerate(report.terms, 1)]
     if report.certificate is not None and report.certificate.rates is not None:
         figures["certificate"] = _twice(svg_rates, report.certificate.rates, "certificate")
+    if report.private_table is not None:
+        drawn = enumerate(report.private_table.rates, 1)
+        figures["private_table"] = [_twice(svg_rates, figure, f"private-{k}") for k, figure in drawn]
     if report.ledger is not None:
         figures["budget"] = _twice(svg_budget, budget_figure(report.ledger), "budget")
         course = course_figure(report.ledger)
