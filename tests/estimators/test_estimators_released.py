@@ -13,6 +13,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import check_estimator
 
 import fairveil as fv
 from fairveil.audit import audit_fit
@@ -218,6 +219,52 @@ def test_boosted_trees_predict_for_new_rows() -> None:
     assert np.allclose(law.sum(axis=1), 1.0)
     assert set(clf.predict(X[:50], random_state=0)) <= {0, 1}
     assert (clf.predict(X[:50], random_state=0) == clf.predict(X[:50], random_state=0)).all()
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_a_classifier_of_linear_rules_is_saved_and_read_to_the_bit(tmp_path: Path, frame: bool) -> None:
+    table: Any = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]) if frame else X
+    released = fv.release_groups(table, Y, sensitive_features=A, epsilon=1.0, random_state=0)
+    clf = released.fit(table, Y, ["equalized_odds:0.05", "demographic_parity:0.1"])
+    fv.save(clf, tmp_path / "model")
+    again = fv.load(tmp_path / "model")
+    assert (again.predict_proba(table) == clf.predict_proba(table)).all()
+    assert again.report_ == clf.report_
+    assert (again.error_, again.n_features_in_, again.groups_) == (clf.error_, X.shape[1], clf.groups_)
+    assert again.get_params() == clf.get_params()
+    assert hasattr(again, "feature_names_in_") == frame
+    assert again.privacy_ == clf.privacy_
+    text = (tmp_path / "model" / "estimator.json").read_text()
+    (tmp_path / "model" / "estimator.json").write_text(text.replace('"report": [', '"report": [[],', 1))
+    with pytest.raises(InputError):
+        fv.load(tmp_path / "model")
+
+
+def test_rules_of_another_library_are_not_written(tmp_path: Path) -> None:
+    clf = RELEASED.fit(X, Y, "demographic_parity:0.1", estimator=DecisionTreeClassifier(max_depth=3), rounds=2)
+    with pytest.raises(InputError, match="DecisionTreeClassifier"):
+        fv.save(clf, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+class Alone(fv.ReleasedClassifier):
+    """What scikit-learn's checks can fit: the groups are the parity of a row's place, released without noise."""
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        rows = X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
+        groups = np.arange(rows) % 2
+        released = fv.release_groups(X, y, sensitive_features=groups, epsilon=float("inf"), random_state=0)
+        return super().fit(X, y, sensitive_features=released)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_own_checks_pass() -> None:
+    failed = [
+        (done["check_name"], done["exception"])
+        for done in check_estimator(Alone(), on_fail=None, on_skip=None)
+        if done["status"] == "failed"
+    ]
+    assert failed == []
 
 
 def test_mistakes_are_said() -> None:

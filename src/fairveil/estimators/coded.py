@@ -27,22 +27,12 @@ from .recorded import Recorded
 Floats = npt.NDArray[np.float64]
 
 
-class CodedEstimator(Planning, Recorded, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """An estimator of rows that a coding makes of X. Abstract."""
+class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What reads X at prediction as the coding of the fit does."""
 
-    __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}
-    __metadata_request__score: ClassVar = {"sample_weight": True}
-
-    privacy_: PrivacyStatement
     coding_: Coding
-    cells_: Cells | None
-    groups_: tuple[Any, ...]
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
-
-    @abstractmethod
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> CodedEstimator:
-        """Fit."""
 
     def _blocks(self, X: Any) -> Iterator[RowBlock]:
         check_is_fitted(self, "model_")
@@ -77,6 +67,21 @@ class CodedEstimator(Planning, Recorded, BaseEstimator, ABC):  # type: ignore[mi
         return [name for name in shown if name in columns] == [name for name in columns if name in shown] and set(
             features
         ) <= set(shown) <= set(columns)
+
+
+class CodedEstimator(Planning, Recorded, CodedReader, ABC):
+    """An estimator of rows that a coding makes of X. Abstract."""
+
+    __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}
+    __metadata_request__score: ClassVar = {"sample_weight": True}
+
+    privacy_: PrivacyStatement
+    cells_: Cells | None
+    groups_: tuple[Any, ...]
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> CodedEstimator:
+        """Fit."""
 
     def _publish_columns(self, training: Training, cells: Cells | None) -> None:
         """Write what is public of the columns and groups of a fit."""

@@ -14,7 +14,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ..fairness import keys
 from ..learning import mixing_bounds, postprocess
 from ..learning.choosing import AttachedRule
 from ..learning.oracles import GroupedRule, LinearRule, Rule
+from ..learning.soft_rates import SoftValue
 from ..models import (
     DerandomisedModel,
     GroupedLinearModel,
@@ -51,6 +52,7 @@ from .group_objective_regressor import GroupObjectiveRegressor
 from .odds_post_processor import OddsPostProcessor
 from .oracle_game import OracleGameClassifier
 from .rate_constrained import RateConstrainedClassifier
+from .released_classifier import ReleasedClassifier
 from .requirements import said
 from .tailored import TailoringReport
 from .tailored_classifier import TailoredClassifier
@@ -146,10 +148,11 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     check_is_fitted(estimator, "model_")
     model = {} if estimator.model_ is None else model_files.to_files(estimator.model_)
     files = model | {STATEMENT_FILE: estimator.privacy_.to_json().encode()}
-    parameters = estimator.get_params(deep=False) | {"ledger": None}
+    parameters = estimator.get_params(deep=False)
+    parameters |= {"ledger": None} if "ledger" in parameters else {}
     if getattr(estimator, "candidates_", ()):
         parameters[_listed_in(estimator)] = "given"
-    if "estimator" in parameters:
+    if "estimator" in parameters and hasattr(estimator, "estimator_"):
         if bases.carries_a_promise(estimator.estimator_):
             inner = _to_files(bases.thawed(estimator.estimator_), depth + 1)
             files |= {f"{BASE}{name}": raw for name, raw in inner.items()}
@@ -509,6 +512,26 @@ def _revive_tailored_classifier(estimator: TailoredClassifier, content: Node, mo
     _revive_tailored(estimator, content)
 
 
+def _released_content(estimator: ReleasedClassifier) -> dict[str, Any]:
+    if estimator.model_ is None:
+        remedy = "Save the release, and these rules with their own library; or fit with estimator=None."
+        got = f"rules of {type(estimator.estimator).__name__}"
+        raise InputError(complaint(expected="linear rules", of="estimator", got=got, remedy=remedy))
+    lines = [[line.name, *files_json.numbers(astuple(line)[1:])] for line in estimator.report_]
+    return {"coding": coding_json.to_dict(estimator.coding_), "error": estimator.error_, "report": lines}
+
+
+def _revive_released(estimator: ReleasedClassifier, content: Node, model: Model | None, base: Any) -> None:
+    if not isinstance(model, MixtureModel) or not all(isinstance(one, LinearModel) for one in model.models):
+        raise _broken("a mixture of linear models", type(model).__name__)
+    linear: Any = model.models
+    estimator.coding_, estimator.model_ = _coding_of(content, linear), model
+    estimator.rules_, estimator.shares_ = list(linear), np.array(model.weights, np.float64)
+    estimator.classes_, estimator.error_ = as_array(tuple(model.classes)), content["error"].number()
+    lines = [line.list(len(fields(SoftValue))) for line in content["report"].list()]
+    estimator.report_ = tuple(SoftValue(name.text(), *(one.number(words=True) for one in numbers)) for name, *numbers in lines)
+
+
 KINDS: dict[str, Kind] = {
     "RateConstrainedClassifier": Kind(
         RateConstrainedClassifier, frozenset({"coding", "outcome"}), _descent_content, _revive_descent
@@ -537,6 +560,9 @@ KINDS: dict[str, Kind] = {
     ),
     "TailoredClassifier": Kind(
         TailoredClassifier, frozenset({"coding", "outcome", "tailoring"}), _tailored_content, _revive_tailored_classifier
+    ),
+    "ReleasedClassifier": Kind(
+        ReleasedClassifier, frozenset({"coding", "error", "report"}), _released_content, _revive_released
     ),
     "OddsPostProcessor": Kind(
         OddsPostProcessor,

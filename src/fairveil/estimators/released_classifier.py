@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .. import _checks
@@ -25,7 +25,8 @@ from ..models import LinearModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.statement import PrivacyStatement
 from . import promises
-from .coded import as_array
+from .coded import CodedReader, as_array
+from .coding import SchemaCoding, TableCoding
 from .decided import codes_of, names_of, without
 from .public_features import Floats, features_of, labels_in
 from .released_groups import ReleasedGroups
@@ -44,7 +45,7 @@ class Searched:
     candidates: Candidates
 
 
-class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  # scikit-learn has no types
     """A mixture of rules that keeps rate constraints at released memberships. Fits cost nothing beyond the release.
 
     Parameters
@@ -105,15 +106,30 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             self.report_ = released.rates(X, y, np.clip(law, 0.0, 1.0), self.constraints)
         self.privacy_, self.coding_, self.cells_ = released.privacy, released.coding, released.cells
         self.classes_, self.groups_ = as_array(released.classes), released.groups
+        self._publish_columns(X)
         if excess > FEASIBLE:
             text = f"no mixture of the rules keeps the constraints: bounds had to give {excess:.4f}. Allow a larger gap."
             warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
+    def _publish_columns(self, X: Any) -> None:
+        """How many features there are, and their names if they have any: those of a schema, else those of X."""
+        coding, names = self.coding_, names_of(X)
+        if isinstance(coding, SchemaCoding):
+            names = tuple(coding.encoding.features)
+        if names:
+            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+            return
+        layout = coding.layout
+        own = layout.numbers + len(layout.code_sizes)
+        self.n_features_in_ = len(coding.columns) if isinstance(coding, TableCoding) else own
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
     def predict_proba(self, X: Any) -> Floats:
         """The distribution of decisions, (rows, classes): the share of the rules that decide for each class."""
-        check_is_fitted(self, "rules_")
+        check_is_fitted(self, "model_")
         if self.model_ is not None:
-            return np.concatenate([self.model_.decision_proba(block) for block in self.coding_.blocks(X)])
+            return np.concatenate([self.model_.decision_proba(block) for block in self._blocks(X)])
         features = features_for(X, self.cells_.names)
         eye, out = np.eye(len(self.classes_)), []
         for rule, share in zip(self.rules_, self.shares_, strict=True):
@@ -127,11 +143,13 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def predict(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
         """The class of each row, drawn from the mixture. The same seed draws the same."""
-        return np.asarray(self.classes_[draw_codes(self.predict_proba(X), random_state)])
+        codes = draw_codes(self.predict_proba(X), random_state)
+        return np.asarray(self.classes_[codes])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
+        tags.input_tags.sparse = True
         return tags
 
 
