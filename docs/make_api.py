@@ -29,6 +29,9 @@ ROOMS = (
     "fairveil.audit",
     "fairveil.report",
     "fairveil.study",
+    "fairveil.export",
+    "fairveil.compat.skops_files",
+    "fairveil.compat.mlflow_model",
     "fairveil.errors",
 )
 PAGE = Path(__file__).with_name("api.md")

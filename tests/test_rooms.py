@@ -22,7 +22,8 @@ LINES = (
     ("data",),  # ring 4: estimators code tables with it
     ("estimators", "audit"),
     ("study", "report", "export"),  # ring 5
-    ("cli",),  # ring 6
+    ("compat",),  # ring 6
+    ("cli",),  # ring 7
 )
 LEVEL = {room: level for level, rooms in enumerate(LINES) for room in rooms}
 

@@ -8,6 +8,7 @@ from ._lazy import lazily
 
 if TYPE_CHECKING:
     from . import audit as audit
+    from . import compat as compat
     from . import curator as curator
     from . import data as data
     from . import export as export
@@ -98,6 +99,7 @@ PLACES = {
     "equalized_odds_gap": ".fairness",
     "group_table": ".fairness",
     "audit": ".audit",
+    "compat": ".compat",
     "curator": ".curator",
     "data": ".data",
     "export": ".export",
@@ -152,6 +154,7 @@ __all__ = [
     "TailoredRegressor",
     "audit",
     "certify",
+    "compat",
     "curator",
     "data",
     "demographic_parity_gap",

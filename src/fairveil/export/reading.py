@@ -24,7 +24,7 @@ from ..estimators.linear import LinearClassifier
 from ..estimators.odds_post_processor import OddsPostProcessor
 from ..estimators.oracle_game import OracleGameClassifier
 from ..estimators.released_classifier import ReleasedClassifier
-from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel, RegressionModel
+from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel, PostProcessedModel, RegressionModel
 from ..models.postprocessed import SURE
 from .columns import inputs_of, require_names, with_groups, word_column
 from .program import (
@@ -172,6 +172,20 @@ def _answer(estimator: OddsPostProcessor, base: Any, classes: Sequence[Hashable]
 
 def _plain(classes: Any) -> tuple[Hashable, ...]:
     return tuple(np.asarray(classes).tolist())
+
+
+def columns_of_groups(estimator: Any) -> tuple[str, ...]:
+    """The sensitive columns that a fitted estimator reads when it predicts."""
+    inside = bases.thawed(estimator)
+    model = getattr(inside, "model_", None)
+    cells = (
+        model.cells
+        if isinstance(model, PostProcessedModel)
+        else inside.cells_
+        if getattr(model, "reads_groups", False)
+        else None
+    )
+    return () if cells is None else tuple(cells.names)
 
 
 def unnamed(program: Program) -> Program:

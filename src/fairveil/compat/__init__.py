@@ -1,0 +1,18 @@
+"""Ring 6: other people's tools: skops and MLflow. Each module imports its library when it is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
+
+if TYPE_CHECKING:
+    from . import mlflow_model as mlflow_model
+    from . import skops_files as skops_files
+
+PLACES = {"mlflow_model": ".mlflow_model", "skops_files": ".skops_files"}
+
+__all__ = ["mlflow_model", "skops_files"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, PLACES)
