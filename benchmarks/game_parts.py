@@ -27,8 +27,9 @@ from fairveil.estimators import inputs, promises
 from fairveil.facts import RowBlock
 from fairveil.learning.game import Equilibrium, Game, play
 from fairveil.learning.game_plan import plan
+from fairveil.learning.gradient_oracle import Descent
 from fairveil.learning.ground import Ground
-from fairveil.learning.oracles import Descent, LinearRule
+from fairveil.learning.oracles import LinearRule
 from fairveil.learning.regression import Regression
 from fairveil.models import LinearModel, MixtureModel
 from fairveil.privacy.noise import NoiseSource

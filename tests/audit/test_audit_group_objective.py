@@ -16,10 +16,10 @@ from fairveil.curator import Curator, Rows, pricing, ranges
 from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.learning.choosing import LinearClass
 from fairveil.learning.exponential import Sampling, plan_sampling
+from fairveil.learning.gradient_oracle import Descent
 from fairveil.learning.group_loop import Loop
 from fairveil.learning.group_plan import plan_loop
 from fairveil.learning.group_problem import Problem
-from fairveil.learning.oracles import Descent
 from fairveil.learning.regression import Regression
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.routes import gaussian_mu

@@ -15,10 +15,11 @@ from fairveil.audit import Tape, Witness
 from fairveil.curator import Curator, pricing
 from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.learning.choosing import Choice, Each, thresholds
+from fairveil.learning.gradient_oracle import Begun, Descent
 from fairveil.learning.group_loop import Loop, run
 from fairveil.learning.group_plan import plan_loop
 from fairveil.learning.group_problem import Found, Posed, Problem
-from fairveil.learning.oracles import Descent, count_rows
+from fairveil.learning.oracles import count_rows
 from fairveil.learning.regression import Regression
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.promise import Promise
@@ -27,9 +28,14 @@ Floats = npt.NDArray[np.float64]
 ORACLES: dict[str, Callable[[Any], Any]] = {
     "regression": lambda layout: Regression(),
     "descent": lambda layout: Descent(steps=2),
+    "begun": lambda layout: Begun(steps=2, scales=True),
     "choice": lambda layout: Choice(thresholds(layout)),
     "each": lambda layout: Each(thresholds(layout)),
 }
+
+
+WAYS = [(relation, kind) for relation in g.PROMISES for kind in ORACLES if (relation, kind) != ("groups", "begun")]
+"""Every oracle under every relation; one is of records that are protected."""
 
 
 def problem_of(
@@ -96,6 +102,9 @@ class Teller:
         return self.told.pop(0)
 
     def attach(self, *given: Any, **named: Any) -> None:
+        return None
+
+    def rescale(self, *given: Any) -> None:
         return None
 
     def finish(self) -> None:

@@ -17,9 +17,9 @@ from fairveil.errors import InputError
 from fairveil.fairness.objectives import Error, parse_constraint
 from fairveil.learning.choosing import Choice, thresholds
 from fairveil.learning.divergence import Divergence
+from fairveil.learning.gradient_oracle import Descent
 from fairveil.learning.group_plan import plan_loop
 from fairveil.learning.group_problem import Problem
-from fairveil.learning.oracles import Descent
 from fairveil.learning.regression import Regression
 from fairveil.privacy import price
 from fairveil.privacy.events import (

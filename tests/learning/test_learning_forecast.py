@@ -18,10 +18,10 @@ from fairveil.learning import LinearDescent, Settings, added_error, forecast, pl
 from fairveil.learning.choosing import Choice, thresholds
 from fairveil.learning.exponential import plan_sampling
 from fairveil.learning.game_plan import plan as plan_game
+from fairveil.learning.gradient_oracle import Descent
 from fairveil.learning.ground import Ground
 from fairveil.learning.group_plan import plan_loop
 from fairveil.learning.group_problem import Problem
-from fairveil.learning.oracles import Descent
 from fairveil.learning.primal import Walk
 from fairveil.learning.regression import Regression
 from fairveil.learning.supposed import Supposed

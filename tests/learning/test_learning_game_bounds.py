@@ -18,7 +18,8 @@ from fairveil.curator import Curator
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity, resolve
 from fairveil.learning.choosing import Choice, Labellings, thresholds
 from fairveil.learning.game_bounds import Guarantee, Lag, Seen, count_errors, drift
-from fairveil.learning.oracles import Descent, indicators
+from fairveil.learning.gradient_oracle import Descent
+from fairveil.learning.oracles import indicators
 from fairveil.learning.regression import Regression
 from fairveil.privacy.promise import Promise
 

@@ -14,9 +14,9 @@ import pytest
 from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import FalseNegatives, GMean
 from fairveil.learning.duals import ExponentiatedGradient, Leaning
+from fairveil.learning.gradient_oracle import CURVE, DROWNED, Descent
 from fairveil.learning.group_hearing import BLOCKS, KNOWN, ROOM, Heard, aimed, blocks_of, noise_of_excesses
 from fairveil.learning.group_problem import Posed
-from fairveil.learning.oracles import CURVE, DROWNED, Descent
 from fairveil.learning.regression import Regression
 from fairveil.privacy.promise import Promise
 

@@ -15,7 +15,8 @@ from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity
 from fairveil.learning.choosing import Choice, Labellings, LinearClass, reach, thresholds
-from fairveil.learning.oracles import Descent, indicators
+from fairveil.learning.gradient_oracle import Descent
+from fairveil.learning.oracles import indicators
 from fairveil.learning.regression import Regression, principal
 
 NOTIONS = {

@@ -20,6 +20,7 @@ from ..learning.comparison import Comparison, Constant, Rival
 from ..learning.regression_task import RegressionOutcome
 
 CONSTANT, MIXING, FREE = "the best constant", "mixing", "no constraint"
+OF_SAME_BUDGET = "the same budget's model without constraints"
 MODEL, MIXTURE, ONE_CLASS = "model", "mixture", "constant"
 ERROR, SQUARES, OBJECTIVE = "error", "mean squared error", "objective"
 MATERIAL = 0.001
@@ -135,7 +136,7 @@ def of_comparison(
     comparison: Comparison | None,
     classes: Sequence[Hashable],
     *,
-    free: str = "the same budget's model without constraints",
+    free: str = OF_SAME_BUDGET,
     handed_out: str = MODEL,
     remark: str = "",
 ) -> BaselineReport | None:
@@ -155,13 +156,21 @@ def of_comparison(
 
 
 def of_objective(
-    value: float, noise: float, constant: Constant | None, classes: Sequence[Hashable], *, is_error: bool
+    value: float,
+    noise: float,
+    constant: Constant | None,
+    free: Rival | None,
+    classes: Sequence[Hashable],
+    *,
+    is_error: bool,
 ) -> BaselineReport | None:
     """The report of decisions that make a group objective small: what they are compared by is that objective."""
     if constant is None or math.isnan(value):
         return None
-    line = _line(CONSTANT, f"always {classes[constant.constant]!r}", constant)
-    return BaselineReport(value, noise, (line,), ERROR if is_error else OBJECTIVE)
+    lines = [_line(CONSTANT, f"always {classes[constant.constant]!r}", constant)]
+    if free is not None:
+        lines.append(_line(FREE, OF_SAME_BUDGET, free))
+    return BaselineReport(value, noise, tuple(lines), ERROR if is_error else OBJECTIVE)
 
 
 def of_regression(outcome: RegressionOutcome) -> BaselineReport | None:

@@ -37,6 +37,9 @@ WEAK_EPSILON = 10.0
 """Above it the odds about one person may change by more than e^10, about 22,000."""
 WEAK_DELTA = 1e-4
 """Above it, and where the number of rows is private, delta is called weak: few tables are so short that it is not."""
+MOST_UNBOUNDED = 40
+"""Numbers without public bounds, up to which sums of them are regressed where records are protected: their noise grows with the
+width of a row."""
 FAR = 10.0
 """A root mean square of a column above this is far from 1, as is one below its inverse squared where all columns are."""
 PACKAGE = str(Path(__file__).parent.parent)
@@ -99,6 +102,11 @@ def are_unbounded(training: Training) -> bool:
     coding = training.coding
     bounded = 0 if coding.shapes is None else len(coding.shapes.along)
     return coding.layout.numbers > bounded and coding.standard is None and not isinstance(coding, SchemaCoding)
+
+
+def are_few_and_unbounded(training: Training) -> bool:
+    """Whether there are such numbers, so few that sums of them know more than gradients that are clipped to a fixed norm."""
+    return training.rows.layout.numbers <= MOST_UNBOUNDED and are_unbounded(training)
 
 
 def of_units(training: Training, promise: Promise, numbers: Numbers) -> None:

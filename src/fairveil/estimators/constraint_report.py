@@ -76,7 +76,7 @@ class ConstraintReport:
     def of(outcome: Outcome | Equilibrium | Found, required: Iterable[str] = ()) -> ConstraintReport:
         """The report of a search's outcome."""
         columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.duals)
-        lines = _lines(columns, outcome.sampling, outcome.looks if isinstance(outcome, Outcome) else 1)
+        lines = _lines(columns, outcome.sampling, 1 if isinstance(outcome, Found) else outcome.looks)
         reason = outcome.reason.value if outcome.learnt else NOTHING_LEARNT
         return ConstraintReport(lines, outcome.rounds, reason, required=tuple(required))
 

@@ -165,7 +165,8 @@ def equilibrium_to_dict(outcome: Equilibrium) -> dict[str, Any]:
     """The same of a game. Its rules are the model's."""
     guarantee = None if outcome.guarantee is None else outcome.guarantee.to_dict()
     sampling = sampling_to_list(outcome.sampling)
-    return _told(outcome, TOLD) | {"plays": list(outcome.plays), "guarantee": guarantee, "sampling": sampling}
+    beside = {"plays": list(outcome.plays), "guarantee": guarantee, "sampling": sampling, "looks": outcome.looks}
+    return _told(outcome, TOLD) | beside
 
 
 def equilibrium_from_dict(node: Node, rules: tuple[Rule, ...]) -> Equilibrium:
@@ -173,9 +174,10 @@ def equilibrium_from_dict(node: Node, rules: tuple[Rule, ...]) -> Equilibrium:
     told = node["guarantee"]
     guarantee = None if told.is_null else Guarantee.from_dict(guarantee_fields(told, ("measured",), unknown=True))
     plays = tuple(count.whole() for count in node["plays"].list())
-    beside = ("plays", "guarantee", *(("sampling",) if "sampling" in node.mapping() else ()))
-    fields = _heard(node, TOLD, beside)
-    return Equilibrium(rules=rules, plays=plays, guarantee=guarantee, **fields, sampling=sampling_from(node))
+    later = [name for name in ("sampling", "looks") if name in node.mapping()]
+    fields = _heard(node, TOLD, ("plays", "guarantee", *later))
+    looks = node["looks"].whole(at_least=1) if "looks" in later else 1
+    return Equilibrium(rules=rules, plays=plays, guarantee=guarantee, **fields, sampling=sampling_from(node), looks=looks)
 
 
 def sampling_to_list(sampling: Any) -> list[Any] | None:

@@ -24,7 +24,7 @@ from ..learning.group_loop import Loop, run
 from ..learning.group_plan import ROUNDS, plan_loop, plan_public
 from ..learning.group_problem import Found, Problem
 from ..learning.group_public import PublicSearch
-from ..learning.oracles import Descent, Oracle
+from ..learning.oracles import Oracle
 from ..learning.regression import Regression
 from ..learning.responses import Responses
 from ..models import DerandomisedModel, MixtureModel, Model
@@ -36,7 +36,7 @@ from .cautions import Numbers
 from .coded import Floats
 from .constraint_report import ConstraintReport
 from .inputs import Training
-from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_of
+from .mixing import MixingClassifier, candidates_of, descent_of, model_of, shares_of, told_of
 from .openings import Opening
 from .progress import progress
 from .publish import statement_of
@@ -47,7 +47,6 @@ Search = Sampling | Loop | PublicSearch | LossDescent
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")
 ORACLES = ("responses", "regression", "descent")
 LOSSES = ("zero_one", "log")
-MOST_UNBOUNDED = 40  # numbers without public bounds, up to which sums of them are regressed where records are protected
 NAMED = ("thresholds", "directions", "labellings")
 
 
@@ -181,7 +180,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         self._publish_shape(training, cells)
         self._set_found(outcome, mixture, listed, certain)
         self.privacy_ = statement
-        told = (outcome.objective, outcome.objective_noise, outcome.constant)
+        told = (outcome.objective, outcome.objective_noise, outcome.constant, outcome.free)
         is_error = isinstance(parse_objective(self.objective), Error)
         self.baselines_ = of_objective(*told, training.classes, is_error=is_error)
         warn_if_worse(self.baselines_, learnt=outcome.learnt)
@@ -348,8 +347,9 @@ class GroupObjectiveClassifier(MixingClassifier):
             return Each(of) if short and not ground.is_exact else Choice(of)
         if self._responds(problem):
             return Responses(Regression(clip))
-        few = ground.layout.numbers <= MOST_UNBOUNDED and cautions.are_unbounded(training)
-        return Regression(clip) if self._regresses(ground.promise, ground.classes, few) else Descent(clip=clip)
+        if self._regresses(ground.promise, ground.classes, cautions.are_few_and_unbounded(training)):
+            return Regression(clip)
+        return descent_of(ground.promise, training, clip)
 
     def _responds(self, problem: Problem) -> bool:
         """Whether rules are searched on public rows. One sum of losses and nothing else is what one regression answers."""

@@ -54,7 +54,7 @@ def handed(outcome: Outcome, classes: Sequence[Hashable], *, randomised: bool | 
         looks=looks,
         comparison=mixture,
     )
-    name, remark = _words(choice, classes)
+    name, remark = words_of(choice, classes)
     return Handed(told, lines, shares, of_comparison(mixture, classes, handed_out=name, remark=remark))
 
 
@@ -68,9 +68,9 @@ def _parts(outcome: Outcome, found: Comparison, choice: Choice) -> tuple[tuple[F
     return tuple(weights for weights, _ in kept), tuple(share for _, share in kept)
 
 
-def _words(choice: Choice, classes: Sequence[Hashable]) -> tuple[str, str]:
-    """The name of it, and what it is in words."""
-    parts = [("the model", choice.model), ("the model without constraints", choice.free)]
+def words_of(choice: Choice, classes: Sequence[Hashable], model: str = "the model") -> tuple[str, str]:
+    """The name of a choice, and what it is in words; `model`: what was found."""
+    parts = [(model, choice.model), ("the model without constraints", choice.free)]
     parts += [(f"always {classes[k]!r}", share) for k, share in enumerate(choice.constants.tolist())]
     kept = [(words, share) for words, share in parts if share > 0]
     if len(kept) == 1:

@@ -13,10 +13,12 @@ from ..errors import InputError, complaint
 from ..facts import RowBlock, RowSource
 from ..fairness.inputs import same_length
 from ..learning.choosing import AttachedRule, Listed
+from ..learning.gradient_oracle import Begun, Descent
 from ..learning.oracles import GroupedRule, LinearRule, Rule
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
 from ..models.model import draw_codes
-from . import bases
+from ..privacy.promise import Promise
+from . import bases, promises
 from .coded import CodedClassifier, Floats, labels_of
 from .coding import Coding, SchemaCoding
 from .columns import read_labels
@@ -119,6 +121,13 @@ class MixingClassifier(CodedClassifier):
 def _undecided(block: Any) -> Any:
     """A candidate's decisions about rows that are not there."""
     raise AssertionError("a plan asks nothing")
+
+
+def descent_of(promise: Promise, training: Training, clip: float | None) -> Descent:
+    """The gradient oracle: where records are protected, from where a descent without constraints has ended."""
+    if promise.features_are_public:
+        return Descent(clip=clip)
+    return Begun(clip=clip, scales=promises.numbers_are_scalable(training, promise))
 
 
 def candidates_of(given: Any, *, of: str, words: Sequence[str]) -> tuple[Any, ...]:

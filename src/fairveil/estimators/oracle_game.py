@@ -21,13 +21,14 @@ from ..learning.game import Equilibrium, Game, play
 from ..learning.game_bounds import Guarantee
 from ..learning.game_plan import plan
 from ..learning.ground import Ground
-from ..learning.oracles import Descent, Oracle
+from ..learning.oracles import Oracle
+from ..learning.program import Choice as Decided
 from ..learning.regression import Regression
 from ..learning.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
-from . import additive, inputs, promises, unused
+from . import additive, cautions, inputs, promises, unused
 from .baselines import BaselineReport, of_comparison, warn_if_worse
 from .cautions import Numbers
 from .coded import Floats
@@ -35,8 +36,9 @@ from .columns import names_in
 from .constraint_report import ConstraintReport
 from .decided import group_ids
 from .descending import cells_of
+from .handed import words_of
 from .inputs import Training
-from .mixing import MixingClassifier, candidates_of, model_of, shares_of, told_of
+from .mixing import MixingClassifier, candidates_of, descent_of, model_of, shares_of, told_of
 from .openings import Opening
 from .progress import progress
 from .publish import READS_GROUPS, statement_of
@@ -55,12 +57,16 @@ class OracleGameClassifier(MixingClassifier):
     random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
     dual_bound : the size of the auditor's simplex; larger: closer to the bounds, for more error and noise. None: 2 to
         5, the more the less noise public facts foretell (with group_aware: the number of groups).
-    rounds : None: chosen from the promise, between 50 and 500; with "responses" 80 at most (`learning.game_plan`).
-    oracle : how the learner responds. None: "responses" where features are public and rules do not read the group, else
-        "regression". "responses": searches on public rows, whose groups are guessed from sums released once; a linear program
+    rounds : None: chosen from the promise, between 50 and 500; with "responses" 80 at most, with "descent" where records are
+        protected 120 (`learning.game_plan`).
+    oracle : how the learner responds. None: "responses" where features are public and "descent" where records are protected;
+        "regression" for rules that read the group, and for few numbers without public bounds.
+        "responses": searches on public rows, whose groups are guessed from sums released once; a linear program
         over all rules and the constants makes the mixture. "regression": linear regression of costs, from the same sums.
         "exponential": the exponential mechanism over `candidates`. "labellings": the same over the labellings that cuts of
-        public scores induce (sensitive features protected, two classes). "descent": private gradient descent.
+        public scores induce (sensitive features protected, two classes). "descent": private gradient descent; where records
+        are protected it starts from a model without constraints, and that model, the constants and the mixture that was played
+        are put together by a linear program.
     candidates : of the exponential oracle: "thresholds" (one column against one number between -1 and 1, as a schema codes
         them; without one, where features are public, in their standard deviations), or a list of fitted classifiers that
         were made without these rows; they are trusted, and the statement says so.
@@ -158,7 +164,8 @@ class OracleGameClassifier(MixingClassifier):
         self._publish(training, outcome, listed, cells)
         self.named_ = names_in(sensitive_features) is not None
         self.privacy_ = statement
-        self.baselines_ = of_comparison(outcome.comparison, training.classes)
+        told = {} if outcome.choice is None else _told(outcome.choice, training)
+        self.baselines_ = of_comparison(outcome.comparison, training.classes, **told)
         warn_if_worse(self.baselines_, learnt=outcome.learnt)
         if self.constraint_report_.missed_by_far:
             self._warn()
@@ -170,10 +177,10 @@ class OracleGameClassifier(MixingClassifier):
         ledger = promises.ledger_of(self, promise)
         notions = promises.notions_of(self.constraints)
         confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
-        oracle = self._named(promise)
-        _checks.one_of(ORACLES, oracle=oracle)
-        chooses, released = oracle == "exponential", oracle in ("responses", "regression", "descent")
-        with_oracle = f"with oracle={oracle!r}"
+        if self.oracle is not None:
+            _checks.one_of(ORACLES, oracle=self.oracle)
+        chooses, released = self.oracle == "exponential", self.oracle in (None, "responses", "regression", "descent")
+        with_oracle = "unless oracle='exponential'" if self.oracle is None else f"with oracle={self.oracle!r}"
         unused.refuse(self, {"candidates": None if chooses else with_oracle, "clip": None if released else with_oracle})
         scaled = bool(self.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
         ways = promises.ways_of(
@@ -263,11 +270,13 @@ class OracleGameClassifier(MixingClassifier):
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
 
-    def _named(self, promise: Promise) -> str:
-        """The oracle by its name; None: "responses" where it can answer."""
+    def _named(self, promise: Promise, training: Training) -> str:
+        """The oracle by its name; None: what errs least under the protection at hand."""
         if self.oracle is not None:
             return self.oracle
-        return "responses" if promise.features_are_public and not self.group_aware else "regression"
+        if self.group_aware or (not promise.features_are_public and cautions.are_few_and_unbounded(training)):
+            return "regression"
+        return "responses" if promise.features_are_public else "descent"
 
     def _needs_scale(self, promise: Promise, X: Any) -> bool:
         """Whether cuts and steps of fixed size meet public numbers in any units: these are then scaled by themselves."""
@@ -294,12 +303,11 @@ class OracleGameClassifier(MixingClassifier):
         return listed
 
     def _oracle(self, ground: Ground, training: Training, listed: tuple[Any, ...], X: Any) -> Oracle[Any]:
-        oracle = self._named(ground.promise)
+        oracle, clip = self._named(ground.promise, training), None if self.clip is None else _checks.positive(clip=self.clip)
         if oracle in ("responses", "regression"):
-            regression = Regression(None if self.clip is None else _checks.positive(clip=self.clip))
-            return Responses(regression) if oracle == "responses" else regression
-        if self.oracle == "descent":
-            return Descent(clip=None if self.clip is None else _checks.positive(clip=self.clip))
+            return Responses(Regression(clip)) if oracle == "responses" else Regression(clip)
+        if oracle == "descent":
+            return descent_of(ground.promise, training, clip)
         if self.oracle == "labellings":
             return Choice(Labellings(ground.layout))
         if not listed:
@@ -328,6 +336,12 @@ class OracleGameClassifier(MixingClassifier):
             f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon, dual_bound or more rounds; see constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
+
+
+def _told(choice: Decided, training: Training) -> dict[str, str]:
+    """What is handed out, in words, where a program chose it."""
+    name, remark = words_of(choice, training.classes, "the mixture that was played")
+    return {} if choice.is_model else {"handed_out": name, "remark": remark}
 
 
 def _one_parity_of_false_positives(notions: Sequence[Notion]) -> bool:

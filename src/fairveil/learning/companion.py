@@ -23,6 +23,7 @@ from .outcome import Outcome
 from .plans import Plan
 from .primal import Walk
 from .systems import slopes_of_constant
+from .units import in_coded_units, in_inner_units
 
 LATE = 0.5
 """The share of rounds, at the end, whose iterates are averaged."""
@@ -150,27 +151,3 @@ def sampling_of_constants(planned: Plan, counts: Floats) -> Floats:
     out = [planned.sampling_of_histogram(counts[..., np.newaxis] * one, counts) for one in np.eye(planned.system.shape[2])]
     moved = [slopes_of_constant(planned.system, counts, planned.floor, k) for k in range(len(out))]
     return np.where(np.stack(moved) > 0.0, out, 0.0)
-
-
-def in_coded_units(weights: Floats, standard: tuple[Floats, Floats] | None) -> Floats:
-    """The same models for numbers before they were scaled: w (x - c) / s = (w / s) x - w c / s."""
-    if standard is None:
-        return weights
-    centre, scale = standard
-    numbers = slice(1, 1 + len(centre))
-    out = weights.copy()
-    out[..., numbers] = weights[..., numbers] / scale
-    out[..., 0] -= (out[..., numbers] * centre).sum(axis=-1)
-    return out
-
-
-def in_inner_units(weights: Floats, standard: tuple[Floats, Floats] | None) -> Floats:
-    """The inverse of `in_coded_units`."""
-    if standard is None:
-        return weights
-    centre, scale = standard
-    numbers = slice(1, 1 + len(centre))
-    out = weights.copy()
-    out[..., 0] += (weights[..., numbers] * centre).sum(axis=-1)
-    out[..., numbers] = weights[..., numbers] * scale
-    return out

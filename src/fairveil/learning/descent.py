@@ -146,7 +146,7 @@ def descend(
         result = search.finish(state, reason, curator.answer(last, purpose=AFTER) if last else [])
         following = search.sequel(state, result)
         if following is not None:
-            result = _follow(curator, following)
+            result = follow(curator, following)[1]
         curator.finish()
         if checkpoint is not None:
             checkpoint.finish()
@@ -155,14 +155,17 @@ def descend(
     return result
 
 
-def _follow(curator: Curator, search: Search[Any, R]) -> R:
-    """Run a search that follows on another. It is short, and kept nowhere."""
+def follow(curator: Curator, search: Search[S, R], purpose: str = BESIDE) -> tuple[S, R]:
+    """Run a search inside the plan of another: it is short, kept nowhere, and leaves the curator open. Its last state, and
+    the result."""
     first = search.first()
-    state = search.init(curator.answer(first, purpose=BESIDE) if first else [])
+    state = search.init(curator.answer(first, purpose=purpose) if first else [])
+    if (scaling := search.scaling(state)) is not None:
+        curator.rescale(*scaling)
     while (reason := search.stop(state)) is None:
-        state = search.step(state, curator.answer(search.asks(state), search.batch_for(state), purpose=BESIDE))
+        state = search.step(state, curator.answer(search.asks(state), search.batch_for(state), purpose=purpose))
     last = search.last(state)
-    return search.finish(state, reason, curator.answer(last, purpose=BESIDE) if last else [])
+    return state, search.finish(state, reason, curator.answer(last, purpose=purpose) if last else [])
 
 
 def _begin(curator: Curator, search: Search[S, R], checkpoint: Checkpoint | None) -> tuple[S, int]:

@@ -196,19 +196,24 @@ def _of_game(search: Game, supposed: Supposed) -> Forecast:
     heard = search.rounds - int(search.oracle.burn_in * search.rounds)
     noise = search.noise_of(counts, histogram, heard)
     bounds = system.bounds.tolist()
-    lines = _lines(system, bounds, noise, _sampling(system, counts, histogram))
+    looks = LOOKS if search.compares else 1
+    lines = _lines(system, bounds, noise, _sampling(system, counts, histogram), looks)
     return Forecast(releases, lines, ground.cells, search.rounds)
 
 
 def _of_played(search: Game | Loop | PublicSearch, oracle: Oracle[Any]) -> list[Release]:
     ground = search.ground
     facts = {"layout": ground.layout, "promise": ground.promise, "cap": ground.max_sample_weight}
-    asked, times = search.audit_asks(), search.rounds
+    asked, times, free = search.audit_asks(), search.rounds, ", of a model without constraints"
+    opening = [of_asks(asks, times=often, remark=free, **facts) for asks, often in oracle.opening_asks(ground)]  # type: ignore[arg-type]
+    last = search.free_asks() if isinstance(search, Loop) else search.last_asks()
+    of_last = free if not isinstance(search, PublicSearch) and search.compares else ", of the mixture"
     return [
         *of_asks(oracle.first_asks(ground, search.counts_multiplier), **facts),  # type: ignore[arg-type]
+        *(line for lines in opening for line in lines),
         *_of_learner(search, oracle, facts),
         *of_asks(asked, times=times, remark=", each round", **facts),  # type: ignore[arg-type]
-        *of_asks([] if isinstance(search, Loop) else search.last_asks(), remark=", of the mixture", **facts),  # type: ignore[arg-type]
+        *of_asks(last, remark=of_last, **facts),  # type: ignore[arg-type]
     ]
 
 

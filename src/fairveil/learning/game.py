@@ -8,7 +8,9 @@ round the auditor is told how the learner's rule decides, with noise; the answer
     init   counts by cell and label, and what the oracle needs, released once
     step   duals -> dL/dH -> the oracle's rule -> its decisions by cell (noisy) -> excesses -> duals
     stop   after the rounds of the plan
-    finish the mixture, the mean of the released decisions, and what theory says of them
+    settle how the oracle's rule without constraints decides, where it has one
+    finish the mixture, the mean of the released decisions, and what theory says of them; or what `program` makes of it, of the
+           rule without constraints and of constants
 
 `Differs:` the paper's noise is Laplace, scaled by the smallest cell of the data, which is not released, and its learner pays in
 every round. Here multipliers are constants, counts are released, and the regression oracle pays once.
@@ -34,20 +36,24 @@ from ..curator import Ask, Curator, describe
 from ..fairness import ConstraintSystem, sampling
 from ..fairness.systems import FixedCounts
 from ..privacy.events import Event, Repeated, compose
-from .comparison import Comparison, Limits, Table
+from . import program
+from .comparison import Comparison, Free, Limits, Table
 from .descent import Floats, Progress, Reason
 from .duals import ExponentiatedGradient, Leaning
 from .game_bounds import PARTS, ROUNDING, Guarantee, Seen
 from .ground import Ground
-from .oracles import GroupedRule, LinearRule, Oracle, Rule, audit_asks, audited, indicators
+from .oracles import GroupedRule, LinearRule, Oracle, Rule, audit_asks, audited, constant_rule, indicators
 from .outcome import not_met
+from .program import Choice
 from .settled import Settled, any_ask, counted
-from .systems import lengths, slopes_of_counts
+from .systems import lengths, slopes_of_constant, slopes_of_counts
 
 TINY = 1e-9  # of a number of rows that divides
 COMPARING = 0.3
 """Of an audit's price, for the comparison with the indicators, where there are any. What is measured has noise of its own: kept
 by a comparison on the same noise, rules would look better than they are."""
+PARTS_OF_MIXTURE = 1_000_000
+"""In which shares of a choice are told: rates of what is handed out are off by a millionth for each rule at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +62,9 @@ class Equilibrium:
 
     `rules` and how often each was played, `plays`; `values`: each constraint's value of the mixture, noisy, and the standard
     deviation of its noise in `spread`, over draws of the rows in `sampling`; `duals`: the mean of the auditor's plays.
-    `comparison`: what was released to compare it with what costs nothing; None of a game that was read from disk.
+    `comparison`: what was released to compare it with what costs nothing; None of a game that was read from disk. `looks`: from
+    how many mixtures this one may have been picked by these very values; `choice`: what `program` picked, None where it did
+    not choose.
     """
 
     rules: tuple[Rule, ...]
@@ -73,6 +81,8 @@ class Equilibrium:
     guarantee: Guarantee | None
     comparison: Comparison | None = None
     sampling: Floats | None = None
+    looks: int = 1
+    choice: Choice | None = None
 
     @property
     def broken(self) -> tuple[int, ...]:
@@ -87,7 +97,8 @@ class Equilibrium:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Between rounds: released values only. `noise`: of each value in one audit, where the oracle settles."""
+    """Between rounds: released values only. `noise`: of each value in one audit, where the oracle settles. `free`: the rule
+    without constraints and how it decides, (cells, labels, classes)."""
 
     prepared: Any
     counts: Floats
@@ -99,6 +110,7 @@ class State:
     round: int = 0
     noise: Floats | None = None
     settled: Settled | None = None
+    free: tuple[Rule, Floats] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +126,7 @@ class Game:
     confidence: float = 0.95
     only_false_positives: bool = False
     settled_multiplier: float = 0.0
+    free_multiplier: float = 0.0
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -135,13 +148,18 @@ class Game:
         one = self.oracle.round_events(self.ground)
         if self.system is not None:
             one = [*one, self._audit_event()]
-        last = [self._event_of([any_ask(self.ground, self.settled_multiplier)])] if self.settles else []
+        last = [self._event_of(asks)] if (asks := self.last_asks()) else []
         return compose([*parts, Repeated(compose(one), self.rounds), *last] if one else parts)
 
     @property
     def settles(self) -> bool:
         """Whether the oracle makes the mixture, which is counted once more."""
         return self.oracle.settles and self.system is not None
+
+    @property
+    def compares(self) -> bool:
+        """Whether the mixture may give way to the oracle's rule without constraints, which is audited for it."""
+        return compared(self.ground, self.oracle)
 
     def _audit_event(self) -> Event:
         return self._event_of(self.audit_asks())
@@ -152,11 +170,16 @@ class Game:
 
     def audit_asks(self) -> list[Ask]:
         """What a round asks of a rule: for plans, which depend on shapes alone."""
-        g = self.ground
-        return [] if self.system is None else self._audits(LinearRule(np.zeros((g.outputs, 1 + g.layout.width))))
+        return [] if self.system is None else self._audits(self._any_rule)
+
+    @property
+    def _any_rule(self) -> LinearRule:
+        return LinearRule(np.zeros((self.ground.outputs, 1 + self.ground.layout.width)))
 
     def last_asks(self) -> list[Ask]:
-        """What is asked of the mixture at the end, for plans."""
+        """What is asked at the end, for plans: of the mixture, or of the rule without constraints."""
+        if self.compares:
+            return audit_asks(self.ground, self._any_rule, [self.free_multiplier])
         return [any_ask(self.ground, self.settled_multiplier)] if self.settles else []
 
     def noise_of(self, counts: Floats, histogram: Floats, heard: int) -> Floats:
@@ -237,7 +260,12 @@ class Game:
         return self.auditor.duals(state.leaning) if wished is None else wished
 
     def settle(self, curator: Curator, state: State) -> State:
-        """The mixture that the oracle makes, if it does, and how it decides: after the last round."""
+        """The mixture that the oracle makes, if it does, and how it decides, or the rule without constraints does: after the
+        last round."""
+        if self.compares:
+            free = self.oracle.free_rule(state.prepared)
+            (shown,) = audited(curator, self.ground, free, [self.free_multiplier], state.counts)
+            return replace(state, free=(free, shown))
         if state.noise is None or state.fixed is None:
             return state
         rules, duals = self.oracle.settle(state.prepared, state.fixed, state.noise)
@@ -291,50 +319,91 @@ class Game:
     def finish(self, state: State, reason: Reason) -> Equilibrium:
         """The mixture and what was released of it."""
         settled = state.settled
-        rules = tuple(rule.published() for rule, _ in state.played.values())
-        plays = tuple(count for _, count in state.played.values())
-        duals = state.seen.mean_duals
-        if settled is not None:
-            rules, plays, duals = settled.rules, settled.plays, settled.duals
+        parts = tuple(state.played.values()) if settled is None else tuple(zip(settled.rules, settled.plays, strict=True))
+        duals = state.seen.mean_duals if settled is None else settled.duals
         empty = np.zeros(0)
-        names: tuple[str, ...] = ()
-        values, spread, guarantee, bounds, drawn = empty, empty, None, empty, empty
-        if self.system is not None and state.fixed is not None:
-            names, bounds = self.system.names, self.system.bounds
-            histogram = self._found(state)
-            values = self.system.exact_values(histogram, state.counts, self.floor)
-            spread = self.noise_of(state.counts, histogram, state.seen.counted)
-            drawn = sampling.deviations(self.system, histogram, state.counts, heaviest=self.ground.max_sample_weight)
-            guarantee = Guarantee.of(
-                state.seen,
-                self.system,
+        if self.system is None or state.fixed is None:
+            return Equilibrium(
+                tuple(rule.published() for rule, _ in parts),
+                tuple(plays for _, plays in parts),
+                reason,
+                state.round,
+                (),
+                empty,
+                empty,
+                empty,
+                duals,
                 state.counts,
-                self.floor,
-                values,
-                dual_bound=self.dual_bound,
-                audit_noise=self._audit_noise(state.counts),
-                mixture_noise=None if settled is None else self._noise_of_values(state.counts, self._settled_scale),
-                count_noise=self._count_scale,
-                rows_off=self._rows_off(state),
-                indicated=self.ground.groups if self._indicators and self.only_false_positives else None,
-                confidence=self.confidence,
+                state.rows,
+                None,
+                sampling=empty,
             )
+        histogram = self._found(state)
+        values = self.system.exact_values(histogram, state.counts, self.floor)
+        spread = self.noise_of(state.counts, histogram, state.seen.counted)
+        drawn: Floats | None = self._sampling(histogram, state.counts)
+        comparison, choice, looks = self._compared(state, values, spread), None, 1
+        if comparison is not None and comparison.free is not None:
+            choice, looks = program.chosen(comparison, sampling=drawn), program.looks_at(comparison)
+            if not choice.is_model:
+                comparison, drawn = program.comparison_of(comparison, choice, drawn)
+                assert comparison.limits is not None
+                values, spread = comparison.limits.values, comparison.limits.spread
+                parts = self._parts(state, choice)
         return Equilibrium(
-            rules,
-            plays,
+            tuple(rule.published() for rule, _ in parts),
+            tuple(plays for _, plays in parts),
             reason,
             state.round,
-            names,
-            bounds,
+            self.system.names,
+            self.system.bounds,
             values,
             spread,
             duals,
             state.counts,
             state.rows,
-            guarantee,
-            self._compared(state, values, spread),
+            self._guarantee(state, values, choice, looks),
+            comparison,
             drawn,
+            looks,
+            choice,
         )
+
+    def _guarantee(self, state: State, values: Floats, choice: Choice | None, looks: int) -> Guarantee:
+        """What theory says of these values: of the mean plays, of a mixture that was counted by itself, or of a choice."""
+        assert self.system is not None
+        audit, noise = self._audit_noise(state.counts), None
+        if state.settled is not None:
+            noise = self._noise_of_values(state.counts, self._settled_scale)
+        elif choice is not None and not choice.is_model:
+            of_free = self._noise_of_values(state.counts, self._free_scale)
+            noise = choice.model * audit / math.sqrt(max(1, state.seen.counted)) + choice.free * of_free
+            noise = noise + choice.constants @ self._noise_of_constants(state.counts)
+        return Guarantee.of(
+            state.seen,
+            self.system,
+            state.counts,
+            self.floor,
+            values,
+            dual_bound=self.dual_bound,
+            audit_noise=audit,
+            mixture_noise=noise,
+            count_noise=self._count_scale,
+            rows_off=self._rows_off(state),
+            indicated=self.ground.groups if self._indicators and self.only_false_positives else None,
+            confidence=self.confidence,
+            looks=looks,
+        )
+
+    def _parts(self, state: State, choice: Choice) -> tuple[tuple[Rule, int], ...]:
+        """The rules of a choice, and how many of about `PARTS_OF_MIXTURE` parts each is."""
+        assert state.free is not None
+        played = sum(plays for _, plays in state.played.values())
+        parts = [(rule, choice.model * plays / played) for rule, plays in state.played.values()]
+        parts.append((state.free[0], choice.free))
+        parts += [(constant_rule(self.ground, k), share) for k, share in enumerate(choice.constants.tolist())]
+        told = [(rule, round(PARTS_OF_MIXTURE * share)) for rule, share in parts]
+        return tuple((rule, whole) for rule, whole in told if whole)
 
     @staticmethod
     def _found(state: State) -> Floats:
@@ -352,14 +421,49 @@ class Game:
         scale = self._audit_scale / math.sqrt(heard) if state.settled is None else self._settled_scale
         audit = 0.0 if totals else scale * of_one
         heard_of = 0.0 if self.ground.sees_features else self._count_scale * of_one
-        noise = np.full((self.ground.classes, self.ground.classes), audit)
-        if self.ground.outputs == 1 and state.settled is None:
-            noise[:, 0] = math.hypot(audit, heard_of)
-        table = Table(self._found(state).sum(axis=0) / per_row, noise)
+
+        def table_of(histogram: Floats, audit: float) -> Table:
+            noise = np.full((self.ground.classes, self.ground.classes), audit)
+            if self.ground.outputs == 1 and state.settled is None:
+                noise[:, 0] = math.hypot(audit, heard_of)
+            return Table(histogram.sum(axis=0) / per_row, noise)
+
+        table = table_of(self._found(state), audit)
         everybody = state.counts[np.newaxis, ..., np.newaxis] * np.eye(self.ground.classes)[:, np.newaxis, np.newaxis, :]
         many = np.broadcast_to(state.counts, (self.ground.classes, *state.counts.shape))
-        limits = Limits(values, self.system.bounds, spread, self.system.exact_values(everybody, many, self.floor))
-        return Comparison(table, state.rows, limits)
+        constants = self.system.exact_values(everybody, many, self.floor)
+        doubts, drawn = (
+            self._noise_of_constants(state.counts),
+            np.stack([self._sampling(one, state.counts) for one in everybody]),
+        )
+        limits = Limits(values, self.system.bounds, spread, constants, doubts, np.where(doubts > 0.0, drawn, 0.0))
+        return Comparison(table, state.rows, limits, self._free_of(state, table_of))
+
+    def _free_of(self, state: State, table_of: Callable[[Floats, float], Table]) -> Free | None:
+        """The rule without constraints, as it was released."""
+        if state.free is None or self.system is None:
+            return None
+        rule, shown = state.free
+        assert isinstance(rule, LinearRule)
+        per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
+        values = self.system.exact_values(shown, state.counts, self.floor)
+        spread = np.hypot(self._noise_of_values(state.counts, self._free_scale), self._count_noise(state.counts, shown))
+        table = table_of(shown, self._free_scale * math.sqrt(len(state.counts)) / per_row)
+        return Free(rule.weights, table, values, spread, self._sampling(shown, state.counts))
+
+    def _sampling(self, histogram: Floats, counts: Floats) -> Floats:
+        assert self.system is not None
+        return sampling.deviations(self.system, histogram, counts, heaviest=self.ground.max_sample_weight)
+
+    def _noise_of_constants(self, counts: Floats) -> Floats:
+        """The standard deviation of each constraint's value of deciding for one class, whatever the row, by the noise of the
+        counts: (classes, constraints)."""
+        assert self.system is not None
+        classes = self.ground.classes
+        if self.floor is None:
+            return np.zeros((classes, len(self.system)))
+        slopes = [slopes_of_constant(self.system, counts, self.floor, k) for k in range(classes)]
+        return np.asarray(self._count_scale * np.stack(slopes))
 
     def _rows_off(self, state: State) -> tuple[float, float]:
         """Between what the true number of rows lies, over the number that errors are divided by."""
@@ -381,15 +485,20 @@ class Game:
     @cached_property
     def _audit_scale(self) -> float:
         """The standard deviation of the noise in one number of what an audit measures."""
-        g = self.ground
-        ask = self._audits(LinearRule(np.zeros((g.outputs, 1 + g.layout.width))))[-1]
-        return 0.0 if g.is_exact else ask.multiplier * g.move(ask.question)
+        return self._scale_of(self._audits(self._any_rule)[-1])
+
+    @cached_property
+    def _free_scale(self) -> float:
+        """The same of the audit of the rule without constraints."""
+        return self._scale_of(self.last_asks()[0])
+
+    def _scale_of(self, ask: Ask) -> float:
+        return 0.0 if self.ground.is_exact else ask.multiplier * self.ground.move(ask.question)
 
     @cached_property
     def _settled_scale(self) -> float:
         """The standard deviation of the noise in one number of the mixture's own count."""
-        ask = any_ask(self.ground, self.settled_multiplier)
-        return 0.0 if self.ground.is_exact else ask.multiplier * self.ground.move(ask.question)
+        return self._scale_of(any_ask(self.ground, self.settled_multiplier))
 
     def _audit_noise(self, counts: Floats) -> Floats:
         """The standard deviation of each constraint's value by the noise of one audit."""
@@ -413,6 +522,11 @@ class Game:
         if self.floor is None:
             return np.zeros(len(system))
         return self._count_scale * slopes_of_counts(system, counts, histogram, self.floor, g.outputs)
+
+
+def compared(ground: Ground, oracle: Oracle[Any]) -> bool:
+    """Whether a game on this ground audits the oracle's rule without constraints: where records are protected, by label."""
+    return oracle.knows_free and ground.system is not None and ground.by_label and not ground.sees_features
 
 
 def play(

@@ -141,17 +141,19 @@ class Guarantee:
         rows_off: tuple[float, float] = (1.0, 1.0),
         indicated: int | None = None,
         confidence: float,
+        looks: int = 1,
     ) -> Guarantee:
         """`audit_noise`: the standard deviation of each value in one round; `count_noise`: of one count;
         `mixture_noise`: of each value of a mixture that was counted by itself, of which the theorems about mean plays say
         nothing. `rows_off`: between what the true number of rows lies, over the number that errors were divided
-        by: the game was played on errors times this. `indicated`: how many groups there are where Theorem 4.6 holds."""
+        by: the game was played on errors times this. `indicated`: how many groups there are where Theorem 4.6 holds.
+        `looks`: how many values, of one constraint each, the mixture may have been chosen by."""
         part, rounds, k = (1.0 - confidence) / PARTS, max(1, seen.rounds), max(1, len(values))
         of_counts = count_errors(system, counts, floor, count_noise, part)
         # A round of an indicator has no noise: a sum that may be stopped is beyond a line twice as often (reflection).
         deviations = float(ndtri(1.0 - part / (2 * k)))
         of_mean = audit_noise / math.sqrt(max(1, seen.counted)) if mixture_noise is None else mixture_noise
-        upper = values + deviations * of_mean + of_counts
+        upper = values + float(ndtri(1.0 - part / (2 * k * looks))) * of_mean + of_counts
         best = dual_bound * _top(seen.excess / rounds + deviations * audit_noise / math.sqrt(rounds) + of_counts)
         pressed = np.where(seen.mean_duals > 0, seen.mean_duals * of_counts, 0.0).sum()
         auditor = max(0.0, best - seen.product / rounds + drift(seen.variance, part) / rounds + float(pressed))

@@ -14,7 +14,7 @@ import numpy as np
 from .. import _checks
 from ..privacy import calibrate
 from ..privacy.events import Event
-from .game import Game
+from .game import Game, compared
 from .gaussian import budget_of
 from .ground import Ground
 from .oracles import Oracle
@@ -23,6 +23,8 @@ FEWEST, MOST = 50, 500  # rounds
 LEAST_BOUND, MOST_BOUND = 2.0, 5.0
 SETTLED = 0.6
 """Of the audits' share, where the oracle makes the mixture: for the mixture's own count."""
+COMPARED = 0.15
+"""Of the audits' share, for how the oracle's rule without constraints decides."""
 PRESSURE = 0.05  # of the noise of all audits, times the dual bound
 
 
@@ -38,25 +40,30 @@ def plan(
 ) -> Game:
     """The game whose noise is the least that keeps the promise.
 
-    Shares of the squared budget: the counts', the oracle's, the auditor's the rest. Without constraints there is one round.
+    Shares of the squared budget: the counts', the oracle's, the auditor's the rest. Without constraints there is one round, or
+    none that asks, where what the oracle releases once is a rule already.
     """
     oracle.require(ground)
     constraints = 0 if ground.system is None else len(ground.system)
     audit_share = 1.0 - counts_share - oracle.once_share - oracle.rounds_share if constraints else 0.0
+    compares = compared(ground, oracle)
+    prepares = oracle.knows_free and not constraints
     noise = _audit_noise(ground, audit_share) if constraints else 0.0
     usual = float(ground.groups) if ground.group_aware else _dual_bound(noise)  # Corollary 4.6.1
     bound = usual if dual_bound is None else _checks.positive(dual_bound=dual_bound)
     chosen = _checks.whole(at_least=1, rounds=rounds) if rounds is not None else _rounds(ground, oracle, constraints, noise)
 
     def at(z: float) -> Game:
-        once = z / math.sqrt(oracle.once_share) if oracle.once_share else 0.0
-        share = oracle.rounds_share + (audit_share if not constraints else 0.0)
-        in_a_round = z * math.sqrt(chosen / share) if share else 0.0
-        heard = audit_share * (1.0 - SETTLED if oracle.settles else 1.0)
+        once_share = 1.0 - counts_share if prepares else oracle.once_share
+        once = z / math.sqrt(once_share) if once_share else 0.0
+        share = oracle.rounds_share
+        in_a_round = z * math.sqrt(chosen / share) if share and not prepares else 0.0
+        heard = audit_share * (1.0 - SETTLED if oracle.settles else 1.0 - COMPARED if compares else 1.0)
         audit = z * math.sqrt(chosen / heard) if constraints else 0.0
         settled = z / math.sqrt(audit_share * SETTLED) if constraints and oracle.settles else 0.0
+        free = z / math.sqrt(audit_share * COMPARED) if compares else 0.0
         counts = z / math.sqrt(counts_share)
-        parts = (oracle.at(once, in_a_round), chosen, bound, counts, audit, confidence, only_false_positives, settled)
+        parts = (oracle.at(once, in_a_round), chosen, bound, counts, audit, confidence, only_false_positives, settled, free)
         return Game(ground, *parts)
 
     if ground.is_exact:
@@ -104,7 +111,7 @@ def _rounds(ground: Ground, oracle: Oracle[Any], constraints: int, noise: float)
     from ..privacy.routes import gaussian_mu
 
     if not constraints:
-        return 1 if oracle.burn_in == 0 else FEWEST
+        return 1 if oracle.burn_in == 0 or oracle.knows_free else FEWEST
     most = oracle.most_rounds or MOST
     if noise == 0.0:
         return most

@@ -6,10 +6,10 @@ Each round an oracle is asked for a decision with little w . l, w made of what w
 is released with noise. `Differs:` the published loop takes w = h'(l(c, D)) from the data themselves, which no accounting of its
 oracle covers: one row flips the indicator 1[g >= 0] (docs/group_objective.md has the counterexample).
 
-    init    counts by cell and label, and what the oracle needs, released once
+    init    counts by cell and label, and what the oracle needs, released once; how its rule without constraints decides
     step    price w -> the oracle's rule -> its losses (noisy)
     stop    after the rounds of the plan; without noise, when no decision is better
-    finish  the mixture, and its losses from releases that did not choose it
+    finish  the mixture, or what `group_floor` makes of it, and its losses from releases that did not choose it
 
 Where w comes from, all from the mean of released losses, which damps their noise:
 
@@ -44,11 +44,14 @@ from ..privacy.events import Event, Repeated, compose
 from .descent import Floats, Progress, Reason
 from .duals import ExponentiatedGradient, Leaning
 from .ground import Ground
+from .group_floor import Stake, shares_of
 from .group_hearing import Heard, aimed, blocks_of, noise_of_excesses
 from .group_problem import Found, Posed, Problem
 from .master import ENOUGH, LAST_PASSES, NEAR, PASSES, Master
-from .oracles import LinearRule, Oracle, Rule, audit_asks, audited
+from .oracles import LinearRule, Oracle, Rule, audit_asks, audited, constant_rule
 
+FREE = "without constraints"
+"""The key of that rule among those that were played."""
 MEASURING = 0.3
 """Of an audit's price, for what is reported; the rest steers."""
 LEAST_STEP = 0.1
@@ -123,6 +126,7 @@ class Loop:
     width: float
     counts_multiplier: float
     audit_multiplier: float
+    free_multiplier: float = 0.0
     plan: Event | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -137,12 +141,26 @@ class Loop:
         """The whole loop's events."""
         ground = self.ground
         parts = self.oracle.first_events(ground, self.counts_multiplier)
-        audit = describe(self.audit_asks(), ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
+        parts += [self._event_of(asks)] if (asks := self.free_asks()) else []
+        audit = self._event_of(self.audit_asks())
         return compose([*parts, Repeated(compose([*self.oracle.round_events(ground), audit]), self.rounds)])
+
+    def _event_of(self, asks: list[Ask]) -> Event:
+        ground = self.ground
+        return describe(asks, ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
 
     def audit_asks(self) -> list[Ask]:
         """What a round asks of a rule: for plans, which depend on shapes alone."""
         return audit_asks(self.ground, self._any_rule, self._multipliers)
+
+    def free_asks(self) -> list[Ask]:
+        """What is asked once of the rule without constraints, for plans."""
+        return audit_asks(self.ground, self._any_rule, self._free_multipliers) if self.compares else []
+
+    @property
+    def compares(self) -> bool:
+        """Whether the mixture may give way to the oracle's rule without constraints, which is audited for it."""
+        return compared(self.ground, self.oracle)
 
     @property
     def noise_of_counts(self) -> float:
@@ -166,7 +184,11 @@ class Loop:
     @property
     def _multipliers(self) -> tuple[float, float]:
         """Of one round's release: what steers, what is reported."""
-        return self.audit_multiplier / math.sqrt(1.0 - MEASURING), self.audit_multiplier / math.sqrt(MEASURING)
+        return _halves(self.audit_multiplier)
+
+    @property
+    def _free_multipliers(self) -> tuple[float, float]:
+        return _halves(self.free_multiplier)
 
     # -- init, step, stop, finish ------------------------------------------------------------------------------------------
 
@@ -185,15 +207,23 @@ class Loop:
         elif self.step_by == "auditor":
             price = posed.f.gradient(chance) + posed.pull(self.auditor.duals(Leaning(none)), chance)
         ear = Heard(noise_of_excesses(posed, chance, self._noise(self._multipliers[0])), self.rounds)
-        played = {one.rule.key: one for one in (constants(posed) if self.oracle.any_linear and self.step_by != "last" else [])}
+        fixed = constants(posed) if self.oracle.any_linear and self.step_by != "last" else []
+        played: dict[Hashable, Played] = {one.rule.key: one for one in fixed}
+        if self.compares:
+            rule = self.oracle.free_rule(prepared)
+            shown = audited(curator, self.ground, rule, self._free_multipliers, counts)
+            times = (self.audit_multiplier / self.free_multiplier) ** 2
+            played[FREE] = Played(rule, posed.possible(shown[0] / posed.rows), shown[1] / posed.rows, times)
         zeros = np.zeros(len(played))
         return State(posed, prepared, master, played, zeros, chance, price, base, Leaning(none), none, ear)
 
     @property
     def opening(self) -> int:
         """Rounds at the start whose price is the error's: where linear rules are to make another objective small, and nothing
-        is constrained. What they find is handed out unless the others are better by more than noise."""
+        is constrained. What they find is handed out unless the others are better by more than noise. None where a rule
+        without constraints is there already."""
         opens = self.step_by == "auditor" and self.oracle.any_linear and not self.problem.is_linear and not self.ground.is_exact
+        opens = opens and not self.compares
         return int(OPENING * self.rounds) if opens and self.problem.is_free else 0
 
     @property
@@ -305,6 +335,8 @@ class Loop:
         """The mixture, with its losses from the releases that took no part in choosing it."""
         if self.step_by == "auditor":
             state = replace(state, weights=self._in_turn(state) if self.oracle.in_turn else self._by_blocks(state))
+        if self.compares:
+            state = self._floored(state)
         kept = [(one, float(weight)) for one, weight in zip(state.played.values(), state.weights, strict=True) if weight > 0.0]
         weights = np.array([weight for _, weight in kept])
         times = np.array([one.times for one, _ in kept])
@@ -323,6 +355,7 @@ class Loop:
             reason=reason,
             rounds=state.round,
             constant=constant,
+            free=None if (free := state.played.get(FREE)) is None else (free.measuring, self._noise_after(free.times, 1)),
             excess=self._excess(state, weights, np.array([one.measuring for one, _ in kept])),
         )
 
@@ -362,6 +395,29 @@ class Loop:
             weights[free] += shares[len(blocks) :]
         return weights
 
+    def _floored(self, state: State) -> State:
+        """With the weights of what is handed out: of the mixture, the rule without constraints, and constants."""
+        fixed = constants(state.posed)
+        played = state.played | {one.rule.key: one for one in fixed if one.rule.key not in state.played}
+        listed = list(played.values())
+        weights = np.append(state.weights, np.zeros(len(listed) - len(state.weights)))
+        times = np.array([one.times for one in listed])
+        found = Stake(
+            np.tensordot(weights, np.array([one.steering for one in listed]), axes=1),
+            self._noise(self._multipliers[0]) * math.sqrt(float((weights**2 / times).sum())),
+        )
+        free = played[FREE]
+        others = [Stake(free.steering, self._noise_after(free.times, 0)), *(Stake(one.steering, 0.0) for one in fixed)]
+        shares = shares_of(state.posed, found, others)
+        weights = shares[0] * weights
+        for key, share in zip([FREE, *(one.rule.key for one in fixed)], shares[1:], strict=True):
+            weights[list(played).index(key)] += share
+        return replace(state, played=played, weights=weights)
+
+    def _noise_after(self, times: float, part: int) -> float:
+        """The deviation of each number of what was released so often: to steer by (0), to measure (1)."""
+        return self._noise(self._multipliers[part]) / math.sqrt(times)
+
     def _in_turn(self, state: State) -> Floats:
         """The best mixture of a list that was looked at, none above a few fair shares, or what leaves its noise tolerable."""
         atoms = np.array([one.steering for one in state.played.values()])
@@ -389,6 +445,16 @@ class Loop:
         return 0.0 if ground.is_exact else multiplier * ground.move(audit_asks(ground, self._any_rule, [1.0])[0].question)
 
 
+def compared(ground: Ground, oracle: Oracle[Any]) -> bool:
+    """Whether a loop on this ground audits the oracle's rule without constraints: where records are protected."""
+    return oracle.knows_free and not ground.sees_features
+
+
+def _halves(multiplier: float) -> tuple[float, float]:
+    """Of a release at that price: what steers, what is reported."""
+    return multiplier / math.sqrt(1.0 - MEASURING), multiplier / math.sqrt(MEASURING)
+
+
 def crowd_of(size: float, rounds: int) -> float:
     """The most that one rule of a list may weigh, where one round's steering has noise of this size."""
     return max(CROWD / rounds, (TOLERATED / size) ** 2 if size > 0 else 1.0)
@@ -399,11 +465,9 @@ def constants(posed: Posed) -> list[Played]:
     ground = posed.problem.ground
     out = []
     for k in range(ground.classes):
-        weights = np.zeros((ground.outputs, 1 + ground.layout.width))
-        weights[0 if ground.outputs == 1 else k, 0] = -1.0 if ground.outputs == 1 and k == 0 else 1.0
         steering, measuring = np.zeros((2, *posed.shares.shape, ground.classes))
         steering[..., k], measuring[..., k] = posed.shares, posed.counts / posed.rows
-        out.append(Played(LinearRule(weights), steering, measuring, math.inf, k))
+        out.append(Played(constant_rule(ground, k), steering, measuring, math.inf, k))
     return out
 
 

@@ -10,7 +10,7 @@ from ..privacy import calibrate
 from ..privacy.events import Event
 from .gaussian import budget_of
 from .ground import Ground
-from .group_loop import MEASURING, Loop
+from .group_loop import MEASURING, Loop, compared
 from .group_problem import Problem
 from .group_public import SETTLED, PublicSearch
 from .oracles import Oracle
@@ -18,6 +18,8 @@ from .responses import Responses
 
 COUNTS_SHARE = 0.05
 """Of the squared budget, for the counts; the oracle's shares are its own, and the rest is for what rules turn out to do."""
+COMPARED = 0.15
+"""Of the rest, for how the oracle's rule without constraints decides, where it has one."""
 ROUNDS, LEADING = 100, 20
 SETTLING = 50  # rounds of an oracle that comes nearer from round to round, where one decision is the answer
 CLEAR = 0.006
@@ -42,6 +44,7 @@ def plan_loop(
     ground = problem.ground
     oracle.require(ground)
     audit_share = 1.0 - COUNTS_SHARE - oracle.once_share - oracle.rounds_share
+    compares = compared(ground, oracle)
     stated = None if rounds is None else _checks.whole(at_least=1, rounds=rounds)
     clear = _noise(ground, audit_share, stated or LEADING) <= CLEAR
     usual = "leader" if clear and oracle.looks_for_the_least else "auditor"
@@ -55,8 +58,10 @@ def plan_loop(
     def at(z: float) -> Loop:
         once = z / math.sqrt(oracle.once_share) if oracle.once_share else 0.0
         in_a_round = z * math.sqrt(chosen / oracle.rounds_share) if oracle.rounds_share else 0.0
-        counts, audit = z / math.sqrt(COUNTS_SHARE), z * math.sqrt(chosen / audit_share)
-        return Loop(problem, oracle.at(once, in_a_round), chosen, how, pressed, blurred, counts, audit)
+        heard = audit_share * (1.0 - COMPARED if compares else 1.0)
+        counts, audit = z / math.sqrt(COUNTS_SHARE), z * math.sqrt(chosen / heard)
+        free = z / math.sqrt(audit_share * COMPARED) if compares else 0.0
+        return Loop(problem, oracle.at(once, in_a_round), chosen, how, pressed, blurred, counts, audit, free)
 
     if ground.is_exact:
         return at(0.0)

@@ -7,6 +7,7 @@ Guarantees (tests/learning/test_learning_group_loop.py):
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from ..fairness import BoundedGroupLoss, outer, sampling
 from ..fairness.group_function import GroupFunction, Joint, LossFunction, Worst
 from ..fairness.objectives import Constraint, Frame, Objective
 from ..privacy.promise import Promise
-from .comparison import Constant
+from .comparison import Constant, Rival
 from .descent import Floats, Reason
 from .ground import Ground
 from .oracles import Rule
@@ -273,6 +274,14 @@ class Posed:
             found.append(Constant(told, value - told, float(np.hypot(noise, of_counts)), admitted, k))
         return min(found, key=lambda one: (not one.admitted, one.error))
 
+    def beside(self, losses: Floats, other: Floats, noise: float, noise_of_other: float) -> Rival:
+        """Another rule by the objective, from releases of its own: numbers of that noise, and these losses'."""
+        value, told = float(self.f.value(losses)), float(self.f.value(other))
+        parts = self.spread(losses, noise, 0.0)[0], self.spread(other, noise_of_other, 0.0)[0]
+        most = max(0.0, float(self.excesses(losses).max(initial=-np.inf)))
+        admitted = float(self.excesses(other).max(initial=-np.inf)) <= most + TINY
+        return Rival(told, value - told, math.hypot(*parts), admitted)
+
     def sampling(self, losses: Floats) -> Floats:
         """The standard deviation of each constraint's value over draws of the rows, from released losses of decisions: one more
         row in a place moves its frequency and its share. NaN for losses that are numbers, whose spread is not released.
@@ -315,7 +324,8 @@ class Found:
     of what is constrained, with `spread` of noise and `sampling` error; `duals`: how hard each was pressed.
     `losses`: the mixture's, as released. `excess`: no mixture's h is lower by more, if the oracle is as good as without noise;
     None where nothing is known. `constant`: the best decision that is the same for everybody, by the objective; None where
-    decisions are not counted by label, and of what was read from disk.
+    decisions are not counted by label, and of what was read from disk. `free`: the rule without constraints, beside it; None
+    where there is none, too.
     """
 
     rules: tuple[Rule, ...]
@@ -336,6 +346,7 @@ class Found:
     excess: float | None = None
     constant: Constant | None = None
     sampling: Floats | None = None
+    free: Rival | None = None
 
     @property
     def broken(self) -> tuple[int, ...]:
@@ -361,10 +372,11 @@ class Found:
         rounds: int,
         excess: float | None = None,
         constant: Floats | None = None,
+        free: tuple[Floats, float] | None = None,
     ) -> Found:
         """From losses (rules, *shape) that were released with that noise, each number's, and independent of the weights.
 
-        `constant`: see `Posed.spread`."""
+        `constant`: see `Posed.spread`. `free`: losses of a rule without constraints, and their noise."""
         losses = np.tensordot(weights, measured, axes=1)
         names, bounds, values = posed.values(losses)
         of_objective, spread = posed.spread(losses, noise / posed.rows, count_noise / posed.rows, constant)
@@ -387,6 +399,7 @@ class Found:
             excess=excess,
             constant=posed.best_constant(losses, of_objective, count_noise / posed.rows),
             sampling=posed.sampling(losses),
+            free=None if free is None else posed.beside(losses, free[0], noise / posed.rows, free[1] / posed.rows),
         )
 
 

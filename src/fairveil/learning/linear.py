@@ -40,13 +40,14 @@ from ..fairness import ConstraintSystem
 from ..privacy.promise import Promise
 from . import plans, threshold
 from .checkpoint import Value, identity_of
-from .companion import Companion, compared, in_coded_units
+from .companion import Companion, compared
 from .descent import Answers, Batch, Floats, Reason, Search
 from .outcome import Outcome
 from .plans import Plan
 from .players import Player, constraints_of
 from .primal import Walk
 from .settings import Settings
+from .units import in_coded_units
 
 WALK = ("weights", "velocity", "total", "counted")
 ARRAYS = ("counts", "rows", "rate", "reach", "age", "stopped", "probe", "pull", "opened")  # of a state; some may be None

@@ -7,7 +7,7 @@ auditor's duals.
 | oracle       | a round costs               | its rules                                    | see             |
 | regression   | nothing (post-processing)   | linear: regress costs, take the cheapest     | `regression`    |
 | exponential  | one exponential mechanism   | a finite class                               | `choosing`      |
-| descent      | a few private gradients     | linear: descend a softmax of costs           | `Descent` below |
+| descent      | a few private gradients     | linear: descend a softmax of costs           | `gradient_oracle` |
 
 Guarantees (tests/learning/test_learning_oracles.py):
 1. What an oracle does depends on the rows through the curator's answers alone, and on costs made of released values.
@@ -20,23 +20,20 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from ..curator import Ask, Curator, GradientSum, GroupedHistogram, Linear, PredictionHistogram, Question, describe
+from ..curator import Ask, Curator, GroupedHistogram, Linear, PredictionHistogram, Question, describe
 from ..facts import Cells
 from ..fairness.systems import FixedCounts
 from ..privacy.events import Event, NonPrivate, compose
 from .descent import Floats
 from .divergence import Divergence
 from .ground import Ground
-from .plans import usual_clip
-from .systems import columns_of
+from .units import in_coded_units
 
 P = TypeVar("P")
-CERTAIN = 3.0  # deviations of the noise in a number of rows
-CURVE, DROWNED = 0.25, 12.0
 
 
 class Rule(ABC):
@@ -63,13 +60,18 @@ class Rule(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LinearRule(Rule):
-    """A linear model's hard decisions; `weights` (outputs, 1 + width), the intercept first."""
+    """A linear model's hard decisions; `weights` (outputs, 1 + width), the intercept first. `standard`: centre and scale by
+    which the curator's numbers were scaled, in whose units the weights are; None: as they came."""
 
     weights: Floats
+    standard: tuple[Floats, Floats] | None = None
 
     @property
     def key(self) -> Hashable:
         return self.weights.tobytes()
+
+    def published(self) -> LinearRule:
+        return self if self.standard is None else LinearRule(in_coded_units(self.weights, self.standard))
 
     def decisions(self, cells: Cells | None, by_label: bool) -> Question:
         return PredictionHistogram(Linear(self.weights), cells, "hard", by_label=by_label)
@@ -95,6 +97,13 @@ class GroupedRule(Rule):
         return GroupedHistogram(Linear(self.weights), self.offsets, self.of, cells, by_label)
 
 
+def constant_rule(ground: Ground, k: int) -> LinearRule:
+    """The rule that decides for class k, whatever the row."""
+    weights = np.zeros((ground.outputs, 1 + ground.layout.width))
+    weights[0 if ground.outputs == 1 else k, 0] = -1.0 if ground.outputs == 1 and k == 0 else 1.0
+    return LinearRule(weights)
+
+
 def indicators(cells: Cells, width: int) -> list[GroupedRule]:
     """The maximally discriminatory classifiers, two for each group: the second class for it alone, and for all others.
 
@@ -113,7 +122,7 @@ class Oracle(ABC, Generic[P]):
     answers costs about as little as any of its rules, so that it says how little that is. `in_turn`: whether rules come in
     their turn, whatever prices are. `any_linear`: whether it answers with linear rules of any weights: constants are some.
     `settles`: whether it makes the mixture itself, of linear rules, which is then counted once. `most_rounds`: of its own
-    accord.
+    accord. `knows_free`: whether `prepare` finds a rule that knows no constraint, to start from and to compare with.
     """
 
     burn_in: float = 0.0
@@ -124,6 +133,7 @@ class Oracle(ABC, Generic[P]):
     rounds_share: float = 0.0
     settles: bool = False
     most_rounds: int | None = None
+    knows_free: bool = False
 
     def require(self, ground: Ground) -> None:
         """An error where the oracle cannot answer on this ground, before anything is asked. Most can anywhere."""
@@ -136,6 +146,14 @@ class Oracle(ABC, Generic[P]):
     def first_asks(self, ground: Ground, counts_multiplier: float) -> list[Ask]:
         """What `prepare` asks in one joint release: the counts, and what else is released once."""
         return [Ask(ground.counts, counts_multiplier)]
+
+    def opening_asks(self, ground: Ground) -> list[tuple[list[Ask], int]]:
+        """What `prepare` asks after that, and how often: mostly nothing."""
+        return []
+
+    def free_rule(self, prepared: P) -> Rule:
+        """The rule that knows no constraint; of oracles that find one."""
+        raise NotImplementedError
 
     def first_events(self, ground: Ground, counts_multiplier: float) -> list[Event]:
         """What `prepare` will log."""
@@ -221,108 +239,3 @@ def audited(
     free = [] if rule.reads_groups else [rule.decisions(None, ground.by_label)] * len(asks)
     answers = [answer.reshape(*counts.shape, -1) for answer in ground.joint(curator, asks, free, "how a rule decides")]
     return [one if one.shape[-1] == ground.classes else ground.by_class(one, counts) for one in answers]
-
-
-@dataclass(frozen=True, eq=False)
-class Course:
-    """Where the descent is: weights and momentum. `rests`: the released number of rows cannot be told from none, so that a
-    model would be noise alone: it stays at zero."""
-
-    weights: Floats
-    velocity: Floats
-    rests: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Descent(Oracle[Course]):
-    """Best responses by private gradient descent: a few steps a round, from where the round before ended.
-
-        min_w  mean loss(w) + sum_k (rows x dL/dH)[cell, label, k] softmax(score)_k
-
-    The log loss stands for the error, the softmax for the decision, as in rate-constrained descent. Heuristic: no bound on its
-    regret. Where only sensitive features are protected the loss's gradient is exact, and noise is in the costs' part alone.
-
-    *The clip comes first.* A constraint on a small cell costs its rows dual / share, 100 and more, and a gradient that is
-    weighed so and then shortened to the clip has lost that pull: rules that decide alike for everybody are what is left. So
-    all that is minimised is divided by 1 + `CURVE` x the largest cost of a row, `CURVE` the most that a softmax moves with
-    its score; the gradient of the costs is then within a row's length. It divides the loss's gradient too, beside which the
-    noise grows. So it is never divided further than to `DROWNED` x the noise of an averaged gradient.
-    """
-
-    steps: int = 5
-    clip: float | None = None
-    rate: float = 1.0
-    momentum: float = 0.9
-    multiplier: float = 0.0
-    rounds_share = 0.65
-    burn_in = 0.3
-    looks_for_the_least = False
-    any_linear = True
-
-    def at(self, once: float, round_: float) -> Descent:
-        return replace(self, multiplier=round_ * math.sqrt(self.steps))
-
-    def round_asks(self, ground: Ground) -> list[Ask]:
-        return [self._ask(ground, self._zeros(ground), None)] * self.steps
-
-    def round_events(self, ground: Ground) -> list[Event]:
-        asks = self.round_asks(ground)
-        return [
-            compose(
-                [describe([ask], ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight) for ask in asks]
-            )
-        ]
-
-    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, Course]:
-        zeros = self._zeros(ground)
-        counts = count_rows(curator, ground, counts_multiplier)
-        noise = 0.0 if ground.is_exact else counts_multiplier * ground.move(ground.counts) * math.sqrt(counts.size)
-        rests = ground.public_rows is None and float(counts.sum()) <= CERTAIN * noise
-        return counts, Course(zeros, zeros, rests)
-
-    def respond(
-        self, curator: Curator, ground: Ground, prepared: Course, cell_costs: Floats, rows: float
-    ) -> tuple[Rule, Course]:
-        w, v = prepared.weights, prepared.velocity
-        costs = rows * cell_costs if ground.has_costs else None
-        rate, ease = 0.0 if prepared.rests else self._rate(ground, rows), 1.0
-        if costs is not None:
-            ease = self._ease(ground, costs, rows)
-            costs = ease * costs
-        for _ in range(self.steps):
-            (gradient,) = curator.answer([self._ask(ground, w, costs, ease)], purpose="a step of the learner")
-            v = self.momentum * v - rate * gradient / rows
-            w = w + v
-        return LinearRule(w), replace(prepared, weights=w, velocity=v)
-
-    def _rate(self, ground: Ground, rows: float) -> float:
-        """Less where the noise of an averaged gradient, times the length of a row, would walk more than a logit or so."""
-        length = math.sqrt(1.0 + ground.layout.numbers + len(ground.layout.code_sizes))
-        noise = self._noise(ground, rows)
-        return self.rate if noise == 0 else min(self.rate, 0.3 * (1.0 - self.momentum) / (noise * length))
-
-    def _noise(self, ground: Ground, rows: float) -> float:
-        """About the deviation of each number of an averaged gradient."""
-        if not ground.promise.is_private:  # and weights have no cap
-            return 0.0
-        return self.multiplier * self._clip(ground) * (ground.max_sample_weight or 1.0) / rows
-
-    def _ease(self, ground: Ground, costs: Floats, rows: float) -> float:
-        """What loss and costs are multiplied by."""
-        heaviest = costs.max(axis=-1) - costs.min(axis=-1)
-        if ground.cells is not None:  # a row is in one cell of each column
-            heaviest = np.sum([heaviest[part].max(axis=0) for part in columns_of(ground.cells)], axis=0)
-        return max(1.0 / (1.0 + CURVE * float(heaviest.max())), min(1.0, DROWNED * self._noise(ground, rows)))
-
-    def _clip(self, ground: Ground) -> float:
-        return self.clip or usual_clip(ground.promise)
-
-    def _zeros(self, ground: Ground) -> Floats:
-        return np.zeros((ground.outputs, 1 + ground.layout.width))
-
-    def _ask(self, ground: Ground, weights: Floats, costs: Floats | None, ease: float = 1.0) -> Ask:
-        given: Any = costs
-        if costs is None and ground.has_costs:
-            given = np.zeros((ground.groups, ground.classes if ground.by_label else 1, ground.classes))
-        gradient = GradientSum(Linear(weights), self._clip(ground), ground.cells, given, loss_weight=ease)
-        return Ask(gradient, self.multiplier)

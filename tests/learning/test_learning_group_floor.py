@@ -1,0 +1,104 @@
+"""What a loop hands out: the guarantees of `learning/group_floor.py`. The judge without noise is a program of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import game_samples as g
+import group_samples as s
+import numpy as np
+import pytest
+from scipy import optimize
+
+from fairveil.learning import group_loop
+from fairveil.learning.group_floor import ENOUGH, Stake, shares_of
+from fairveil.learning.group_plan import plan_loop
+from fairveil.privacy.promise import Promise
+
+PARITY = "demographic_parity:0.05"
+
+
+def posed_of(seed: int, constraint: Any = PARITY, rows: int = 4000) -> Any:
+    """A problem with two groups, posed at exact counts."""
+    data = g.sample(seed, rows)
+    table = g.rows_from(*data)
+    problem = s.problem_of(table, g.RECORDS, "error", constraint, stated=rows)
+    counts = np.zeros((2, 2))
+    np.add.at(counts, (data[2][0], data[1]), 1.0)
+    return problem.pose(counts, 1e-9, 20.0)
+
+
+def losses_of(posed: Any, rates: Any) -> Any:
+    """Losses of a rule that decides for the second class at these rates, (groups, labels)."""
+    return np.stack([posed.shares * (1 - rates), posed.shares * rates], axis=-1)
+
+
+def stakes(posed: Any, seed: int, noise: float) -> tuple[Stake, list[Stake]]:
+    """A mixture that was found, a rule without constraints that errs less and is further from parity, and constants."""
+    rng = np.random.default_rng(seed)
+    found = np.array([[0.3, 0.6], [0.4, 0.7]]) + 0.1 * rng.normal(size=(2, 2))
+    free = np.array([[0.02, 0.7], [0.35, 0.95]]) + 0.02 * rng.normal(size=(2, 2))
+    constants = [np.zeros((2, 2)), np.ones((2, 2))]
+    rules = zip([free, *constants], (noise, 0.0, 0.0), strict=True)
+    others = [Stake(losses_of(posed, np.clip(rates, 0, 1)), size) for rates, size in rules]
+    return Stake(losses_of(posed, np.clip(found, 0, 1)), noise), others
+
+
+def least(posed: Any, atoms: list[Any]) -> float:
+    """min f + 20 max(0, g) over mixtures, by a program that knows nothing of the library's: parity of two groups at .05."""
+    errors = [float((one[:, 0, 1] + one[:, 1, 0]).sum()) for one in atoms]
+    sizes = posed.shares.sum(axis=1)
+    gaps = [float(one[1, :, 1].sum() / sizes[1] - one[0, :, 1].sum() / sizes[0]) for one in atoms]
+    lines = [[*gaps, -1.0], [*(-gap for gap in gaps), -1.0]]
+    found = optimize.linprog(
+        [*errors, 20.0], A_ub=lines, b_ub=[0.05, 0.05], A_eq=[[1.0] * len(atoms) + [0.0]], b_eq=[1.0], method="highs"
+    )
+    return float(found.fun)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_guarantee_2_without_noise_no_mixture_has_a_smaller_objective(seed: int) -> None:
+    posed = posed_of(seed)
+    found, others = stakes(posed, seed, 0.0)
+    shares = shares_of(posed, found, others)
+    atoms = [found.losses, *(one.losses for one in others)]
+    mixed = np.tensordot(shares, np.array(atoms), axes=1)
+    assert shares.sum() == pytest.approx(1.0)
+    assert float(posed.h.value(mixed)) <= least(posed, atoms) + ENOUGH + 0.03  # shares below a thousandth, at a penalty of 20
+    assert float(posed.h.value(mixed)) <= float(posed.h.value(found.losses)) + 1e-9
+
+
+def test_guarantee_3_what_is_as_good_up_to_noise_is_kept() -> None:
+    """The same rule twice, heard with noise: the other is taken for it in no more than a chance of one in ten."""
+    posed, rng, taken = posed_of(1, "demographic_parity:0.9"), np.random.default_rng(0), 0
+    rule = losses_of(posed, np.array([[0.1, 0.8], [0.2, 0.9]]))
+    size = 20.0
+    for _ in range(200):
+        noisy = [rule + np.stack([-one, one], axis=-1) for one in size / posed.rows * rng.normal(size=(2, 2, 2))]
+        shares = shares_of(posed, Stake(noisy[0], size), [Stake(noisy[1], size)])
+        taken += shares[0] < 1.0
+    assert taken <= 200 * 0.16 + 4 * np.sqrt(200 * 0.16 * 0.84)  # one deviation, one side; false alarms below 1e-4
+
+
+def test_excess_that_cannot_be_told_from_none_is_left_alone_and_more_is_not() -> None:
+    posed = posed_of(2)
+    over = losses_of(posed, np.array([[0.1, 0.7], [0.25, 0.95]]))  # a little above parity's bound
+    always = Stake(losses_of(posed, np.zeros((2, 2))), 0.0)
+    assert 0.0 < float(posed.excesses(over).max()) < 0.3
+    assert shares_of(posed, Stake(over, 0.0), [always])[0] < 1.0
+    assert shares_of(posed, Stake(over, 600.0), [always])[0] == 1.0
+
+
+@pytest.mark.parametrize("promise", [g.RECORDS, g.REPLACE])
+def test_a_loop_hands_out_a_rule_without_constraints_where_its_own_is_worse(promise: Promise) -> None:
+    """One round of many costs and a bound that everything keeps: descent's own rules can only be worse."""
+    rows = g.rows_from(*g.sample(4, 3000))
+    problem = s.problem_of(
+        rows, Promise(8.0, 1e-5, neighbours=promise.neighbours), "error", "demographic_parity:0.9", stated=3000
+    )
+    loop = plan_loop(problem, s.ORACLES["begun"](rows.layout), rounds=2)
+    found = group_loop.run(s.curator_for(loop, rows), loop)
+    assert found.free is not None
+    assert found.objective <= found.free.error + 3 * found.free.noise
+    assert found.constant is not None
+    assert found.objective < found.constant.error
