@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .pricing import Ask as Ask
     from .pricing import describe as describe
     from .pricing import describe_choice as describe_choice
+    from .pricing import moved_by_one as moved_by_one
     from .question import Linear as Linear
     from .question import Question as Question
     from .row_function import RowFunction as RowFunction
@@ -85,6 +86,7 @@ PLACES = {
     "Weighed": ".tailored",
     "describe": ".pricing",
     "describe_choice": ".pricing",
+    "moved_by_one": ".pricing",
 }
 
 __all__ = [
@@ -126,6 +128,7 @@ __all__ = [
     "Weighed",
     "describe",
     "describe_choice",
+    "moved_by_one",
 ]
 
 if not TYPE_CHECKING:

@@ -50,7 +50,7 @@ class Attached:
         self._rows = rows
         whole = self._as_rows(function)
         asked = RowFunction(whole, self.classes, 1.0, columns_read=columns_read, _troubles=troubles or Troubles())
-        self._predictions = [_onto_simplex(asked.bounded(block, 1)) for block in rows.blocks()]
+        self._predictions = rows.of_given([_onto_simplex(asked.bounded(block, 1)) for block in rows.given.blocks()])
 
     def _as_rows(self, function: Callable[[Block], Any]) -> Callable[[Block], Floats]:
         def rows(block: Block) -> Floats:

@@ -59,7 +59,7 @@ class AttachedCodes:
             return np.asarray(function(block), np.float64).reshape(block.rows, -1)
 
         asked = RowFunction(column, 1, float(self.count), columns_read=columns_read, _troubles=troubles or Troubles())
-        found = [asked.bounded(block, 1)[:, 0] for block in rows.blocks()]
+        found = rows.of_given([asked.bounded(block, 1)[:, 0] for block in rows.given.blocks()])
         self._codes = [np.clip(np.rint(codes), 0, self.count - 1).astype(np.intp) for codes in found]
 
     def is_of(self, rows: Rows) -> bool:
@@ -69,7 +69,7 @@ class AttachedCodes:
     def of(self, block: Block, a: int, b: int) -> npt.NDArray[np.intp]:
         """Codes of rows a to b of a block."""
         whole = self._codes[block.number]
-        return whole[a:b] if block.chosen is None else whole[block.chosen[a:b]]
+        return np.asarray(whole[a:b] if block.chosen is None else whole[block.chosen[a:b]])
 
 
 def given_codes(codes: Any, rows: Rows, promise: Promise) -> Callable[[Block], Any]:
@@ -77,7 +77,7 @@ def given_codes(codes: Any, rows: Rows, promise: Promise) -> Callable[[Block], A
     if not promise.features_are_public:
         remedy = "Pass a function of a block: it runs inside."
         raise PrivacyError(complaint(expected="public features and labels", of="codes", got=promise.protects, remedy=remedy))
-    array = np.asarray(codes)
+    array, rows = np.asarray(codes), rows.given
     if array.shape != (rows.exact_count,) or array.dtype.kind not in "iu":
         got = f"{array.dtype} of shape {array.shape}"
         remedy = "Pass one code a row, in the order of the rows."

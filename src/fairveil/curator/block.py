@@ -14,6 +14,7 @@ from ..facts import Cells, RowBlock, RowLayout
 
 EMPTY_INT = np.empty(0, np.int32)
 EMPTY_FLOAT = np.empty(0, np.float64)
+EMPTY_PERSONS = np.empty(0, np.int64)
 MOST_ROW_MAJOR = 1 << 28  # numbers of a block that are kept a second time, for networks: 1 GiB; a knob of speed only
 
 
@@ -35,6 +36,7 @@ class Block:
     _cells: dict[Cells | None, npt.NDArray[np.integer]] = field(default_factory=dict)
     _row_major: list[npt.NDArray[np.float32]] = field(default_factory=list, init=False)  # of these numbers: never copied along
     in_order: dict[Cells, Any] = field(default_factory=dict, init=False)  # see `cell_order`: never copied along
+    persons: npt.NDArray[np.int64] = field(default_factory=lambda: EMPTY_PERSONS)  # whose each row is; none: of rows
 
     @property
     def is_sparse(self) -> bool:
@@ -105,6 +107,7 @@ class Block:
             self.number,
             index if self.chosen is None else self.chosen[index],
             {cells: ids.take(index, axis=1) for cells, ids in list(self._cells.items())},
+            persons=self.persons.take(index) if len(self.persons) else self.persons,
         )
 
 

@@ -8,6 +8,7 @@ Guarantees (tests/curator/test_curator_*.py):
 5. The entry is in the log before the answer is handed out; a run broken off half way leaves a log of what was released.
 6. With records protected the realised size of a Poisson batch is neither used nor released (else membership is priced as seen).
 7. With a ledger all that a run may cost is reserved there before a row is read, and settled when it ends: see `recording`.
+8. Under a promise about persons no more than its cap of a person's rows is read, and batches hold whole persons: see `persons`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from .journal_lines import SITTING
 from .log import Entry, Log
 from .model_questions import GradientSum, GroupLosses
 from .networks import NetworkGradient, NetworkHistogram
+from .persons import of_person
 from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
 from .pricing import Ask, Deciding
 from .public_facts import public_facts
@@ -102,6 +104,7 @@ class Curator:
         self._rows = rows
         self._threads = None if threads is None else _checks.whole(at_least=1, threads=threads)
         self._sources = _sources(noise)
+        self._require_unit()
         self._public_rows = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
         self._facts = public_facts(rows, self._public_rows, facts)
         self._bounds_before = tuple(bounds)
@@ -126,6 +129,10 @@ class Curator:
             )
         self._budget = Budget(promise, None if plan is None else compose([plan] if isinstance(plan, Event) else plan), cap)
         self._recording = self._recorded(ledger, purpose)
+        if promise.unit is not None and promise.is_private:
+            coins = self._sources[0].stream("units")
+            self._rows = rows.by_person(promise.rows_per_unit, coins, adds_by_person=self._adds_by_person)
+            self._require_all_kept()
         self.journal: Journal | None = None
         self.log = self._opened(journal, earlier)
 
@@ -483,6 +490,7 @@ class Curator:
         free = pricing.is_free(question, self.promise) or not self.promise.is_private
         if self._public and public_scale.needs_rows(question):
             scales = public_scale.of(question, self._rows, ask.order, exact=free, threads=self._threads)
+            scales = [of_person(scale, self._rows.most_of_one) for scale in scales]
             if not free:
                 self._state(ask, scales, "largest over the public rows and all listed groups", "public features")
             return scales
@@ -490,7 +498,7 @@ class Curator:
         if key not in self._known:
             self._known[key] = [pricing.constant_scale(question, self.layout, self.promise, self._cap, ask.order)]
             if not free:
-                self._state(ask, self._known[key], question.why, self._origin_of(question))
+                self._state(ask, self._known[key], self._why(question), self._origin_of(question))
         return self._known[key]
 
     def _origin_of(self, question: Question) -> Origin:
@@ -499,6 +507,46 @@ class Curator:
         if clip is None:
             return "by definition"
         return "argument" if self._stated_clips is None or clip in self._stated_clips else "library default"
+
+    def _why(self, question: Question) -> str:
+        rows = self.promise.rows_per_unit
+        if rows == 1:
+            return question.why
+        if self._adds_by_person and isinstance(question, GradientSum):
+            return f"a person's gradients are added, and the sum is shortened to norm {question.clip:g}"
+        return f"{question.why}; a person has at most {rows} rows"
+
+    @property
+    def _adds_by_person(self) -> bool:
+        """Whether a person's gradients are added before they are clipped: not where loss and features are public."""
+        return self.promise.protects == "records" and self.promise.rows_per_unit > 1
+
+    def _require_all_kept(self) -> None:
+        """Where rows are public none may be dropped, as all else counts them; how many a person has shows nothing."""
+        given = self._rows.given
+        if not self.promise.features_are_public or self._rows.exact_count == given.exact_count:
+            return
+        remedy = "Features and labels are public here, and so is whose they are: pass as many as the person who has most."
+        expected = f"at least {given.most_per_person}, the most rows of one person"
+        got = self.promise.rows_per_unit
+        raise InputError(complaint(expected=expected, of="max_rows_per_unit", got=got, remedy=remedy))
+
+    def _require_unit(self) -> None:
+        """The promise and the rows agree on who is protected; before anything is reserved."""
+        rows, unit = self._rows, self.promise.unit
+        if unit is None and not rows.knows_persons:
+            return
+        if unit is None:
+            remedy = "Pass Promise(..., unit=Unit('patient', max_rows=12)), or rows without units."
+            raise PrivacyError(
+                complaint(expected="a promise about persons", of="promise", got=str(self.promise), remedy=remedy)
+            )
+        if not rows.knows_persons:
+            remedy = "Say whose each row is: Rows(source, units=...)."
+            raise PrivacyError(complaint(expected="rows of known persons", of="rows", got="rows alone", remedy=remedy))
+        if self.promise.is_private and unit.max_rows is None:
+            remedy = "Pass max_rows_per_unit=12, for example: what one person adds to a sum must be bounded."
+            raise PrivacyError(complaint(expected="the most rows of one person", of="unit", got=None, remedy=remedy))
 
     def _state(self, ask: Ask, scales: list[Scale], reason: str, origin: Origin) -> None:
         """Write a sensitivity down for the statement: the largest of the run, where rounds or questions of one name differ."""
@@ -659,7 +707,7 @@ class Curator:
         if not isinstance(batch, Poisson):
             return self._rows.blocks()
         stream = self._sources[0].stream("sampling", number)
-        return self._rows.drawn(stream.poisson_batch(self._rows.exact_count, batch.rate))
+        return self._rows.of_units(stream.poisson_batch(self._rows.exact_units, batch.rate))
 
     def _needs(self, jobs: list[Job], shapes: Sequence[tuple[int, ...]], batch: Batch) -> list[noising.Need]:
         """The noise of a joint answer: every model's from a stream of its own, named by the release and the question."""

@@ -196,7 +196,7 @@ def by_decisions(table: Table, given: Any, promise: Promise, most_rows: int) -> 
     check(table.questions)
     layout, weight = table.rows.layout, table.heaviest
     costs = Costs.of(given, table.questions[0], layout)
-    reach = weight * costs.reach(promise, layout, reads_groups=table.reads_groups)
+    reach = weight * costs.reach(promise, layout, reads_groups=table.reads_groups) * ranges.rows_of_one(promise)
 
     def exact() -> npt.NDArray[Any]:
         return exact_scores(table.counts(), costs, table.rows.exact_count * weight)
@@ -211,6 +211,7 @@ def by_score(table: Table, score: Score, promise: Promise, most_rows: int, troub
     cells, layout, weight = table.questions[0].cells, table.rows.layout, math.ldexp(table.heaviest, -table.scale.exponent)
     low, high = score.slopes(table.shape)
     reach = float(ranges.of_decisions(low, high, cells, promise, layout, reads_groups=table.reads_groups))
+    reach *= ranges.rows_of_one(promise)
     most = most_rows * table.questions[0].per_row * weight
     return by_function(score, Sums(table.counts, table.shaped, table.shape, weight, most, table.scale.unit), reach, troubles)
 

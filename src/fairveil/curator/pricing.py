@@ -38,10 +38,12 @@ from ..privacy.events import (
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound, product_up
 from .attached import AttachedHistogram
-from .model_questions import GroupLosses, PredictionHistogram, ScoreHistogram
-from .networks import NetworkGradient
+from .model_questions import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
+from .networks import NetworkGradient, NetworkHistogram
+from .person_pass import scale_of_gradient
+from .persons import of_person
 from .public_scale import needs_rows
-from .question import OwnJob, Question, Scale
+from .question import OwnJob, Question, Scale, need_order_two
 from .sampling import FULL, Batch, Full, Part, Poisson
 from .tailored import Around, Weighed, inner_of
 
@@ -151,7 +153,7 @@ def check_batch(batch: object, promise: Promise) -> None:
         raise InputError(
             complaint(expected="Full(), Poisson(rate) or Part(number, parts)", of="batch", got=batch, remedy=remedy)
         )
-    if isinstance(batch, Part) and batch.parts > 1 and promise.is_private and not promise.rows_are_public:
+    if isinstance(batch, Part) and batch.parts > 1 and promise.is_private and not promise.units_are_public:
         raise PrivacyError(
             complaint(
                 expected="Full() or Poisson(rate) under add-remove",
@@ -191,6 +193,7 @@ def describe(
     parts: list[Event] = []
     spreads: list[float] = []
     for ask in as_asks(asks):
+        require_unit(ask, promise)
         known = not (public and needs_rows(ask.question))
         scale = constant_scale(ask.question, layout, promise, max_sample_weight, ask.order) if known else None
         if is_free(ask.question, promise) or (scale is not None and _never_moves(scale.bound, promise, batch)):
@@ -221,15 +224,47 @@ def describe(
 
 
 def constant_scale(question: Question, layout: RowLayout, promise: Promise, cap: float | None, order: int = 2) -> Scale:
-    """Bound and grid under the promise, for a question whose bound is no maximum over public rows."""
+    """Bound and grid under the promise, for a question whose bound is no maximum over public rows.
+
+    Of a person with several rows the bound is that of a row that counts so often, but of gradients: a person's are added, and
+    the sum is clipped (theory.md#units).
+    """
     if (
         not promise.is_private
         and isinstance(question, NetworkGradient | Around)
         and isinstance(inner_of(question), NetworkGradient)
     ):
         return question.free_scale(cap)
-    find = question.scale_of_change if promise.protects == "sensitive_features" else question.scale
-    return find(layout, cap, order)
+    alone = promise.protects == "sensitive_features"
+    rows = promise.rows_per_unit
+    if rows > 1 and not alone and isinstance(question, GradientSum) and question.clip is not None:
+        need_order_two(order, question.name)
+        return scale_of_gradient(question, layout, cap)
+    return of_person((question.scale_of_change if alone else question.scale)(layout, cap, order), rows)
+
+
+def moved_by_one(question: Question, layout: RowLayout, promise: Promise, cap: float | None, order: int = 2) -> float:
+    """How far one who is protected moves the answer to a question whose bound is a constant, for plans and reports."""
+    rows = promise.rows_per_unit
+    if rows > 1 and promise.protects == "records":
+        return constant_scale(question, layout, promise, cap, order).bound.sensitivity(promise.neighbours)
+    return of_person(question.scale(layout, cap, order), rows).bound.sensitivity(promise.neighbours)
+
+
+def require_unit(ask: Ask, promise: Promise) -> None:
+    """Refuse what is not proved for persons with several rows, in as many cells perhaps."""
+    if promise.unit is None or not promise.is_private:
+        return
+    inner = inner_of(ask.question)
+    network = isinstance(inner, NetworkGradient | NetworkHistogram)
+    if isinstance(ask.question, Around) or ask.by_cell is not None or network:
+        got = "a network" if network else "noise or weights that differ by cell"
+        remedy = "Fit a linear or an additive model, with one noise for all; or protect rows: unit=None."
+        raise PrivacyError(
+            complaint(
+                expected="a question that is answered by person", of=f"unit {promise.unit.name!r}", got=got, remedy=remedy
+            )
+        )
 
 
 def _never_moves(bound: Bound, promise: Promise, batch: Batch) -> bool:

@@ -28,6 +28,9 @@ losses. The line must stay where the bounds hold: they hold between any two vect
 
 All cells are *listed* ones. Weights multiply R by the largest weight. Whole numbers give a whole R.
 
+**Persons** with at most k rows: d is the sum of what k rows add, or of what is added and taken away, and each candidate's
+change is the sum of its changes by row at one g: k times R (theory.md#units).
+
 Guarantees (tests/curator/test_curator_choice_by_function.py, test_curator_decisions.py):
 1. No neighbour's change of the scores ranges further over the candidates, under every relation; some do range as far.
 """
@@ -58,6 +61,11 @@ def of_losses(lowest: Slopes, highest: Slopes, cells: Cells | None, promise: Pro
     up, down = sum(highest[c].max() for c in columns), sum(-lowest[c].min() for c in columns)
     both = sum((highest[c] - lowest[c]).max() for c in columns)
     return max(0, up, down, both) * (1 if promise.neighbours == "add-remove" else 2)
+
+
+def rows_of_one(promise: Promise) -> int:
+    """How many rows of one who is protected move the scores."""
+    return promise.rows_per_unit
 
 
 def of_decisions(

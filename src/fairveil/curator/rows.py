@@ -17,6 +17,8 @@ import numpy.typing as npt
 from .. import _checks
 from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells, RowBlock, RowLayout, RowSource
+from ..privacy.samplers import Stream
+from . import persons
 from .arrays import Table
 from .block import Block, Drawn, prepare
 from .sampling import Part, public_order
@@ -31,9 +33,10 @@ class Rows:
 
     `Rows(source)` keeps the source's blocks (without copying where they already fit: do not change them afterwards);
     `Rows(source, in_memory=False)` reads them again at each pass, in bounded memory. `Rows.from_arrays` copies plain arrays.
+    `units`: whose each row is, one value a row of all blocks together, for promises that protect persons.
     """
 
-    def __init__(self, source: RowSource, *, in_memory: bool = True, max_sample_weight: float = 1.0) -> None:
+    def __init__(self, source: RowSource, *, in_memory: bool = True, max_sample_weight: float = 1.0, units: Any = None) -> None:
         self.layout = source.layout
         self.max_sample_weight = _checks.positive(max_sample_weight=max_sample_weight, allow_inf=True)
         self._source = source
@@ -72,6 +75,15 @@ class Rows:
                     remedy="Sums are exact up to there; split the table over several curators.",
                 )
             )
+        self.adds_by_person = False  # gradients, before they are clipped
+        self._begins: npt.NDArray[np.int64] | None = None  # of each person's rows, once they stand person by person
+        self._persons: npt.NDArray[np.int64] | None = None
+        self._given: tuple[Rows, npt.NDArray[np.int64]] | None = None  # rows as they came, and which of them these are
+        if units is not None:
+            if not in_memory:
+                remedy = "Hold the rows in memory: a person's rows may lie in any block."
+                raise InputError(complaint(expected="rows in memory", of="unit", got="streamed rows", remedy=remedy))
+            self._persons = persons.persons_of(units, self._starts[-1])
 
     @classmethod
     def from_arrays(
@@ -88,13 +100,15 @@ class Rows:
         regression: bool = False,
         sample_weight: Any = None,
         max_sample_weight: float = 1.0,
+        units: Any = None,
     ) -> Rows:
-        """Rows from arrays: X (rows, numbers) dense or sparse, y labels (or targets), one array a sensitive column.
+        """Rows from arrays: X (rows, numbers) dense or sparse, y labels (or targets), one array a sensitive column. `units`:
+        whose each row is, where persons are to be protected.
 
         Classes and groups that are not given are read from the data, and `read_from_data` says so.
         """
         table = Table(X, y, sensitive, codes, code_sizes, classes, groups, sensitive_names, regression, sample_weight)
-        return cls(table, max_sample_weight=max_sample_weight)
+        return cls(table, max_sample_weight=max_sample_weight, units=units)
 
     @property
     def read_from_data(self) -> tuple[str, ...]:
@@ -105,6 +119,53 @@ class Rows:
     def exact_count(self) -> int:
         """How many rows there are: the curator's to know, and under add-remove nobody else's."""
         return self._starts[-1]
+
+    @property
+    def knows_persons(self) -> bool:
+        """Whether it was said whose each row is."""
+        return self._persons is not None
+
+    @property
+    def most_per_person(self) -> int:
+        """The most rows that one person has: private, but where rows are public."""
+        return 0 if self._persons is None else int(np.bincount(self._persons).max(initial=0))
+
+    @property
+    def exact_units(self) -> int:
+        """How many are protected: persons, where a promise protects these and rows stand person by person; else rows."""
+        return self.exact_count if self._begins is None else len(self._begins) - 1
+
+    @property
+    def most_of_one(self) -> int:
+        """The most rows of one who is protected; 1 where rows are. Private, but where rows are public."""
+        return 1 if self._begins is None else max(1, self.most_per_person)
+
+    def by_person(self, most: int, coins: Stream, *, adds_by_person: bool) -> Rows:
+        """At most so many rows of each person, chosen by coins, person by person: see `persons`."""
+        assert self._persons is not None
+        assert self._kept is not None
+        assert self._given is None
+        index = persons.kept(self._persons, most, coins)
+        other = copy.copy(self)
+        block = persons.gathered(self._kept, index, self._persons)
+        other._kept, other._starts, other._persons = [block], [0, block.rows], block.persons
+        other._begins = persons.starts_of(block.persons)
+        other._order, other._parts, other.largest_row = None, {}, None
+        other.adds_by_person, other._given = adds_by_person, (self, index)
+        return other
+
+    @property
+    def given(self) -> Rows:
+        """The rows as they came: all of them, in the order of their source."""
+        return self if self._given is None else self._given[0]
+
+    def of_given(self, found: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        """What was found of the rows as they came, block by block, for these rows."""
+        return found if self._given is None else [np.concatenate(found)[self._given[1]]]
+
+    def of_units(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
+        """The rows of those at the sorted places `index`: persons with all that they have, or rows."""
+        yield from self.drawn(index if self._begins is None else persons.rows_of(self._begins, index))
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
@@ -146,6 +207,7 @@ class Rows:
         other = copy.copy(self)
         other.largest_row = None
         other._parts = {}
+        other._given = None if self._given is None else (self._given[0].rescaled(scale, shift), self._given[1])
         if self._kept is None:
             other._maps = (*self._maps, by)
         else:
@@ -192,8 +254,9 @@ class Rows:
         """The rows of a fixed part. It is asked again every epoch, so gathered rows are kept where that is cheap."""
         if part not in self._parts:
             if self._order is None:
-                self._order = public_order(self.exact_count)
+                self._order = public_order(self.exact_units)
             index = np.sort(self._order[part.number :: part.parts])
+            index = index if self._begins is None else persons.rows_of(self._begins, index)
             if self._kept is None or sum(block.size for block in self._kept) > MOST_GATHERED:
                 yield from self.drawn(index)
                 return
@@ -202,10 +265,10 @@ class Rows:
 
     def check_part(self, part: Part) -> None:
         """No part may be empty: the number of rows is public where parts are allowed."""
-        if part.parts > max(1, self.exact_count):
-            remedy = "Ask for fewer parts."
+        if part.parts > max(1, self.exact_units):
+            remedy, one = "Ask for fewer parts.", "row" if self._begins is None else "person"
             raise InputError(
-                complaint(expected=f"at most {self.exact_count} parts, one a row", of="batch", got=part, remedy=remedy)
+                complaint(expected=f"at most {self.exact_units} parts, one a {one}", of="batch", got=part, remedy=remedy)
             )
 
     def drawn(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:

@@ -22,6 +22,7 @@ from .descents import LOSS_CODES, PANEL_MODELS, Descent, DescentJob, chunk, unit
 from .model_questions import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
 from .network_pass import NetworkPass
 from .networks import NetworkGradient, NetworkHistogram
+from .person_pass import PersonPass, is_by_person
 from .question import OwnJob, Question, Scale, cell_count
 from .row_questions import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from .rows import Rows
@@ -48,11 +49,13 @@ class Passes:
         self._rows = rows
         self.shapes = [(question.models, *question.shape(rows.layout)) for question, _ in asks]
         self._scales = [scales for _, scales in asks]
-        self._passes = _passes(asks)
-        self._descents: dict[tuple[int, ...], Descent | NetworkPass] = {}
+        self._passes = _passes(asks, apart=rows.adds_by_person)
+        self._descents: dict[tuple[int, ...], Descent | NetworkPass | PersonPass] = {}
         for at in self._passes:
             asked = [(inner_of(asks[i][0]), asks[i][1]) for i in at]
-            if _descends(asked[0][0]):
+            if is_by_person(asked[0][0], rows):
+                self._descents[at] = PersonPass(asked[0], rows)
+            elif _descends(asked[0][0]):
                 of = NetworkPass.of if _is_network(asked[0][0]) else Descent.of
                 self._descents[at] = of(asked, rows)
 
@@ -116,13 +119,13 @@ def check_labels(question: Question, rows: Rows) -> None:
         )
 
 
-def _passes(asks: Sequence[Asked]) -> list[tuple[int, ...]]:
-    """Which asks share a pass: a gradient and a histogram of the same model over the same cells."""
+def _passes(asks: Sequence[Asked], *, apart: bool = False) -> list[tuple[int, ...]]:
+    """Which asks share a pass: a gradient and a histogram of the same model over the same cells. `apart`: none."""
     free = list(range(len(asks)))
     out: list[tuple[int, ...]] = []
     while free:
         i = free.pop(0)
-        partner = next((j for j in free if _fuses(asks[i][0], asks[j][0])), None)
+        partner = next((j for j in free if not apart and _fuses(asks[i][0], asks[j][0])), None)
         if partner is None:
             out.append((i,))
         else:

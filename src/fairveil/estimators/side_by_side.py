@@ -130,7 +130,7 @@ def _whole(promise: Promise, search: LinearDescent) -> Promise:
     """The promise that all models of a panel keep together."""
     assert search.plan is not None
     spent = price([search.plan], promise.delta, promise.neighbours) * (1.0 + 1e-9)
-    return Promise(max(spent, promise.epsilon), promise.delta, promise.protects, promise.neighbours)
+    return dataclasses.replace(promise, epsilon=max(spent, promise.epsilon))
 
 
 def _panels(jobs: Sequence[Job]) -> Iterator[list[Job]]:

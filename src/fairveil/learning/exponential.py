@@ -36,7 +36,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .. import _checks
-from ..curator import Curator, Score, describe
+from ..curator import Curator, Score, describe, moved_by_one
 from ..curator.ranges import of_decisions
 from ..fairness.group_function import corollary_4_2, range_of
 from ..privacy import calibrate
@@ -199,8 +199,8 @@ class Sampling:
         question = ground.counts if rule is None else rule.decisions(ground.cells, ground.by_label)
         if self.noise == "gaussian":
             return multiplier * ground.move(question)
-        bound = question.scale(ground.layout, ground.max_sample_weight, 1).bound
-        return math.sqrt(2.0) * multiplier * bound.sensitivity(ground.promise.neighbours)
+        moved = moved_by_one(question, ground.layout, ground.promise, ground.max_sample_weight, 1)
+        return math.sqrt(2.0) * multiplier * moved
 
 
 def plan_sampling(

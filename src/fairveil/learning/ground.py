@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..curator import Ask, CellCounts, Curator, Question
+from ..curator import Ask, CellCounts, Curator, Question, moved_by_one
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion
@@ -101,7 +101,7 @@ class Ground:
 
     def move(self, question: Question) -> float:
         """How far one person moves the answer to a question whose bound is a constant (L2)."""
-        return question.scale(self.layout, self.max_sample_weight).bound.sensitivity(self.promise.neighbours)
+        return moved_by_one(question, self.layout, self.promise, self.max_sample_weight)
 
     def floor(self, multiplier: float) -> float:
         """The least number of rows that a cell is taken to have: two standard deviations of its count's noise, at least 1."""

@@ -16,7 +16,7 @@ Guarantees (tests/learning/test_learning_group_counts.py):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NoReturn
 
@@ -103,7 +103,7 @@ def plan(promise: Promise, cells: Cells) -> CountsPlan:
     if not promise.is_private:
         return CountsPlan(promise, cells, 0.0)
     moved = steps(promise, cells)
-    pure = Promise(promise.epsilon, 0.0, promise.protects, promise.neighbours)
+    pure = replace(promise, delta=0.0)
     return CountsPlan(promise, cells, calibrate(pure, lambda z: DiscreteLaplace(z, moved)).multiplier)
 
 

@@ -32,6 +32,7 @@ from ..curator import (
     RowCount,
     ScoreHistogram,
     describe,
+    moved_by_one,
 )
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion, sampling
@@ -229,7 +230,7 @@ class Plan:
     @property
     def counts_for_moments(self) -> bool:
         """Moments divide by a count of the rows that they are of: a public number may be about right only."""
-        return self.scales and not self.sees_features and self.promise.neighbours == "add-remove"
+        return self.scales and not self.sees_features and not self.promise.rows_are_public
 
     @property
     def _moments(self) -> NumberMoments:
@@ -443,7 +444,7 @@ class Plan:
         return max(1.0, 2.0 * self.counts_multiplier * self._unit(question))
 
     def _unit(self, question: Question) -> float:
-        return question.scale(self.layout, self.max_sample_weight).bound.sensitivity(self.promise.neighbours)
+        return moved_by_one(question, self.layout, self.promise, self.max_sample_weight)
 
     def rate(self, rows: Floats) -> Floats:
         """The step size, a number a model: rate_most, or less where the noise of the averaged gradient is large.
@@ -486,7 +487,8 @@ class Plan:
     def unit_of(self, clip: Floats | float) -> Floats | float:
         """What noise of a sum of gradients is a multiple of: what one row moves it by; of a secret batch, adds to it."""
         once = self.promise.neighbours == "add-remove" or isinstance(self.batch, Poisson)
-        return clip * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0)
+        rows = self.promise.rows_per_unit if self.sees_features else 1  # else the sum is clipped
+        return clip * (1.0 if once else 2.0) * (self.max_sample_weight or 1.0) * rows
 
     def _quiet_rate(self, rows: Floats, multiplier: float, rounds: int, clip: Floats | float) -> Floats:
         """The step size at which noise leaves `rate_noise` in a row's score."""
@@ -541,7 +543,7 @@ class Plan:
     def sampling_of_histogram(self, histogram: Floats, counts: Floats) -> Floats:
         """The same, from decisions of every class."""
         assert self.system is not None
-        return sampling.deviations(self.system, histogram, counts, heaviest=self.max_sample_weight)
+        return sampling.deviations(self.system, histogram, counts, heaviest=heaviest(self.promise, self.max_sample_weight))
 
     def _slopes(self, counts: Floats, decisions: Floats) -> Floats:
         assert self.system is not None
@@ -586,9 +588,18 @@ def make(
     return plan if plan.is_exact else _priced(plan)
 
 
+def heaviest(promise: Promise, max_sample_weight: float | None) -> float | None:
+    """How much one who is drawn may count: a person's rows come together, and may all be alike."""
+    rows = promise.rows_per_unit
+    return max_sample_weight if rows == 1 else rows * (max_sample_weight or 1.0)
+
+
 def usual_clip(promise: Promise) -> float:
-    """The largest norm of one row's gradient: loss and costs together, or the costs' part alone where the loss's is exact."""
-    return 1.0 if promise.protects == "sensitive_features" else 2.0
+    """The largest norm of one row's gradient: loss and costs together, or the costs' part alone where the loss's is exact. Of
+    persons that of the sum over their rows, which grows slower than their number."""
+    if promise.protects == "sensitive_features":
+        return 1.0
+    return 2.0 * math.sqrt(promise.rows_per_unit)
 
 
 def _priced(plan: Plan) -> Plan:

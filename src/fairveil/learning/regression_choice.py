@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from ..curator import Ask, CellCounts, Curator, GroupLosses, Linear, Score, describe, describe_choice
+from ..curator import Ask, CellCounts, Curator, GroupLosses, Linear, Score, describe, describe_choice, moved_by_one
 from ..errors import InputError, complaint
 from ..privacy import calibrate
 from ..privacy.events import Event, compose
@@ -139,8 +139,8 @@ class CoefficientChoice:
         task = self.task
         if task.is_exact:
             return 0.0
-        bound = ask.question.scale(task.layout, task.max_sample_weight, ask.order).bound
-        return float(ask.multiplier) * bound.sensitivity(task.promise.neighbours) * (math.sqrt(2.0) if ask.order == 1 else 1.0)
+        moved = moved_by_one(ask.question, task.layout, task.promise, task.max_sample_weight, ask.order)
+        return float(ask.multiplier) * moved * (math.sqrt(2.0) if ask.order == 1 else 1.0)
 
 
 def plan_choice(task: RegressionTask, candidates: Any = None, *, radius: float | None = None) -> CoefficientChoice:

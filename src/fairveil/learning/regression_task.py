@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..curator import FULL, Ask, Question, describe
+from ..curator import FULL, Ask, Question, describe, moved_by_one
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..fairness import BoundedGroupLoss
@@ -119,7 +119,7 @@ class RegressionTask:
 
     def move(self, question: Question) -> float:
         """How far one person moves the answer to a question whose bound is a constant (L2)."""
-        return question.scale(self.layout, self.max_sample_weight).bound.sensitivity(self.promise.neighbours)
+        return moved_by_one(question, self.layout, self.promise, self.max_sample_weight)
 
     def event(self, asks: Sequence[Ask], batch: Batch = FULL) -> Event:
         """What a joint answer costs."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .statement import PublicFact as PublicFact
     from .two_steps import TwoSteps as TwoSteps
     from .two_steps import price_after as price_after
+    from .units import Unit as Unit
 
 PLACES = {
     "Calibrated": ".calibration",
@@ -52,6 +53,7 @@ PLACES = {
     "Signature": ".signatures",
     "Stream": ".samplers",
     "TwoSteps": ".two_steps",
+    "Unit": ".units",
     "calibrate": ".calibration",
     "curve": ".accounting",
     "delta": ".accounting",
@@ -85,6 +87,7 @@ __all__ = [
     "Signature",
     "Stream",
     "TwoSteps",
+    "Unit",
     "calibrate",
     "curve",
     "delta",

@@ -29,7 +29,7 @@ from .. import _checks
 from ..errors import InputError, PrivacyError, complaint
 from .samplers import SECURE, SEEDED, Stream, refuse_copy, refuse_fork
 
-STREAM_NAMES = ("sampling", "noise", "initialisation", "prediction")
+STREAM_NAMES = ("sampling", "noise", "initialisation", "prediction", "units")
 
 
 class NoiseSource:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from .. import _checks
 from ..errors import InputError, complaint
+from .units import Unit
 
 Protects = Literal["records", "sensitive_features"]
 Neighbours = Literal["add-remove", "replace-one"]
@@ -28,6 +29,8 @@ class Promise:
     `protects="sensitive_features"`: features, labels and the number of rows are public; a neighbour differs in the
     sensitive columns of one row, so the relation is `"replace-one"` and nothing else.
     `epsilon=inf` means not private, and everything made under it says so.
+    `unit`: who is protected where one person may have several rows; None: rows. A neighbour then differs in one person, with
+    all of their rows (theory.md#units).
 
     >>> Promise(1.0, 1e-6).neighbours
     'add-remove'
@@ -39,8 +42,16 @@ class Promise:
     delta: float
     protects: Protects
     neighbours: Neighbours
+    unit: Unit | None = None
 
-    def __init__(self, epsilon: float, delta: float, protects: str = "records", neighbours: str | None = None) -> None:
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        protects: str = "records",
+        neighbours: str | None = None,
+        unit: Unit | None = None,
+    ) -> None:
         store = object.__setattr__
         way_out = "Pass epsilon=1.0, say; epsilon=float('inf') asks for no privacy at all."
         store(self, "epsilon", _checks.positive(epsilon=epsilon, allow_inf=True, remedy=way_out))
@@ -53,6 +64,11 @@ class Promise:
         if neighbours is None:
             neighbours = "add-remove" if self.protects == "records" else "replace-one"
         store(self, "neighbours", _checks.one_of(NEIGHBOURS, neighbours=neighbours))
+        given: object = unit
+        if given is not None and not isinstance(given, Unit):
+            remedy = "Pass Unit('patient', max_rows=12), or None to protect rows."
+            raise InputError(complaint(expected="a Unit, or None", of="unit", got=type(given).__name__, remedy=remedy))
+        store(self, "unit", unit)
         if self.protects == "sensitive_features" and self.neighbours == "add-remove":
             raise InputError(
                 complaint(
@@ -70,8 +86,24 @@ class Promise:
 
     @property
     def rows_are_public(self) -> bool:
-        """Whether the number of rows may be used as it is: not under add-remove."""
+        """Whether the number of rows may be used as it is: not under add-remove, nor where a person is replaced by another who
+        may have more rows, or fewer."""
+        return self.units_are_public and (self.protects == "sensitive_features" or self.unit is None)
+
+    @property
+    def units_are_public(self) -> bool:
+        """Whether the number of those who are protected may be used as it is: of persons, or of rows where there is no unit."""
         return self.neighbours == "replace-one"
+
+    @property
+    def rows_per_unit(self) -> int:
+        """How many rows of one who is protected may be read: one, unless there is a unit. Without privacy none is counted."""
+        if self.unit is None or not self.is_private:
+            return 1
+        if self.unit.max_rows is None:
+            remedy = "Pass max_rows_per_unit=12, for example."
+            raise InputError(complaint(expected="the most rows of one person", of="max_rows_per_unit", got=None, remedy=remedy))
+        return self.unit.max_rows
 
     @property
     def features_are_public(self) -> bool:
@@ -80,9 +112,10 @@ class Promise:
 
     def __str__(self) -> str:
         what = {"records": "whole records", "sensitive_features": "sensitive features only"}[self.protects]
+        whose = self.neighbours if self.unit is None else f"{self.neighbours}, {self.unit} ({self.unit.name})"
         if not self.is_private:
-            return f"not private (epsilon=inf), {what}, {self.neighbours}"
-        return f"epsilon={self.epsilon:g}, delta={self.delta:g}, {what}, {self.neighbours}"
+            return f"not private (epsilon=inf), {what}, {whose}"
+        return f"epsilon={self.epsilon:g}, delta={self.delta:g}, {what}, {whose}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; epsilon inf is written "inf"."""
@@ -91,13 +124,14 @@ class Promise:
             "delta": self.delta,
             "protects": self.protects,
             "neighbours": self.neighbours,
+            **({} if self.unit is None else {"unit": self.unit.to_dict()}),
         }
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Promise:
         """The inverse of `to_dict`, with the same checks as the constructor."""
         expected = {"epsilon", "delta", "protects", "neighbours"}
-        if set(values) != expected:
+        if set(values) - {"unit"} != expected:
             raise InputError(
                 complaint(
                     expected=f"exactly {sorted(expected)}",
@@ -107,4 +141,5 @@ class Promise:
                 )
             )
         epsilon = math.inf if values["epsilon"] == "inf" else values["epsilon"]
-        return Promise(epsilon, values["delta"], values["protects"], values["neighbours"])
+        unit = Unit.from_dict(values["unit"]) if "unit" in values else None
+        return Promise(epsilon, values["delta"], values["protects"], values["neighbours"], unit)

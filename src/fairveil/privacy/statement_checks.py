@@ -215,6 +215,8 @@ def _relation(statement: PrivacyStatement) -> Iterator[Finding]:
         yield Finding(
             True, f"epsilon was priced under {statement.neighbours!r} neighbours, the promise is about {promise.neighbours!r}"
         )
+    if promise.unit is not None and promise.is_private and promise.unit.max_rows is None and statement.events:
+        yield Finding(True, "the promise is about persons, and states no largest number of rows of one that were read")
     if statement.delta != promise.delta:
         yield Finding(True, f"epsilon is stated at delta {statement.delta:g}, the promise is about delta {promise.delta:g}")
 

@@ -66,7 +66,7 @@ def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
         ("Groups", _groups(statement)),
         ("Neighbours", _neighbours(statement.promise)),
         ("What is protected", _protected(statement.promise)),
-        ("Unit", "one row is one person; a person with several rows is protected for one of them only."),
+        ("Unit", _unit(statement.promise)),
         ("Trust model", _trust(statement)),
         (MECHANISMS, _join(_mechanisms(statement))),
         ("Bounds", _join(_bounds(statement))),
@@ -146,7 +146,32 @@ def _has_cells(event: Event) -> bool:
     return False
 
 
+def _unit(promise: Promise) -> str:
+    if promise.unit is None:
+        return "one row is one person; a person with several rows is protected for one of them only."
+    told = f"persons are told apart by {promise.unit.name!r}, and each is protected with all of their rows."
+    if promise.is_private and promise.protects == "records":
+        told += " Of more rows so many were kept by coins, which no row and no other person had a part in."
+    return f"{promise.unit}; {told}"
+
+
+def _neighbours_of_persons(promise: Promise) -> str:
+    if promise.protects == "sensitive_features":
+        return "two tables are neighbours when they differ in the sensitive columns of the rows of one person (replace-one)."
+    if promise.neighbours == "add-remove":
+        return (
+            "two tables are neighbours when one is the other with all rows of one person added or removed (add-remove); "
+            "how many persons and rows there are is private."
+        )
+    return (
+        "two tables are neighbours when they differ in one person, whose rows another person's replace (replace-one); how many "
+        "persons there are is public, and how many rows is private."
+    )
+
+
 def _neighbours(promise: Promise) -> str:
+    if promise.unit is not None:
+        return _neighbours_of_persons(promise)
     if promise.protects == "sensitive_features":
         return "two tables are neighbours when they differ in the sensitive columns of one row (replace-one)."
     if promise.neighbours == "add-remove":
@@ -160,7 +185,8 @@ def _neighbours(promise: Promise) -> str:
 def _protected(promise: Promise) -> str:
     if promise.protects == "records":
         return "whole records: features, label and sensitive columns."
-    return "the sensitive columns only: features, labels, sample weights and the number of rows are treated as public."
+    whose = "" if promise.unit is None else f" and whose each row is ({promise.unit.name!r})"
+    return f"the sensitive columns only: features, labels, sample weights and the number of rows{whose} are treated as public."
 
 
 def _trust(statement: PrivacyStatement) -> str:
@@ -262,9 +288,10 @@ def _composition(statement: PrivacyStatement) -> str:
 
 
 def _sampling(statement: PrivacyStatement) -> str:
+    whose = "row" if statement.promise.unit is None else "person"
     fixed = (
-        "some releases read one of a number of fixed parts of the rows, cut by a row's place alone; a person is in one part of "
-        "each partition, and who is present is public."
+        f"some releases read one of a number of fixed parts of the rows, cut by a {whose}'s place alone; a person is in one "
+        "part of each partition, and who is present is public."
     )
     if statement.route == "nothing read":
         return "what is protected was not read, so that nothing depends on which rows were."
@@ -272,7 +299,7 @@ def _sampling(statement: PrivacyStatement) -> str:
         all_rows = "every release read all rows; no random batch, hence no assumption about one."
         return f"{fixed} No random batch was drawn." if statement.in_parts else all_rows
     return (f"{fixed} Elsewhere " if statement.in_parts else "") + (
-        "the library's own sampler put every row in each batch independently with the stated probability (Poisson), "
+        f"the library's own sampler put every {whose} in each batch independently with the stated probability (Poisson), "
         "as the computation assumes; the sizes of batches are not given out."
     )
 

@@ -23,6 +23,10 @@ GUESSED = {
     ("records", "add-remove"): "whether one row was in the table",
     ("records", "replace-one"): "which of two rows was in the table",
 }
+GUESSED_OF_PERSONS = {
+    ("records", "add-remove"): "whether one person, with all of their rows, was in the table",
+    ("records", "replace-one"): "which of two persons, with all of their rows, was in the table",
+}
 ATTRIBUTE = "which of two values one person's sensitive attribute has"
 
 
@@ -32,7 +36,8 @@ def strength(epsilon: float, delta: float, promise: Promise) -> str:
     >>> strength(1.0, 1e-6, Promise(1.0, 1e-6)).partition(". ")[0]
     'This is strong privacy by the scale of Ponomareva et al'
     """
-    guessed = GUESSED.get((promise.protects, promise.neighbours), ATTRIBUTE)
+    known = GUESSED if promise.unit is None else GUESSED_OF_PERSONS
+    guessed = known.get((promise.protects, promise.neighbours), ATTRIBUTE)
     told = f"Whoever guesses, at even odds, {guessed} is right with probability at most {_up(right_guess(epsilon, delta))}."
     return f"This is {word(epsilon)} privacy {SOURCE}. {told}"
 

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from ..figures.scales import with_unit
+from ..privacy.promise import Promise
 from .contents import Report
 from .first_lines import verdict
 from .ledger import NOT_RECORDED, TO_CHECK, ledger_facts
@@ -15,6 +16,12 @@ from .phrases import GUARDED, alone, capital, delta_words, names_in_full, own_cu
 __all__ = ["GUARDED", "delta_words", "how_to_verify", "key_facts", "not_covered", "stamps", "verdict"]
 
 NEIGHBOURS = {"add-remove": "one row added or removed", "replace-one": "one row replaced"}
+
+
+def neighbours_of(promise: Promise) -> str:
+    """In what neighbouring tables differ, in few words."""
+    words = NEIGHBOURS[promise.neighbours]
+    return words if promise.unit is None else f"{words.replace('row', 'person')}, with {promise.unit.extent}"
 
 
 def key_facts(report: Report) -> Iterator[tuple[str, str, str]]:
@@ -27,14 +34,14 @@ def key_facts(report: Report) -> Iterator[tuple[str, str, str]]:
             remark = "the one shown in full" if names_in_full(report) else "each by itself"
             yield "One model alone", alone(report), f"{remark}, had nobody seen the others"
         guarded = GUARDED[whole.promise.protects] if whole.promise.is_private else "nothing"
-        yield "Protected", guarded, f"neighbours: {NEIGHBOURS[whole.promise.neighbours]}"
+        yield "Protected", guarded, f"neighbours: {neighbours_of(whole.promise)}"
         if whole.ledger is not None:
             yield "Recorded", f"line {whole.ledger.entry}", f"of the ledger of {whole.ledger.dataset}"
     if report.ledger is not None:
         yield from ledger_facts(report.ledger)
         if whole is None:
             promise = report.ledger.terms.promise
-            yield "Protected", GUARDED[promise.protects], f"neighbours: {NEIGHBOURS[promise.neighbours]}"
+            yield "Protected", GUARDED[promise.protects], f"neighbours: {neighbours_of(promise)}"
     for figure in report.gaps[:1]:
         if figure.held_out is not None:
             remark = (

@@ -231,7 +231,7 @@ def _promise_of_all(jobs: Sequence[Job]) -> Promise:
     if all(job.intent.promise.is_private for job in jobs):
         spent = price(_events(jobs), promise.delta, promise.neighbours) * (1.0 + 1e-9)
     largest = max(job.intent.promise.epsilon for job in jobs)
-    return Promise(max(spent, largest), promise.delta, promise.protects, promise.neighbours)
+    return dataclasses.replace(promise, epsilon=max(spent, largest))
 
 
 def _events(jobs: Sequence[Job]) -> list[Event]:

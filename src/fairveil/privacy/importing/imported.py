@@ -93,7 +93,7 @@ class Imported:
 
     def promise(self, ledger: Ledger) -> Promise:
         """Whose neighbours it is priced for, with the ledger's epsilon and delta."""
-        return Promise(ledger.promise.epsilon, ledger.promise.delta, "records", self.neighbours)
+        return Promise(ledger.promise.epsilon, ledger.promise.delta, "records", self.neighbours, ledger.promise.unit)
 
     def record(self, ledger: Ledger, purpose: str = "", *, fixed_in_advance: bool = False) -> Spend:
         """Charge a ledger, for good; an error, and nothing is written, where the ledger cannot take it or has no room.

@@ -36,6 +36,7 @@ from ...facts import Schema
 from ..events import Event
 from ..leaves import as_event
 from ..promise import Promise
+from ..units import Unit
 from .around import around
 from .blocks import within
 from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry, malformed
@@ -128,15 +129,24 @@ class Ledger:
         order: float | None = None,
         columns: Iterable[str] | None = None,
         who: str | None = None,
+        unit: str | None = None,
+        max_rows_per_unit: int | None = None,
     ) -> Ledger:
         """Begin a budget. An error where the store has one of this data set.
 
         `production`: refuse seeded noise and anything read from the data without privacy. `schema`: only rows read by it.
         `columns`: where sensitive features alone are protected, which; unless told, those of the first release.
         `kind`, `order`: of the filter, fixed for good; "renyi" takes every event, "gaussian" (no random batches) and "pure"
-        are tighter for what they take.
+        are tighter for what they take. `unit`: the column that tells persons apart, where the budget is each person's and not
+        each row's: it takes releases about these persons, whatever their own cap. `max_rows_per_unit`: the most rows that any
+        person has in the table, if you know such a number: then releases about rows are taken, too, at the price of so many.
         """
-        promise = Promise(epsilon, delta, protects, neighbours)
+        if unit is None and max_rows_per_unit is not None:
+            remedy = "Pass unit='patient', for example, or leave max_rows_per_unit out: the budget is each row's."
+            got = max_rows_per_unit
+            raise InputError(complaint(expected="None without a unit", of="max_rows_per_unit", got=got, remedy=remedy))
+        whose = None if unit is None else Unit(unit, max_rows_per_unit)
+        promise = Promise(epsilon, delta, protects, neighbours, whose)
         terms = Terms.create(dataset, promise, production=production, schema=schema, kind=kind, order=order, columns=columns)
         return _begun(url, created(terms, user_and_machine() if who is None else checked_words("who", who)), who)
 

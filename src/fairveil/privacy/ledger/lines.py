@@ -55,7 +55,8 @@ def step(head: Entry, who: str, kind: str, now: Spent, content: dict[str, Any], 
 
 def under(promise: Promise) -> str:
     """What is protected, between which neighbours."""
-    return f"{promise.protects}, {promise.neighbours}"
+    unit = "" if promise.unit is None else f", by {promise.unit.name}"
+    return f"{promise.protects}, {promise.neighbours}{unit}"
 
 
 def checked_words(name: str, value: object) -> str:

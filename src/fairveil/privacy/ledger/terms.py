@@ -13,6 +13,11 @@ under another is charged only where its events bound what the ledger's neighbour
 | records, replace-one | the same; add-remove at the price of two neighbours in a row |
 | sensitive features | the same; records, whose neighbours differ in more, as above |
 
+A ledger about persons takes releases about the same persons, whatever cap each has: a person's guarantee holds for all of their
+rows. A release about rows it takes only where its terms say how many rows a person has at most, k: all of a person's rows are k
+neighbours in a row (2 k where a person is replaced and rows are added or removed). A ledger about rows takes no release about
+persons: a row replaced may move from one person to another, and two persons may differ.
+
 Two neighbours in a row: a row replaced is one removed and one added. Gaussians of mu become 2 mu, pure events of epsilon
 2 epsilon; anything else has no such price here, and is refused.
 
@@ -49,7 +54,7 @@ from ..events import (
 )
 from ..filters import KINDS, Filter
 from ..in_a_row import in_a_row
-from ..promise import Promise
+from ..promise import Neighbours, Promise
 from ..statement_checks import UNPRICED
 from .entries import malformed
 
@@ -141,7 +146,7 @@ class Terms:
         self.require_relation(promise)
         event = leaves.as_event(events)
         _require_shallow(event)
-        return _cost(self, event, promise.neighbours == self.promise.neighbours)
+        return _cost(self, event, promise.neighbours, self._in_a_row(promise))
 
     def fits_alone(self, events: Event | Iterable[Event], promise: Promise) -> bool:
         """Whether these events keep the whole promise by themselves: a ledger that nothing was spent of may give all to them.
@@ -149,7 +154,7 @@ class Terms:
         Nothing was answered before, so nothing was chosen after seeing answers: the tight total is valid (theory.md#t10).
         """
         same = (promise.protects, promise.neighbours) == (self.promise.protects, self.promise.neighbours)
-        if not same:
+        if not same or (promise.unit is None) != (self.promise.unit is None):
             return False
         return tight_epsilon(events, self.promise.delta, self.promise.neighbours) <= self.promise.epsilon * (1 + LAST_BITS)
 
@@ -183,6 +188,34 @@ class Terms:
             return self.promise.epsilon
         return self.filter.as_release(float(Fraction(units, WHOLE) * Fraction(self.filter.budget)))
 
+    def _in_a_row(self, promise: Promise) -> int:
+        """How many of the release's neighbours one of the ledger's is."""
+        added = 1 if promise.neighbours == self.promise.neighbours else 2
+        if self.promise.unit is None or promise.unit is not None:
+            return added
+        rows = self.promise.unit.max_rows
+        assert rows is not None  # `require_relation` refused it
+        return added * rows
+
+    def _require_unit(self, promise: Promise) -> None:
+        """Refuse a release about others than the ledger's."""
+        ours, theirs = self.promise.unit, promise.unit
+        if (ours is None) == (theirs is None) and (ours is None or theirs is None or ours.name == theirs.name):
+            return
+        expected = "a promise about rows" if ours is None else f"a promise about persons, by {ours.name!r}"
+        got = "one about rows" if theirs is None else f"one about persons, by {theirs.name!r}"
+        if ours is not None and theirs is None:
+            counted = promise.neighbours == "add-remove" or self.promise.protects == "sensitive_features"
+            if ours.max_rows is not None and counted:
+                return
+            why = "Nobody said how many rows a person has" if ours.max_rows is None else "Who is replaced may have other rows"
+            remedy = f"{why}: pass unit={ours.name!r} and max_rows_per_unit=..., or keep a ledger for rows."
+        elif ours is None:
+            remedy = "A row may move from one person to another, so that two differ: begin a ledger with unit=..."
+        else:
+            remedy = f"Pass unit={ours.name!r}, or keep a ledger for each."
+        raise LedgerError(complaint(expected=expected, of=f"ledger {self.dataset!r}", got=got, remedy=remedy))
+
     def require_relation(self, promise: Promise) -> None:
         """Refuse a promise that says nothing about the ledger's neighbours."""
         ours, given = self.promise, cast(object, promise)
@@ -191,6 +224,7 @@ class Terms:
             raise InputError(complaint(expected="a Promise, or None", of="promise", got=given, remedy=remedy))
         if not promise.is_private:
             raise no_promise("epsilon=inf")
+        self._require_unit(promise)
         covers = promise.protects == ours.protects or promise.protects == "records"
         if covers and (promise.neighbours == ours.neighbours or ours.neighbours == "replace-one"):
             return
@@ -277,11 +311,11 @@ def _filter(terms: Terms) -> Filter:
 
 
 @lru_cache(maxsize=4096)
-def _cost(terms: Terms, event: Event, same_relation: bool) -> Cost:
+def _cost(terms: Terms, event: Event, relation: Neighbours, times: int) -> Cost:
     cap = terms.filter
     try:
         with np.errstate(all="ignore"):  # what is too large for a number is inf, and refused
-            amount, leak = cap.cost(event if same_relation else two_in_a_row(event))
+            amount, leak = cap.cost(event if times == 1 else several_in_a_row(event, relation, times))
     except InputError as error:
         if terms.kind != "gaussian":
             raise
@@ -313,17 +347,27 @@ def tight_epsilon(events: Event | Iterable[Event], delta: float, neighbours: str
     return math.inf if math.isnan(found) else found
 
 
-def two_in_a_row(event: Event) -> Event:
-    """What add-remove events cost between data sets of which one row is replaced: removed, then added.
+def several_in_a_row(event: Event, relation: Neighbours, times: int) -> Event:
+    """What events cost between data sets several neighbours apart: a row replaced is one removed and one added; all rows of a
+    person are as many neighbours.
 
     (G_mu after G_mu is G_2mu, and epsilon after epsilon is 2 epsilon: Dong, Roth and Su 2022, Theorem 2.14.)
     """
-    bound = in_a_row(event, "add-remove", 2)
+    bound = in_a_row(event, relation, times)
     if bound is not None:
         return bound
+    if times > 2:
+        remedy = "Let the release protect persons: pass its unit=..."
+        expected = f"Gaussian or pure releases, where a person's rows are charged as {times} neighbours"
+        raise LedgerError(complaint(expected=expected, of="events about rows", got="others", remedy=remedy))
     remedy = "Pass neighbours='replace-one' to what releases them."
     expected = "Gaussian or pure releases, where a row replaced is charged as one removed and one added"
     raise LedgerError(complaint(expected=expected, of="events under add-remove", got="others", remedy=remedy))
+
+
+def two_in_a_row(event: Event) -> Event:
+    """What add-remove events cost between data sets of which one row is replaced."""
+    return several_in_a_row(event, "add-remove", 2)
 
 
 def _require_shallow(event: Event) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..promise import Promise
 from ..shown import at_least, at_most, promised
 from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry
 from .terms import Terms
@@ -38,12 +39,19 @@ def items(terms: Terms, first: Entry) -> tuple[tuple[str, str], ...]:
     return (
         ("Promise", f"{whole}, for all that is recorded here together"),
         ("Protected", GUARDED[promise.protects] + (f" ({', '.join(terms.columns)})" if terms.columns else "")),
-        ("Neighbours", f"{NEIGHBOURS[promise.neighbours]} ({promise.neighbours})"),
+        ("Neighbours", f"{_neighbours(promise)} ({promise.neighbours})"),
         ("Filter", f"{terms.kind}{order}, which {TAKES[terms.kind]}{leaks}"),
         ("Production", strict if terms.production else "no: seeded noise is taken, and facts that were read from the data"),
         ("Schema", "any" if terms.fingerprint is None else f"only the one of fingerprint {terms.fingerprint}"),
         ("Begun", f"{first.at} by {first.who} ({first.code})"),
     )
+
+
+def _neighbours(promise: Promise) -> str:
+    if promise.unit is None:
+        return NEIGHBOURS[promise.neighbours]
+    whole = NEIGHBOURS[promise.neighbours].replace("row", "person")
+    return f"{whole}, with {promise.unit.extent}; persons are told apart by {promise.unit.name!r}"
 
 
 def unsettled(count: int) -> str:
