@@ -122,6 +122,11 @@ def check(estimator: Any, wishes: Wishes) -> None:
     if isinstance(estimator, FrozenEstimator) and not is_fitted(estimator):
         remedy = "Fit it first, or pass it without FrozenEstimator."
         raise InputError(complaint(expected="a fitted classifier", of="estimator", got="one frozen before", remedy=remedy))
+    told = getattr(thawed(estimator), "unit", None) if carries_a_promise(estimator) and not is_fitted(estimator) else None
+    if told is not None:
+        remedy = "Pass a base that protects rows, as the counts beside it do: unit=None."
+        got = f"unit={told!r}" if isinstance(told, str) else "one with units"
+        raise PrivacyError(complaint(expected="a base that protects rows", of="estimator", got=got, remedy=remedy))
     if estimator is None or carries_a_promise(estimator):
         if wishes.public_base and (estimator is None or not is_fitted(estimator)):
             raise _not_fitted_in_public(type(estimator).__name__)
@@ -241,18 +246,22 @@ def _as_it_is(estimator: Any, wishes: Wishes) -> Base:
         return Base(estimator, None, (), (FITTED_ELSEWHERE,))  # sensitive features: `check` refuses the rest
     _refuse_contradictions(statement)
     made = statement.promise
-    if (made.protects, made.neighbours) == (promise.protects, promise.neighbours):
+    if (made.protects, made.neighbours, made.unit) == (promise.protects, promise.neighbours, promise.unit):
         return Base(estimator, statement, _events(statement), looked_at=True)
     if promise.protects == "sensitive_features" and getattr(estimator, "groups_", None) == ():
         return Base(estimator, None, (), (FITTED_ELSEWHERE,))
     raise PrivacyError(
         complaint(
-            expected=f"a base classifier under the same promise: {promise.protects}, {promise.neighbours}",
+            expected=f"a base classifier under the same promise: {promise.protects}, {promise.neighbours}{_by(promise)}",
             of="estimator",
-            got=f"one under {made.protects}, {made.neighbours}",
+            got=f"one under {made.protects}, {made.neighbours}{_by(made)}",
             remedy="Fit it under the same relation, pass it unfitted, or fit it without sensitive_features.",
         )
     )
+
+
+def _by(promise: Promise) -> str:
+    return "" if promise.unit is None else f", by {promise.unit.name}"
 
 
 def _refuse_contradictions(statement: PrivacyStatement) -> None:

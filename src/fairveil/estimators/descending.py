@@ -18,7 +18,7 @@ from ..learning.descent import Progress
 from ..models import LinearModel, MixtureModel
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
-from . import additive, inputs, modules, promises, unused
+from . import additive, inputs, modules, promises, units, unused
 from .baselines import BaselineReport, warn_if_worse
 from .carried import groups_of
 from .coded import Floats
@@ -58,6 +58,8 @@ class DescentClassifier(LinearClassifier):
     unsafe_data_dependent_bounds: Any
     random_state: Any
     ledger: Any
+    unit: Any
+    max_rows_per_unit: Any
     sensitive_as_feature: Any
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
@@ -111,7 +113,10 @@ class DescentClassifier(LinearClassifier):
 
     def _intend(self, read: Callable[[Ways], Training], shape: tuple[int, ...] | None = None) -> Intent:
         """Check, read the rows and plan: all that comes before the first question."""
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        whose = units.asked(self)
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
+        if whose is not None and self._module is not None:
+            units.refuse(self, " with a module")
         ledger = promises.ledger_of(self, promise)
         of_modules = "without a module (model=None)" if self._module is None else None
         alone = "without a folder (checkpoint=None)" if self.checkpoint is None else None
@@ -128,6 +133,7 @@ class DescentClassifier(LinearClassifier):
             promise,
             additive=additive.wanted(self.model),
             public_rows=self.public_rows,
+            whose=whose,
         )
         training = read(ways if self._module is None else dataclasses.replace(ways, thin=False))
         opening = Opening.of(self, promise, ledger, training, numbers="scaled" if self._module is None else "as given")

@@ -39,7 +39,7 @@ class FermiClassifier(DescentClassifier):
     model : None, a linear model; "additive", or an `Additive`: steps of each number beside it (docs/additive_models.md); or a
         `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
-    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    ledger, unit, max_rows_per_unit, sensitive_as_feature : as in `RateConstrainedClassifier`.
     positive : the class of "equal_opportunity"; None: the second of two.
     groups : "product" or "marginal", for several sensitive columns: every combination is a group, or every value of each.
     rounds, clip, temperature, sampling_rate, learning_rate, device, checkpoint, checkpoint_every : as in
@@ -89,6 +89,8 @@ class FermiClassifier(DescentClassifier):
         unsafe_data_dependent_bounds: bool = False,
         random_state: Any = None,
         ledger: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
         positive: Any = None,
         groups: str = "product",
         rounds: int | None = None,
@@ -117,6 +119,8 @@ class FermiClassifier(DescentClassifier):
         self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
         self.random_state = random_state
         self.ledger = ledger
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
         self.positive = positive
         self.groups = groups
         self.rounds = rounds

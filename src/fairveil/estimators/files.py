@@ -150,6 +150,8 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     files = model | {STATEMENT_FILE: estimator.privacy_.to_json().encode()}
     parameters = estimator.get_params(deep=False)
     parameters |= {"ledger": None} if "ledger" in parameters else {}
+    if not isinstance(parameters.get("unit", ""), str):  # one value a row says whose each row is: never written
+        parameters["unit"] = None
     if getattr(estimator, "candidates_", ()):
         parameters[_listed_in(estimator)] = "given"
     if "estimator" in parameters and hasattr(estimator, "estimator_"):

@@ -29,7 +29,7 @@ from ..learning.regression import Regression
 from ..learning.responses import Responses
 from ..models import DerandomisedModel, MixtureModel, Model
 from ..privacy.promise import Promise
-from . import additive, cautions, inputs, promises, unused
+from . import additive, cautions, inputs, promises, units, unused
 from .baselines import BaselineReport, of_objective, warn_if_worse
 from .carried import groups_of
 from .cautions import Numbers
@@ -66,7 +66,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         that cuts of public scores induce (sensitive features protected, two classes); weights (m, 1 + width) of linear rules,
         the intercept first; a list of fitted classifiers that were made without these rows, which are trusted.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds,
-    random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`. unit, max_rows_per_unit : refused, as yet.
     model : None, linear in the columns; or "additive", or an `Additive`: steps of each number beside it, which
         docs/additive_models.md is about.
     oracle : where decisions are linear rules, how the oracle finds one. "responses": by several searches on public rows, whose
@@ -133,6 +133,8 @@ class GroupObjectiveClassifier(MixingClassifier):
         unsafe_data_dependent_bounds: bool = False,
         random_state: Any = None,
         ledger: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
         oracle: str | None = None,
         penalty: float | None = None,
         alpha: float | None = None,
@@ -157,6 +159,8 @@ class GroupObjectiveClassifier(MixingClassifier):
         self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
         self.random_state = random_state
         self.ledger = ledger
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
         self.oracle = oracle
         self.penalty = penalty
         self.alpha = alpha
@@ -190,6 +194,7 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Search]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
+        units.refuse(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)

@@ -17,7 +17,7 @@ from ..learning.regression_choice import CoefficientChoice, checked, plan_choice
 from ..learning.regression_task import RegressionOutcome, RegressionTask
 from ..models import RegressionModel
 from ..privacy.promise import Promise
-from . import additive, inputs, promises, unused
+from . import additive, inputs, promises, units, unused
 from .baselines import BaselineReport, of_regression, warn_if_worse
 from .carried import groups_of
 from .cautions import Numbers
@@ -53,7 +53,7 @@ class GroupObjectiveRegressor(CodedRegressor):
     decisions : of the exponential method: public coefficient vectors (candidates, 1 + features), the intercept first, then
         one for each of `coef_names_`, in the units of X and y. None: a grid, for at most two features.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
-    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`. unit, max_rows_per_unit : refused here, as yet.
     model : None, linear in the columns; or "additive", or an `Additive`: steps of each number beside it, which
         docs/additive_models.md is about.
     target_bounds : (low, high), public: y is cut to them. None: the schema's; or y's own range where y is public, or as
@@ -112,6 +112,8 @@ class GroupObjectiveRegressor(CodedRegressor):
         unsafe_data_dependent_bounds: bool = False,
         random_state: Any = None,
         ledger: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
         target_bounds: tuple[float, float] | None = None,
         radius: float | None = None,
         clip: float | None = None,
@@ -134,6 +136,8 @@ class GroupObjectiveRegressor(CodedRegressor):
         self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
         self.random_state = random_state
         self.ledger = ledger
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
         self.target_bounds = target_bounds
         self.radius = radius
         self.clip = clip
@@ -166,6 +170,7 @@ class GroupObjectiveRegressor(CodedRegressor):
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Planned]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
+        units.refuse(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)

@@ -24,6 +24,7 @@ from ..facts.columns import Boolean, Category
 from ..fairness.inputs import read_weights, same_length
 from ..models.model import known_classes
 from ..privacy.statement import READ_FROM_DATA, Origin, PublicFact
+from . import units as units_of
 from .additive import Additive, words_of
 from .carried import require_few_classes
 from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
@@ -33,6 +34,7 @@ from .distinct import distinct, in_words
 from .grids import Grid, grid_of, numbers_of, refuse_duplicates
 from .standard import Standard
 from .targets import NumericTarget, TargetScale, beside, need_number, scale_of, with_codes, within
+from .units import Whose
 
 THIN = 0.25
 """Below this share of numbers that are not zero a dense matrix is kept sparse."""
@@ -90,6 +92,7 @@ class Ways:
     additive: Additive | None = None
     public_rows: int | None = None
     rows_are_public: bool = False
+    whose: Whose | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,6 +118,7 @@ class _Read:
     columns: tuple[str, ...]
     n_features: int
     target: TargetScale | None = None
+    grid: Grid | None = None
 
 
 def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways) -> Training:
@@ -123,6 +127,7 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     if schema is not None and not isinstance(schema, Schema):
         remedy = "Read one with Schema.load(path)."
         raise InputError(complaint(expected="a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy))
+    units_of.require_heeded(schema, ways.whose)
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
         refuse_duplicates(table, of)
     if isinstance(X, RowSource):
@@ -132,7 +137,8 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     elif schema is not None:
         found = _by_schema(X, y, sensitive_features, schema, ways.sensitive_as_feature, ways.target)
     else:
-        found = _as_it_comes(X, y, sensitive_features, ways.sensitive_as_feature, ways.target)
+        unit = None if ways.whose is None else ways.whose.column
+        found = _as_it_comes(X, y, sensitive_features, ways.sensitive_as_feature, ways.target, unit)
     if ways.target is None:
         need_classes(found.layout)
     stated = schema.rows if schema is not None else None
@@ -169,7 +175,11 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
         blocks = list(_with_weights(blocks, sample_weight))
     if ways.target is not None and ways.target.as_number:
         layout, blocks = replace(layout, numbers=layout.numbers + 1), [beside(block) for block in blocks]
-    rows = Rows(Coded(layout, tuple(blocks)), max_sample_weight=ways.max_sample_weight)
+    units = None
+    if ways.whose is not None:
+        units_of.require_apart(ways.whose.column, layout.sensitive_names)
+        units = ways.whose.of_table(X, found.grid, sum(block.rows for block in blocks))
+    rows = Rows(Coded(layout, tuple(blocks)), max_sample_weight=ways.max_sample_weight, units=units)
     if ways.features_are_public:
         refuse_copies(found.blocks, found.layout, _names_of_features(found.coding))
         if rows.weighted:
@@ -208,7 +218,9 @@ def need_classes(layout: RowLayout) -> None:
 # The three ways
 
 
-def _as_it_comes(X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool, number: NumericTarget | None) -> _Read:
+def _as_it_comes(
+    X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool, number: NumericTarget | None, unit: str | None = None
+) -> _Read:
     grid = grid_of(X)
     labels = read_labels(y) if number is None else read_targets(y)
     same_length({"X": grid.rows, "y": len(labels)})
@@ -224,7 +236,8 @@ def _as_it_comes(X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool, num
     columns = {name: grid.column(name) for name in named} if named is not None else given_columns(sensitive, grid.rows)
     groups, group_codes = coded_groups(columns, grid.rows)
     taken = columns if grid.named and not sensitive_as_feature else {}  # also where they were given as columns: by their names
-    features = tuple(_feature(grid, name) for name in grid.names if name not in taken)
+    names = (name for name in grid.names if name not in taken and not (grid.named and name == unit))
+    features = tuple(_feature(grid, name) for name in names)
     if not features:
         remedy = "Pass features beside the sensitive columns, or sensitive_as_feature=True."
         raise InputError(complaint(expected="at least one feature", of="X", got="sensitive columns alone", remedy=remedy))
@@ -242,7 +255,7 @@ def _as_it_comes(X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool, num
         for one in features
         if one.values is not None
     ]
-    return _Read(coding, layout, blocks, facts, grid.names if grid.named else (), len(grid.names), scale)
+    return _Read(coding, layout, blocks, facts, grid.names if grid.named else (), len(grid.names), scale, grid)
 
 
 def _by_schema(

@@ -39,6 +39,7 @@ from . import (
     post_report,
     post_rows,
     promises,
+    units,
     unused,
 )
 from .base_answers import Answers
@@ -75,7 +76,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         fitted); None: a linear classifier without constraints. Which are accepted depends on what is protected: `bases`.
     constraints : None, a notion such as `EqualizedOdds(max_gap=0.05)`, its name and bound ("equalized_odds:0.05"), or a list.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
-        ledger : as in `RateConstrainedClassifier`. The promise is about everything, the base's making included; the ledger
+        ledger : as in `RateConstrainedClassifier`. unit, max_rows_per_unit : refused here, as yet. The promise is about
+        everything, the base's making included; the ledger
         holds a base that is fitted here as one spend, and the counts as another.
     confidence : of the bounds in `guarantee_`.
     slack : "none": constraints hold at the released counts. "theorem": bounds are loosened by what the noise can hide, so that
@@ -153,6 +155,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         unsafe_data_dependent_bounds: bool = False,
         random_state: Any = None,
         ledger: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
         confidence: float = 0.95,
         slack: str = "none",
         public_base: bool = False,
@@ -174,6 +178,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
         self.random_state = random_state
         self.ledger = ledger
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
         self.confidence = confidence
         self.slack = slack
         self.public_base = public_base
@@ -189,6 +195,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         `X`: whatever the base takes; columns of X that are named as sensitive are not handed to it. `sensitive_features`: one
         column, several, or names of columns of X.
         """
+        units.refuse(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
         notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
@@ -253,6 +260,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self, read: Read, supposed: float | None = None
     ) -> tuple[CountPlan, ConstraintSystem | None, Training, Any, Floats | None]:
         """The plan of the counts, the search of a base that is fitted with them, and edges of bins, before there are rows."""
+        units.refuse(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
         wishes = self._wishes(promise, None)

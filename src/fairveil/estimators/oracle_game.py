@@ -28,7 +28,7 @@ from ..learning.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
-from . import additive, cautions, inputs, promises, unused
+from . import additive, cautions, inputs, promises, units, unused
 from .baselines import BaselineReport, of_comparison, warn_if_worse
 from .cautions import Numbers
 from .coded import Floats
@@ -122,6 +122,8 @@ class OracleGameClassifier(MixingClassifier):
         unsafe_data_dependent_bounds: bool = False,
         random_state: Any = None,
         ledger: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
         dual_bound: float | None = None,
         rounds: int | None = None,
         oracle: str | None = None,
@@ -143,6 +145,8 @@ class OracleGameClassifier(MixingClassifier):
         self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
         self.random_state = random_state
         self.ledger = ledger
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
         self.dual_bound = dual_bound
         self.rounds = rounds
         self.oracle = oracle
@@ -173,6 +177,7 @@ class OracleGameClassifier(MixingClassifier):
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Game]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
+        units.refuse(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
         notions = promises.notions_of(self.constraints)

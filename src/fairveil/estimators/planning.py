@@ -19,6 +19,7 @@ from ..errors import FairveilWarning
 from ..learning import forecast
 from ..learning.forecast import Forecast
 from ..learning.supposed import Supposed
+from . import units
 from .plan import Plan
 from .promises import promise_of
 from .unread import Read, Unread
@@ -33,6 +34,8 @@ class Planning:
     neighbours: Any
     schema: Any
     public_rows: Any
+    unit: Any
+    max_rows_per_unit: Any
     random_state: Any
     ledger: Any
 
@@ -63,8 +66,9 @@ class Planning:
         Plan
             Print it, draw it (`figure()`) or take `to_dict()`.
         """
-        promise = promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         unread = Unread.of(schema, self.schema, rows, sensitive, self.public_rows)
+        whose = units.whose(self.unit, self.max_rows_per_unit, unread.schema, self.epsilon)
+        promise = promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
         supposed = unread.supposed(shares)
         found = forecast_at(self, unread, supposed)
         return Plan(type(self).__name__, promise, found, supposed, partial(quietly, copy.copy(self), unread))

@@ -23,11 +23,12 @@ from .additive import Additive
 from .coding import SchemaCoding
 from .inputs import Training, Ways
 from .recorded import remembered
+from .units import Whose
 
 
-def promise_of(epsilon: Any, delta: Any, protects: Any, neighbours: Any) -> Promise:
-    """The promise, checked."""
-    return Promise(epsilon, delta, protects, neighbours)
+def promise_of(epsilon: Any, delta: Any, protects: Any, neighbours: Any, whose: Whose | None = None) -> Promise:
+    """The promise, checked. `whose`: what was said of persons."""
+    return Promise(epsilon, delta, protects, neighbours, None if whose is None else whose.unit)
 
 
 def noise_of(random_state: Any) -> NoiseSource:
@@ -55,6 +56,7 @@ def ways_of(
     *,
     additive: Additive | None = None,
     public_rows: Any = None,
+    whose: Whose | None = None,
 ) -> Ways:
     """How rows are read, and what of it the promise forbids. Without privacy no weight is cut."""
     if sensitive_as_feature and promise.protects == "sensitive_features":
@@ -77,6 +79,7 @@ def ways_of(
         additive=additive,
         public_rows=int(public_rows) if isinstance(public_rows, numbers.Integral) else None,  # anything else is refused later
         rows_are_public=promise.rows_are_public or not promise.is_private,
+        whose=whose,
     )
 
 
@@ -142,7 +145,8 @@ def public_rows_of(given: Any, training: Training, promise: Promise) -> int | No
     stated = None if given is None else _checks.whole(at_least=1, public_rows=given)
     rows = training.rows
     if promise.is_private and not promise.rows_are_public:
-        return stated if stated is not None else training.rows_stated
+        # A schema's number is of all rows; of persons only so many of each are read, and how many these are is bought.
+        return stated if stated is not None or promise.unit is not None else training.rows_stated
     if not rows.weighted:
         return training.exact_rows or None
     if promise.is_private and promise.protects == "sensitive_features":

@@ -43,12 +43,16 @@ class RateConstrainedClassifier(DescentClassifier):
     neighbours : None ("add-remove" for records, "replace-one" for sensitive features), "add-remove" or "replace-one".
     schema : a `facts.Schema`: tables are coded by it alone, nothing is read from the data. Classes are in its order.
     public_rows : about how many rows there are, where that is private (add-remove) but known to the public; None: the schema's
-        number, or one noisy count that is part of the plan.
+        number, or one noisy count that is part of the plan. With a `unit`: about how many are read; None buys the count.
     max_sample_weight : weights are cut here; it multiplies every sensitivity. Not without privacy.
     unsafe_data_dependent_bounds : scale numbers by the training rows' means and deviations, as the papers do. Stamped.
     random_state : None: secure noise. A whole number (or a NumPy generator): reproducible, and stamped insecure.
     ledger : None, or a `Ledger`, where the fit reserves what it may come to before rows are read, or is refused; None is the
         ledger of the `with fairveil.ledger(...)` block, if there is one. Never saved with the estimator.
+    unit : None protects rows. Else persons, with all of their rows (docs/persons.md): the name of the column of X that tells
+        them apart, which is no feature; or one value a row; None: the schema's.
+    max_rows_per_unit : how many rows of a person are read at most; needed beside `unit`. A public number: who has more rows has
+        so many of them drawn. Noise of counts grows with it; a `clip` is then of the sum of a person's gradients.
     rounds, clip, temperature, sampling_rate : knobs of the algorithm; None: the library's defaults (`learning.Settings`).
     sensitive_as_feature : whether columns of X that are named as sensitive are features too (records only).
     model : None, a linear model; "additive", or an `Additive`: steps of each number beside it (docs/additive_models.md); or a
@@ -97,6 +101,8 @@ class RateConstrainedClassifier(DescentClassifier):
         unsafe_data_dependent_bounds: bool = False,
         random_state: Any = None,
         ledger: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
         rounds: int | None = None,
         clip: float | None = None,
         temperature: float | None = None,
@@ -120,6 +126,8 @@ class RateConstrainedClassifier(DescentClassifier):
         self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
         self.random_state = random_state
         self.ledger = ledger
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
         self.rounds = rounds
         self.clip = clip
         self.temperature = temperature

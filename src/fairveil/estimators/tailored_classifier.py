@@ -18,7 +18,7 @@ from ..learning.tailored_descent import TailoredDescent, plan_tailored_descent
 from ..learning.tailoring import LEAST_NOISE
 from ..models import LinearModel
 from ..privacy.promise import Promise
-from . import additive, inputs, modules, promises, tailored, unused
+from . import additive, inputs, modules, promises, tailored, units, unused
 from .baselines import BaselineReport, of_tailored, warn_if_worse
 from .carried import groups_of
 from .cautions import Numbers
@@ -48,7 +48,7 @@ class TailoredClassifier(LinearClassifier):
     model : None, a linear model; "additive", or an `Additive`: steps of each number beside it (docs/additive_models.md); or a
         `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
-    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`. unit, max_rows_per_unit : refused here, as yet.
     clip : the longest gradient of a row. rounds : how many. sampling_rate, device : of a module, which asks secret batches.
     learning_rate : None: of a module 0.1 over the largest weight of a row, of a linear model by its noise.
     radius, region, step_size, iterate, penalty : as in `TailoredRegressor`, of a linear model; `iterate` of both.
@@ -106,6 +106,8 @@ class TailoredClassifier(LinearClassifier):
         unsafe_data_dependent_bounds: bool = False,
         random_state: Any = None,
         ledger: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
         clip: float | None = None,
         rounds: int | None = None,
         sampling_rate: float | None = None,
@@ -137,6 +139,8 @@ class TailoredClassifier(LinearClassifier):
         self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
         self.random_state = random_state
         self.ledger = ledger
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
         self.clip = clip
         self.rounds = rounds
         self.sampling_rate = sampling_rate
@@ -173,6 +177,7 @@ class TailoredClassifier(LinearClassifier):
 
     def _intend(self, read: Read, shape: tuple[int, ...] | None) -> tuple[Opening, Cells | None, TailoredDescent]:
         """Check, read the rows and plan: all that comes before the first question."""
+        units.refuse(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
         tailored.check(self)

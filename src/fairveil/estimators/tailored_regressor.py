@@ -16,7 +16,7 @@ from ..learning.tailored_regression import TailoredRegression, plan_tailored_reg
 from ..learning.tailoring import LEAST_NOISE
 from ..models import RegressionModel
 from ..privacy.promise import Promise
-from . import additive, inputs, promises, tailored
+from . import additive, inputs, promises, tailored, units
 from .baselines import BaselineReport, of_regression, warn_if_worse
 from .carried import groups_of
 from .coded_regressor import CodedRegressor
@@ -56,7 +56,7 @@ class TailoredRegressor(CodedRegressor):
         whatever the shares come to. Under add-remove.
     groups : "product" or "marginal", for several sensitive columns: then groups overlap, and a person pays in each column.
     epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
-    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
+    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`. unit, max_rows_per_unit : refused here, as yet.
     model : None, linear in the columns; or "additive", or an `Additive`: steps of each number beside it, which
         docs/additive_models.md is about.
     target_bounds, clip, radius : as in `GroupObjectiveRegressor`; with "descent" `clip` is the longest gradient of a row, and
@@ -116,6 +116,8 @@ class TailoredRegressor(CodedRegressor):
         unsafe_data_dependent_bounds: bool = False,
         random_state: Any = None,
         ledger: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
         target_bounds: tuple[float, float] | None = None,
         clip: float | None = None,
         radius: float | None = None,
@@ -146,6 +148,8 @@ class TailoredRegressor(CodedRegressor):
         self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
         self.random_state = random_state
         self.ledger = ledger
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
         self.target_bounds = target_bounds
         self.clip = clip
         self.radius = radius
@@ -181,6 +185,7 @@ class TailoredRegressor(CodedRegressor):
 
     def _intend(self, read: Read) -> tuple[Opening, Cells | None, Planned]:
         """Check, read the rows and plan: all that comes before the first question."""
+        units.refuse(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
         if self.method is not None:

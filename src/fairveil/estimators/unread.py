@@ -75,7 +75,7 @@ class Unread:
         count = len(encoding.numbers)
         standard = Standard((0.0,) * count, (1.0,) * count) if ways.standardise else None
         return Training(
-            Rows(Coded(layout, ()), max_sample_weight=ways.max_sample_weight),
+            Rows(Coded(layout, ()), max_sample_weight=ways.max_sample_weight, units=None if ways.whose is None else ()),
             replace(coding, standard=standard),  # type: ignore[type-var]
             tuple(facts),
             (),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import SchemaError, complaint
+from .columns import Column, Ignored
 from .declared import BLANK
 
-FIELDS = ("fairveil_schema", "name", "source", "rows", "target", "sensitive", "missing_values", "columns")
+FIELDS = (
+    *("fairveil_schema", "name", "source", "rows", "target", "sensitive", "missing_values", "columns"),
+    *("unit", "max_rows_per_unit"),
+)
 
 
 def of_keys(got: object) -> SchemaError:
@@ -26,6 +30,21 @@ def no_column(role: str, name: object, known: list[str]) -> SchemaError:
         )
     remedy = "Declare that column, or name another."
     return SchemaError(complaint(expected=f"one of the columns {known}", of=role, got=name, remedy=remedy, among=known))
+
+
+def wrong_unit(unit: object, most: object, columns: Mapping[str, Column]) -> Iterator[SchemaError]:
+    """All that is wrong with the column that tells persons apart."""
+    if unit is None:
+        if most is not None:
+            remedy = 'Name the column that tells persons apart: unit="patient".'
+            yield SchemaError(complaint(expected="none without a unit", of="max_rows_per_unit", got=most, remedy=remedy))
+    elif not isinstance(unit, str) or not unit or not unit.isprintable():
+        remedy = 'Pass unit="patient", the column that tells persons apart.'
+        yield SchemaError(complaint(expected="the name of a column", of="unit", got=unit, remedy=remedy))
+    elif unit in columns and not isinstance(columns[unit], Ignored):
+        remedy = "A name is no feature, label or group: declare the column Ignored(), or leave it out of the columns."
+        of = f"unit column {unit!r}"
+        yield SchemaError(complaint(expected="a column that is ignored", of=of, got=columns[unit].kind, remedy=remedy))
 
 
 def unknown_roles(values: Mapping[str, Any]) -> list[SchemaError]:

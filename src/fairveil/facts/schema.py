@@ -19,7 +19,7 @@ from ..errors import DataNotFoundError, InputError, SchemaError, complaint, toge
 from .cells import MOST_VALUES, Cells, GroupMode
 from .columns import Boolean, Category, Column, Ignored, Number, Value
 from .declared import checked_columns, columns_of, in_words, suffix, texts
-from .roles import FIELDS, no_column, of_keys, unknown_roles
+from .roles import FIELDS, no_column, of_keys, unknown_roles, wrong_unit
 from .toml_text import document
 
 FORMAT = 1
@@ -36,6 +36,8 @@ class Schema:
     predict: a category or boolean (its values are the classes) or a number (its bounds are the target's). `sensitive`: the
     columns that make the groups (their values are the group values). `rows`: about how many rows there are, if that is public.
     `missing_values`: texts that mean "missing" unless a column lists them. `source`: where these facts come from, in words.
+    `unit`: the column that tells persons apart, where a person may have several rows: `Ignored()`, or not declared; fits then
+    protect persons, and read `max_rows_per_unit` rows of each at most.
 
     Columns of a table that the schema does not name are not read.
 
@@ -54,6 +56,8 @@ class Schema:
     name: str = ""
     missing_values: tuple[str, ...] = ("",)
     source: str = ""
+    unit: str | None = None
+    max_rows_per_unit: int | None = None
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -67,6 +71,9 @@ class Schema:
                 )
         if self.rows is not None:
             store(self, "rows", _as_schema_error(lambda: _checks.whole(rows=self.rows, at_least=1)))
+        if self.max_rows_per_unit is not None:
+            most = _as_schema_error(lambda: _checks.whole(max_rows_per_unit=self.max_rows_per_unit, at_least=1))
+            store(self, "max_rows_per_unit", most)
         self._check_roles()
 
     def _check_roles(self) -> None:
@@ -95,6 +102,7 @@ class Schema:
                 remedy, of = "List every class that may occur.", f"target column {name!r}"
                 wrong = complaint(expected="at least two classes", of=of, got=list(self.classes), remedy=remedy)
                 yield SchemaError(wrong)
+        yield from wrong_unit(self.unit, self.max_rows_per_unit, self.columns)
         if len(set(self.sensitive)) != len(self.sensitive) or self.target in self.sensitive:
             remedy = "Name each sensitive column once; copy the column under another name to use it twice."
             expected = "distinct columns, none of them the target"
@@ -145,6 +153,15 @@ class Schema:
             sensitive=self.sensitive if sensitive is None else texts(sensitive, "sensitive"),
         )
 
+    def with_unit(self, unit: str, max_rows_per_unit: int | None = None) -> Schema:
+        """The same facts about persons, told apart by a column that is no feature and has no other role."""
+        most = self.max_rows_per_unit if max_rows_per_unit is None else max_rows_per_unit
+        return dataclasses.replace(self, unit=unit, max_rows_per_unit=most)
+
+    def without_unit(self) -> Schema:
+        """The same facts about rows: guarantees are then each row's, and no person's with several."""
+        return dataclasses.replace(self, unit=None, max_rows_per_unit=None)
+
     def without(self, *names: str) -> Schema:
         """The same facts without some columns, in whatever role: rows to predict have no target.
 
@@ -169,6 +186,9 @@ class Schema:
         for name, column in self.columns.items():
             role = "target" if name == self.target else "sensitive" if name in self.sensitive else ""
             lines.append(f"  {name:<{width}}  {in_words(column)}" + (f"  [{role}]" if role else ""))
+        if self.unit is not None:
+            most = "" if self.max_rows_per_unit is None else f", at most {self.max_rows_per_unit:,} rows each"
+            lines.append(f"  unit: persons, told apart by {self.unit}{most}")
         if self.source:
             lines.append(f"  source: {self.source}")
         return "\n".join(lines)
@@ -199,6 +219,7 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without what is not stated."""
         stated = {"name": self.name, "source": self.source, "rows": self.rows, "target": self.target}
+        stated |= {"unit": self.unit, "max_rows_per_unit": self.max_rows_per_unit}
         return {
             "fairveil_schema": FORMAT,
             **{key: value for key, value in stated.items() if value not in (None, "")},

@@ -66,7 +66,7 @@ class PenaltySettings:
 
 def usual_settings(promise: Promise) -> Settings:
     """The settings of a linear model's run. W needs the histogram more than duals do, and shares given a label the counts."""
-    clip = 0.6 if promise.protects == "sensitive_features" else 2.0
+    clip = 0.6 if promise.protects == "sensitive_features" else plans.usual_clip(promise)
     return Settings(rounds=120, averaged=0.35, clip=clip, thresholds_share=0.0, histogram_share=0.5, counts_share=0.1)
 
 

@@ -155,7 +155,8 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Any) -> 
     looks = 2 if plan.has_thresholds and not plan.settles else 1  # at zero, of all thresholds that may be taken
     looks = LOOKS if plan.companion and bounded.any() else looks  # the values say what is handed out
     told = [float(bound) if known else None for bound, known in zip(bounds, bounded, strict=True)]
-    lines = _lines(system, told, noise_of(0), _sampling(system, counts, histogram), looks)
+    drawn = _sampling(system, counts, histogram) * math.sqrt(plan.promise.rows_per_unit)  # a person's rows come together
+    lines = _lines(system, told, noise_of(0), drawn, looks)
     return Forecast(releases, lines, plan.cells, plan.settings.rounds, error)
 
 

@@ -1,0 +1,305 @@
+"""Estimators that protect persons: how they are told of them, what is refused, what the statement and the ledger say."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fairveil as fv
+from fairveil.audit import audit_scores
+from fairveil.curator import Rows
+from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError, SchemaError
+from fairveil.facts import Category, Ignored, Number, Schema
+from fairveil.privacy import Unit
+
+OTHERS = (
+    fv.OracleGameClassifier,
+    fv.GroupObjectiveClassifier,
+    fv.GroupObjectiveRegressor,
+    fv.TailoredRegressor,
+    fv.TailoredClassifier,
+    fv.OddsPostProcessor,
+)
+COMMON = {"epsilon": 3.0, "delta": 1e-5, "random_state": 0, "rounds": 6}
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def table(people=120, most=9, seed=0):
+    """Persons with 1 to `most` rows, in a shuffled table."""
+    rng = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(people), rng.integers(1, most + 1, people))
+    rng.shuffle(ids)
+    n = len(ids)
+    group = rng.integers(0, 2, people)[ids]
+    a, b = rng.uniform(-1, 1, (2, n))
+    y = (a + 0.3 * group + 0.3 * rng.normal(size=n) > 0).astype(int)
+    return {"a": a, "b": b, "patient": np.array([f"p{i}" for i in ids]), "sex": np.array(["f", "m"])[group]}, y
+
+
+def fitted(X, y, **options):
+    groups = options.pop("sensitive_features", "sex")
+    return fv.RateConstrainedClassifier("demographic_parity:0.1", **{**COMMON, **options}).fit(X, y, sensitive_features=groups)
+
+
+def test_a_column_an_array_and_a_schema_say_the_same():
+    X, y = table()
+    by_name = fitted(X, y, unit="patient", max_rows_per_unit=4)
+    rest = {name: values for name, values in X.items() if name != "patient"}
+    by_values = fitted(rest, y, unit=X["patient"], max_rows_per_unit=4)
+    assert (by_name.coef_ == by_values.coef_).all()
+    assert by_name.privacy_.promise.unit == Unit("patient", 4)
+    assert by_values.privacy_.promise.unit == Unit("person", 4)
+    assert list(by_name.coef_names_) == ["a", "b"]
+    assert (by_name.predict(X) == by_name.predict(rest)).all()  # the column is no feature, there or not
+    columns = {"a": Number(-1, 1), "b": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
+    schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
+    of_schema = fitted(X, y, schema=schema)
+    assert of_schema.privacy_.promise.unit == Unit("patient", 4)
+    told = fitted(X, y, schema=Schema(columns, target="hired", sensitive="sex"), unit="patient", max_rows_per_unit=4)
+    assert (of_schema.coef_ == told.coef_).all()
+
+
+def test_who_has_one_row_each_is_fitted_as_rows_are():
+    X, y = table(most=1)
+    one = fitted(X, y, unit="patient", max_rows_per_unit=1)
+    rows = fitted({name: values for name, values in X.items() if name != "patient"}, y)
+    assert (one.coef_ == rows.coef_).all()
+    assert one.privacy_.events == rows.privacy_.events
+    assert one.privacy_.promise == replace(rows.privacy_.promise, unit=Unit("patient", 1))
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("estimator", [fv.RateConstrainedClassifier, fv.FermiClassifier])
+def test_the_statement_is_about_persons_and_checks(estimator, neighbours):
+    X, y = table()
+    clf = estimator(unit="patient", max_rows_per_unit=5, neighbours=neighbours, **COMMON).fit(X, y, sensitive_features="sex")
+    said = clf.privacy_.summary()
+    assert "Unit: one person, at most 5 of their rows" in said
+    assert clf.privacy_.check() == []
+    assert clf.privacy_.epsilon <= 3.0
+    bounds = {(bound.question, bound.norm): bound for bound in clf.privacy_.bounds}
+    gradient = bounds["gradient sum", "L2"]
+    assert "added, and the sum is shortened" in gradient.reason
+    per_row = 1 if neighbours == "add-remove" else 2
+    assert gradient.sensitivity == pytest.approx(per_row * 2.0 * math.sqrt(5), rel=1e-6)
+    assert fv.privacy.PrivacyStatement.from_json(clf.privacy_.to_json()) == clf.privacy_
+
+
+def test_attribute_privacy_of_persons_counts_all_of_their_rows():
+    X, y = table(most=4)
+    counts = np.unique(X["patient"], return_counts=True)[1]
+    options = {"protects": "sensitive_features", "unit": "patient"}
+    clf = fitted(X, y, max_rows_per_unit=int(counts.max()), **options)
+    by_row = fitted({name: values for name, values in X.items() if name != "patient"}, y, protects="sensitive_features")
+    moved = [{b.question: b.sensitivity for b in one.privacy_.bounds} for one in (clf, by_row)]
+    assert moved[0]["cell counts"] == pytest.approx(counts.max() * moved[1]["cell counts"], rel=1e-9)
+    assert "whose each row is ('patient')" in clf.privacy_.summary()
+    with pytest.raises(InputError, match=f"at least {counts.max()}, the most rows of one person"):
+        fitted(X, y, max_rows_per_unit=int(counts.max()) - 1, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"unit": "patient"}, "max_rows_per_unit: expected the most rows of one person"),
+        ({"max_rows_per_unit": 3}, "max_rows_per_unit: expected None without a unit"),
+        ({"unit": "patient", "max_rows_per_unit": 0}, "max_rows_per_unit"),
+        ({"unit": "patient", "max_rows_per_unit": 2.5}, "max_rows_per_unit"),
+        ({"unit": "doctor", "max_rows_per_unit": 3}, "unit: expected a column of X, got 'doctor'"),
+        ({"unit": "sex", "max_rows_per_unit": 3}, "unit: expected a column that is no sensitive feature"),
+        ({"unit": 7, "max_rows_per_unit": 3}, "unit: expected a name, or one value a row"),
+        ({"unit": "", "max_rows_per_unit": 3}, "unit"),
+        ({"unit": ["p1", "p2"], "max_rows_per_unit": 3}, "values, one a row"),
+    ],
+)
+def test_what_is_told_wrongly_is_refused_before_a_row_is_read(options, what):
+    X, y = table()
+    clf = fv.RateConstrainedClassifier(**{**COMMON, **options})
+    with pytest.raises(InputError, match=what):
+        clf.fit(X, y, sensitive_features="sex")
+    assert not hasattr(clf, "privacy_")
+
+
+@pytest.mark.parametrize("missing", [None, "", math.nan])
+def test_a_row_of_nobody_is_refused_without_a_name_in_the_error(missing):
+    X, y = table()
+    names = X["patient"].astype(object)
+    names[5] = missing
+    with pytest.raises(InputError, match="a person for every row") as caught:
+        fitted({**X, "patient": names}, y, unit="patient", max_rows_per_unit=3)
+    assert not any(name in str(caught.value) for name in set(X["patient"]))
+
+
+def test_an_array_has_no_names_of_columns():
+    X, y = table()
+    numbers = np.stack([X["a"], X["b"]], axis=1)
+    with pytest.raises(InputError, match="no such column"):
+        fitted(numbers, y, unit="patient", max_rows_per_unit=3, sensitive_features=X["sex"])
+    clf = fitted(numbers, y, unit=X["patient"], max_rows_per_unit=3, sensitive_features=X["sex"])
+    assert clf.n_features_in_ == 2
+
+
+def test_a_unit_has_no_other_role_in_a_schema():
+    columns = {"a": Number(-1, 1), "patient": Ignored(), "sex": Category(("f", "m")), "hired": Category((0, 1))}
+    schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
+    assert Schema.from_toml(schema.to_toml()) == schema
+    assert Schema.from_json(schema.to_json()) == schema
+    assert "persons, told apart by patient, at most 4 rows each" in schema.describe()
+    assert schema.fingerprint != Schema(columns, target="hired", sensitive="sex").fingerprint
+    for wrong in ("a", "sex", "hired"):
+        with pytest.raises(SchemaError, match="a column that is ignored"):
+            Schema(columns, target="hired", sensitive="sex", unit=wrong)
+    with pytest.raises(SchemaError, match="none without a unit"):
+        Schema(columns, target="hired", max_rows_per_unit=3)
+    for wrong in (0, 1.5, "12"):
+        with pytest.raises(SchemaError):
+            Schema(columns, target="hired", unit="patient", max_rows_per_unit=wrong)
+    X, y = table()
+    with pytest.raises(SchemaError, match="a column that is ignored"):
+        fitted(X, y, schema=Schema(columns, target="hired", sensitive="sex"), unit="a", max_rows_per_unit=3)
+
+
+def test_a_schema_without_a_unit_is_written_as_before():
+    plain = Schema({"a": Number(-1, 1), "hired": Category((0, 1))}, target="hired")
+    assert "unit" not in plain.to_toml()
+    assert "max_rows_per_unit" not in plain.to_json()
+
+
+@pytest.mark.parametrize("estimator", OTHERS, ids=lambda one: one.__name__)
+def test_estimators_that_protect_rows_alone_say_so(estimator):
+    X, y = table()
+    for options in ({"unit": "patient", "max_rows_per_unit": 3}, {"unit": X["patient"], "max_rows_per_unit": 3}):
+        with pytest.raises(PrivacyError, match=f"{estimator.__name__}: expected unit=None"):
+            estimator(epsilon=1.0, delta=1e-5, **options).fit(X, y, sensitive_features="sex")
+    columns = {"a": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
+    schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
+    with pytest.raises(PrivacyError, match=f"{estimator.__name__}: expected unit=None"):
+        estimator(epsilon=1.0, delta=1e-5, schema=schema).fit(X, y)
+
+
+def test_a_schema_of_persons_is_not_read_as_one_of_rows():
+    X, y = table()
+    columns = {"a": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
+    schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
+    rows = {**X, "hired": y}
+    options = {"constraints": "demographic_parity:0.1", "epsilon": 1.0, "schema": schema}
+    with pytest.raises(PrivacyError, match="a schema of rows"):
+        fv.certify(y, rows, y, **options)
+    with pytest.raises(PrivacyError, match="a schema of rows"):
+        fv.release_groups(rows, y, epsilon=1.0, schema=schema)
+    assert fv.certify(y, rows, y, **{**options, "schema": schema.without_unit()}).privacy_.promise.unit is None
+
+
+def test_a_base_that_protects_persons_is_not_priced_with_rows():
+    X, y = table()
+    rest = {name: values for name, values in X.items() if name != "patient"}
+    base = fv.RateConstrainedClassifier(unit="patient", max_rows_per_unit=3, **COMMON)
+    with pytest.raises(PrivacyError, match="a base that protects rows"):
+        fv.OddsPostProcessor(base, constraints="equalized_odds:0.1", epsilon=3.0).fit(X, y, sensitive_features="sex")
+    base.fit(X, y, sensitive_features="sex")
+    with pytest.raises(PrivacyError, match="add-remove, by patient"):
+        fv.OddsPostProcessor(base, constraints="equalized_odds:0.1", epsilon=9.0, delta=1e-4).fit(
+            rest, y, sensitive_features="sex"
+        )
+
+
+def test_a_ledger_keeps_persons_and_rows_apart():
+    X, y = table()
+    rest = {name: values for name, values in X.items() if name != "patient"}
+    ledger = fv.Ledger.create(None, "clinic", 5.0, 1e-4, unit="patient")
+    fitted(X, y, unit="patient", max_rows_per_unit=3, ledger=ledger)
+    assert ledger.check() == []
+    with pytest.raises(LedgerError, match="a promise about persons, by 'patient'"):
+        fitted(rest, y, ledger=ledger)
+    with pytest.raises(LedgerError, match="by 'person'"):
+        fitted(rest, y, unit=X["patient"], max_rows_per_unit=3, ledger=ledger)
+    with pytest.raises(LedgerError, match="a promise about rows"):
+        fitted(X, y, unit="patient", max_rows_per_unit=3, ledger=fv.Ledger.create(None, "rows", 5.0, 1e-4))
+
+
+def test_whose_rows_they_are_is_never_written(tmp_path):
+    X, y = table()
+    rest = {name: values for name, values in X.items() if name != "patient"}
+    by_values = fitted(rest, y, unit=X["patient"], max_rows_per_unit=3)
+    folder = fv.save(by_values, tmp_path / "values")
+    assert not any(b"p17" in file.read_bytes() for file in folder.iterdir())
+    loaded = fv.load(folder)
+    assert loaded.unit is None
+    assert (loaded.predict(rest) == by_values.predict(rest)).all()
+    by_name = fitted(X, y, unit="patient", max_rows_per_unit=3)
+    loaded = fv.load(fv.save(by_name, tmp_path / "name"))
+    assert (loaded.unit, loaded.max_rows_per_unit) == ("patient", 3)
+    assert loaded.privacy_ == by_name.privacy_
+    content = json.loads((tmp_path / "name" / "estimator.json").read_text())
+    for name in ("unit", "max_rows_per_unit"):  # as earlier versions wrote it
+        del content["parameters"][name]
+    (tmp_path / "name" / "estimator.json").write_text(json.dumps(content))
+    assert fv.load(tmp_path / "name").unit is None
+
+
+def test_a_plan_says_how_far_a_person_moves_what_is_released():
+    columns = {"a": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
+    schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=7)
+    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=1.0)
+    plan = clf.plan(schema, rows=10_000)
+    moved = {one["release"]: one["sensitivity"] for one in plan.to_dict()["releases"]}
+    assert moved["rows by group"] == pytest.approx(7.0)
+    assert moved["gradients, each round"] == pytest.approx(2.0 * math.sqrt(7))
+    assert "one person, at most 7 of their rows" in str(plan)
+    with pytest.raises(FairveilError):
+        fv.TailoredClassifier(epsilon=1.0).plan(schema, rows=10_000)
+
+
+def test_without_privacy_nobody_s_rows_are_dropped():
+    X, y = table()
+    rest = {name: values for name, values in X.items() if name != "patient"}
+    options = {"epsilon": math.inf, "rounds": None}
+    assert (fitted(X, y, unit="patient", **options).coef_ == fitted(rest, y, **options).coef_).all()
+
+
+def test_an_audit_of_whole_fits_stays_below_the_claim_and_finds_a_clip_by_row(monkeypatch):
+    """150 fits of each table. A right claim is contradicted with probability below 1e-6; 40 rows of one person, each clipped by
+    itself, are 40 times as far as stated."""
+    rng = np.random.default_rng(1)
+    ids, n = np.r_[np.arange(60), np.full(40, 60)], 100
+    X, y = np.r_[rng.uniform(-0.1, 0.1, (60, 2)), np.full((40, 2), 50.0)], np.r_[rng.integers(0, 2, 60), np.ones(40, int)]
+
+    def scores(rows, first):
+        out = []
+        for seed in range(first, first + 150):
+            clf = fv.RateConstrainedClassifier(
+                epsilon=4.0,
+                delta=1e-5,
+                rounds=2,
+                unit=ids[:rows],
+                max_rows_per_unit=40,
+                clip=1.0,
+                public_rows=n,
+                random_state=seed,
+            )
+            clf.fit(X[:rows], y[:rows])
+            out.append(float(clf.outcome_.weights.sum()))
+        return out, clf.privacy_
+
+    here, statement = scores(60, 0)
+    there, _ = scores(n, 1000)
+    assert not audit_scores(here, there, delta=1e-5, confidence=0.999999, claimed=statement).contradicts(statement)
+    kept = Rows.by_person
+
+    def by_row(self, most, coins, *, adds_by_person):
+        return kept(self, most, coins, adds_by_person=False)
+
+    monkeypatch.setattr(Rows, "by_person", by_row)
+    there, _ = scores(n, 1000)
+    assert audit_scores(here, there, delta=1e-5, confidence=0.999999, claimed=statement).contradicts(statement)
