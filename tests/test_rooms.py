@@ -20,8 +20,8 @@ LINES = (
     ("curator",),  # ring 2
     ("learning",),  # ring 3
     ("data",),  # ring 4: estimators code tables with it
-    ("estimators", "audit"),
-    ("study", "report", "export"),  # ring 5
+    ("estimators",),
+    ("audit", "study", "report", "export"),  # ring 5: an audit reads saved models, and fits them again
     ("compat",),  # ring 6
     ("cli",),  # ring 7
 )
@@ -75,7 +75,7 @@ def test_no_module_has_a_vague_name() -> None:
         ("data/csv.py", "__import__('torch')"),
         ("data/csv.py", "from importlib import import_module\nimport_module(name)"),
         ("privacy/noise.py", "import importlib\nimportlib.import_module('..curator', __package__)"),
-        ("audit/attack.py", "from ..estimators import fermi"),
+        ("audit/attack.py", "from ..study import frontier"),
         ("data/encoded.py", "from ..estimators import RateConstrainedClassifier"),
         ("figures/gaps.py", "from ..fairness import GroupTable"),
     ],

@@ -1,4 +1,4 @@
-"""Ring 4: attacks on finished mechanisms, as callables. A lower bound on epsilon, to hold against the claim."""
+"""Ring 5: attacks on callables, estimators and saved models. A lower bound on epsilon, to hold against the claim."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from .claims import EventsClaim as EventsClaim
     from .claims import GaussianClaim as GaussianClaim
     from .claims import PointClaim as PointClaim
+    from .finding import Planted as Planted
+    from .finding import PrivacyAudit as PrivacyAudit
     from .pairs import audit_fit as audit_fit
     from .pairs import audit_pair as audit_pair
     from .pairs import audit_scores as audit_scores
     from .result import AuditResult as AuditResult
     from .result import Errors as Errors
     from .result import attach as attach
+    from .running import run as run
     from .witness import Tape as Tape
     from .witness import Witness as Witness
 
@@ -26,13 +29,16 @@ PLACES = {
     "Errors": ".result",
     "EventsClaim": ".claims",
     "GaussianClaim": ".claims",
+    "Planted": ".finding",
     "PointClaim": ".claims",
+    "PrivacyAudit": ".finding",
     "Tape": ".witness",
     "Witness": ".witness",
     "attach": ".result",
     "audit_fit": ".pairs",
     "audit_pair": ".pairs",
     "audit_scores": ".pairs",
+    "run": ".running",
 }
 
 __all__ = [
@@ -41,13 +47,16 @@ __all__ = [
     "Errors",
     "EventsClaim",
     "GaussianClaim",
+    "Planted",
     "PointClaim",
+    "PrivacyAudit",
     "Tape",
     "Witness",
     "attach",
     "audit_fit",
     "audit_pair",
     "audit_scores",
+    "run",
 ]
 
 if not TYPE_CHECKING:

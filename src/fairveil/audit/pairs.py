@@ -118,7 +118,7 @@ def audit_pair(
                 complaint(expected="None for releases of many numbers", of="threshold", got=threshold, remedy=remedy)
             )
         first = min(max(2, math.floor(share * trials)), trials - 2)
-        line = _best_line(here[:first], there[:first])
+        line = best_line(here[:first], there[:first])
         here, there = here @ line, there @ line
     settings: dict[str, Any] = {"delta": delta, "confidence": confidence, "choosing": choosing, "threshold": threshold}
     return audit_scores(here.ravel(), there.ravel(), claimed=claimed, **settings)
@@ -189,7 +189,7 @@ def _released(runs: list[Any]) -> Floats:
     return stacked
 
 
-def _best_line(here: Floats, there: Floats) -> Floats:
+def best_line(here: Floats, there: Floats) -> Floats:
     """Fisher's linear discriminant, with a ridge where there are few runs: (S + r I)^-1 (mean there - mean here)."""
     centred = np.vstack((here - here.mean(axis=0), there - there.mean(axis=0)))
     spread = np.sqrt((centred**2).mean(axis=0))

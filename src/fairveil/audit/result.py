@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
 from ..errors import InputError, complaint
 from ..privacy import accounting
-from ..privacy.events import Gaussian, compose
+from ..privacy.events import Event, Gaussian, compose
 from ..privacy.leaves import inventory
+from ..privacy.promise import Neighbours
 from ..privacy.statement import Audit, PrivacyStatement
 from . import bounds
-from .claims import Claim, PointClaim, claim_of
+from .claims import Claim, EventsClaim, GaussianClaim, PointClaim, claim_of
 
 WORDS: dict[Verdict, str] = {
     NOT_MET: "the audit found more leakage than the claim allows",
@@ -179,10 +180,19 @@ def attach(statement: PrivacyStatement, result: AuditResult, attack: str) -> Pri
     return replace(statement, audit=result.for_statement(attack, gaussian=_is_gaussian(statement)))
 
 
+def is_gaussian_claim(claim: Claim) -> bool:
+    """Whether what is claimed is unsampled Gaussian noise and nothing else."""
+    if isinstance(claim, EventsClaim):
+        return _all_gaussian(compose([claim.events] if isinstance(claim.events, Event) else claim.events), claim.neighbours)
+    return isinstance(claim, GaussianClaim)
+
+
 def _is_gaussian(statement: PrivacyStatement) -> bool:
-    if statement.plan is None:
-        return False
-    total = inventory(compose(statement.plan), statement.promise.neighbours)
+    return statement.plan is not None and _all_gaussian(compose(statement.plan), statement.promise.neighbours)
+
+
+def _all_gaussian(event: Event, neighbours: str) -> bool:
+    total = inventory(event, cast(Neighbours, neighbours))
     return not total.others and total.total_variation == 0.0 and total.private
 
 

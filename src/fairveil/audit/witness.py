@@ -116,6 +116,23 @@ class Witness:
             total = total + self._ratio(release)
         return float(total[0]) if len(total) == 1 else total
 
+    def distance(self, tape: Tape | Iterable[Heard]) -> float:
+        """How far apart the two data sets were in what was heard: the root of the sum of |a(D') - a(D)|^2 / s^2, as if on full
+        batches. For Gaussian noise on those it is the mu of this pair in this run, of which a claim is the most."""
+        heard = tape.heard if isinstance(tape, Tape) else tape
+        return math.sqrt(sum(self._squared(release) for release in heard))
+
+    def _squared(self, release: Heard) -> float:
+        held, found = self._held(release.scalings), 0.0
+        for ask in release.asks:
+            if pricing.is_free(ask.question, self.promise):
+                continue
+            here, there = (self._noiseless(ask.question, rows) for rows in (held.rows, held.neighbour))
+            size = self._noise(ask, held.rows, release.batch, here.shape[1:])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found += float(np.sum(np.where(size > 0, (there - here) / size, 0.0) ** 2))
+        return found
+
     def _ratio(self, release: Heard) -> Floats:
         """log of [(1 - q) p(x; shared) + q p(x; shared + there)] / [(1 - q) p(x; shared) + q p(x; shared + here)], a number a
         model; `shared` is q x the common rows' answer. A full batch is q = 1."""
@@ -135,7 +152,8 @@ class Witness:
             sides = [self._noiseless(ask.question, rows) for rows in (held.rows, held.neighbour)]
             shared = self._shared(ask.question, held, sides) if q < 1 else sides[0]
             size = self._noise(ask, held.rows, release.batch, values.shape[1:])
-            absent = absent + _log_density(ask, values - q * shared, size)
+            if q < 1:
+                absent = absent + _log_density(ask, values - q * shared, size)
             here = here + _log_density(ask, values - q * shared - (sides[0] - shared), size)
             there = there + _log_density(ask, values - q * shared - (sides[1] - shared), size)
         if q == 1:

@@ -32,7 +32,7 @@ from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.releases import releases_of
 from ..privacy.statement import Arithmetic, NamedGroups, Origin, PrivacyStatement, PublicFact, StatedBound, names_read
-from . import choice, choice_by_function, decisions, noising, pricing, public_scale
+from . import choice, choice_by_function, decisions, listening, noising, pricing, public_scale
 from .attached import Attached
 from .attached_codes import AttachedCodes, given_codes
 from .block import Block, Drawn, lines_of
@@ -135,6 +135,7 @@ class Curator:
             self._require_all_kept()
         self.journal: Journal | None = None
         self.log = self._opened(journal, earlier)
+        listening.open_book(rows)
 
     def _recorded(self, ledger: Ledger | None, purpose: str) -> Recording:
         if ledger is not None:
@@ -247,7 +248,8 @@ class Curator:
 
         Questions that do not read what is protected are answered exactly, for free, whatever their multiplier.
         """
-        wanted = [self._overheard(ask) for ask in pricing.as_asks(asks)]
+        asked = pricing.as_asks(asks)
+        wanted = [self._overheard(ask) for ask in asked]
         pricing.check_batch(batch, self.promise)
         if isinstance(batch, Part):
             self._rows.check_part(batch)
@@ -267,6 +269,7 @@ class Curator:
                 answers = self._found(jobs, len(wanted), ready.passes, batch, chosen, number)
             out = [a if many else a[0] for a, many in zip(answers, ready.many, strict=True)]
             self._release(Entry(number, ready.event, ready.names, ready.words, purpose))
+        listening.tell(asked, batch, out, self._scalings)
         return out
 
     def choose(

@@ -1,0 +1,75 @@
+"""Lower bounds of whole-mechanism audits as a share of the claim, and the pairs of runs after which planted bugs are found.
+
+    python benchmarks/audit_power.py [--pairs 300] [--epsilon 1.0] [--power]
+
+One line an estimator and adjacency relation: the claim is the plan's own curve. With `--power` planted bugs are run beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from typing import Any
+
+import fairveil as fv
+from fairveil.errors import FairveilError
+from fairveil.facts import Boolean, Category, Number, Schema
+
+COLUMNS = {"age": Number(17, 90), "score": Number(0, 10), "job": Category(("a", "b", "c")), "sex": Category(("f", "m"))}
+SCHEMA = Schema(COLUMNS | {"hired": Boolean()}, target="hired", sensitive=("sex",), rows=60)
+WAGES = Schema(COLUMNS | {"wage": Number(0, 100)}, target="wage", sensitive=("sex",), rows=60)
+RELATIONS: tuple[dict[str, Any], ...] = ({}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"})
+PARITY = "demographic_parity:0.1"
+
+
+def mechanisms() -> list[tuple[str, Any]]:
+    """Named estimators: short searches, so that many fit into minutes."""
+    short: dict[str, Any] = {"rounds": 20}
+    found: list[tuple[str, Any]] = []
+    for more in RELATIONS:
+        found += [
+            ("rate-constrained", fv.RateConstrainedClassifier(PARITY, **short, **more)),
+            ("fermi", fv.FermiClassifier(**short, **more)),
+            ("game", fv.OracleGameClassifier(PARITY, **more)),
+            ("post-processing", fv.OddsPostProcessor(constraints="equalized_odds:0.1", **more)),
+            ("group-objective", fv.GroupObjectiveClassifier(**more)),
+            ("group-objective regression", fv.GroupObjectiveRegressor(**more)),
+            ("tailored", fv.TailoredClassifier(**more)),
+            ("tailored regression", fv.TailoredRegressor(**more)),
+        ]
+    found.append(("rate-constrained, sampled", fv.RateConstrainedClassifier(PARITY, sampling_rate=0.2, rounds=20)))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pairs", type=int, default=300)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--power", action="store_true")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print(f"{given.pairs} pairs of runs, epsilon {given.epsilon:g}; share of the claim that is shown, at 95 % confidence")
+    for name, estimator in mechanisms():
+        estimator.set_params(epsilon=given.epsilon, schema=WAGES if "regression" in name else SCHEMA)
+        relation = f"{estimator.protects}, {estimator.neighbours or 'default'}"
+        start = time.perf_counter()
+        try:
+            found = fv.audit.run(estimator, trials=given.pairs, power=given.power, progress=False)
+        except FairveilError as error:
+            print(f"{name:28} {relation:32} refused: {str(error)[:120]}", flush=True)
+            continue
+        seconds = time.perf_counter() - start
+        print(
+            f"{name:28} {relation:32} share {100 * found.share:4.0f} %  distance {max(d for _, d in found.distances):6.3f}  "
+            f"{'REFUTED' if found.refuted else 'kept':8} {found.trials:4} pairs {seconds:5.0f} s",
+            flush=True,
+        )
+        for one in found.planted:
+            print(
+                f"    {one.name:26} {'found' if one.found else 'not found':10} in {one.trials:4} pairs, power {one.power:.2f}"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""One attack: a pilot that fixes the tests, then pairs of runs, each a bet against the claim.
+
+A pair is one run on each table, with the same seed: coins that are shared change nothing in how a test behaves on either
+table, and leave the difference far less spread. Where the target draws coins of its own, pairs are merely independent runs.
+
+Guarantees (tests/audit/test_audit_attack.py):
+1. The pilot's runs choose the tests and bet nothing.
+2. Each pair of runs has a seed of its own, and the same seed gives the same audit, given the number of runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, complaint
+from . import betting, pairs
+from .betting import Bets, Soft
+from .claims import Claim, PointClaim
+from .planted import SAME_SEED
+from .targets import HERE, THERE, Bug, Target
+
+Floats = npt.NDArray[np.float64]
+Tick = Callable[[int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Tests:
+    """Fixed by a pilot: the line on which releases are projected, a test for distances, and one for (epsilon, delta), for which
+    the tables may change places."""
+
+    line: Floats
+    middle: Soft
+    tail: Soft
+    swapped: bool
+    seen: tuple[Floats, Floats]
+    seen_tail: tuple[Floats, Floats]
+
+    @staticmethod
+    def of(here: Floats, there: Floats, claim: Claim, delta: float, *, exact: bool, planned: int) -> Tests:
+        """From a pilot's releases, (runs, numbers) each, for so many pairs. A likelihood ratio is best cut around 0."""
+        line = np.ones(1) if here.shape[1] == 1 else pairs.best_line(here, there)
+        one, other = here @ line, there @ line
+        middle = betting.chosen(one, other, 0.0 if exact else None, planned)
+        epsilon = claim.epsilon if isinstance(claim, PointClaim) else 0.1
+        tail, swapped = betting.chosen_tail(one, other, epsilon, delta, planned)
+        second, first = (one, other) if swapped else (other, one)
+        return Tests(line, middle, tail, swapped, (middle(other), middle(one)), (tail(second), tail(first)))
+
+
+class Attack:
+    """Runs of one target, with or without a bug, and the wealth of the bets so far, each at `risk`."""
+
+    def __init__(
+        self, target: Target, seeds: Seeds, claim: Claim, *, delta: float, risk: float, planned: int, bug: Bug | None = None
+    ) -> None:
+        self.target, self.claim, self.bug = target, claim, bug
+        self._seeds, self._delta, self._risk, self._planned = seeds, delta, risk, planned
+        self._shape: tuple[int, ...] | None = None
+        self.tests: Tests | None = None
+        self.pilot = 0
+        self.scores: tuple[list[float], list[float]] = ([], [])
+        self.gains: tuple[list[float], list[float]] = ([], [])
+
+    def fix(self, runs: int, tick: Tick | None = None) -> Attack:
+        """The pilot."""
+        both = [self._pair(tick) for _ in range(runs)]
+        here, there = (np.stack([pair[side] for pair in both]) for side in (HERE, THERE))
+        self.tests = Tests.of(here, there, self.claim, self._delta, exact=self.target.exact, planned=self._planned)
+        self.pilot = runs
+        self._distances = betting.distances(self.tests.seen)
+        self._epsilons = betting.epsilons(self._delta, self.tests.seen_tail)
+        factor, delta = self.allowed
+        self._held = Bets(np.array([factor]), np.array([delta]), self.seen)
+        return self
+
+    @property
+    def allowed(self) -> tuple[float, float]:
+        """What the claim allows: E[there] - factor E[here] <= delta."""
+        if isinstance(self.claim, PointClaim):
+            return math.exp(self.claim.epsilon), self.claim.delta
+        return 1.0, self.claim.total_variation
+
+    @property
+    def seen(self) -> tuple[Floats, Floats]:
+        """The pilot's values of the test that the claim is held against."""
+        assert self.tests is not None
+        return self.tests.seen_tail if isinstance(self.claim, PointClaim) else self.tests.seen
+
+    @property
+    def trials(self) -> int:
+        """Pairs that were bet on."""
+        return len(self.scores[0])
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the wealth against the claim has reached 1 / risk at some time."""
+        return bool(self._held.refuted(self._risk)[0])
+
+    def go_on(self, until: int, tick: Tick | None = None, stop: Callable[[], bool] = lambda: False) -> None:
+        """More pairs, until so many, or until the claim is refuted, or `stop` says so."""
+        assert self.tests is not None
+        while self.trials < until and not self.refuted and not stop():
+            here, there = (float(released @ self.tests.line) for released in self._pair(tick))
+            self.scores[HERE].append(here)
+            self.scores[THERE].append(there)
+            middle = [float(self.tests.middle(np.array(score))) for score in (there, here)]
+            turned = (here, there) if self.tests.swapped else (there, here)
+            tail = [float(self.tests.tail(np.array(score))) for score in turned]
+            self._distances.add(middle[0], middle[1])
+            self._epsilons.add(tail[0], tail[1])
+            used = tail if isinstance(self.claim, PointClaim) else middle
+            self._held.add(used[0], used[1])
+            for kept, value in zip(self.gains, used, strict=True):
+                kept.append(value)
+
+    @property
+    def total_variation_lower(self) -> float:
+        """The releases on both tables are at least this far apart, with confidence 1 - risk at all times together."""
+        return betting.lower(self._distances, betting.DISTANCES, self._risk)
+
+    @property
+    def epsilon_lower(self) -> float:
+        """The mechanism, whatever it is, has at least this epsilon at delta, with that confidence."""
+        return betting.lower(self._epsilons, betting.EPSILONS, self._risk)
+
+    def power(self, trials: int) -> float:
+        """The least share of audits of so many pairs that refute the claim, of a mechanism like this one."""
+        there, here = (np.array(kept) for kept in self.gains)
+        return betting.power(*self.allowed, self.seen, (there, here), trials, self._risk)
+
+    def _pair(self, tick: Tick | None) -> tuple[Floats, Floats]:
+        seed = self._seeds.next(self.bug)
+        here, there = (self.target.run(side, seed, self.bug) for side in (HERE, THERE))
+        if self._shape is None:
+            self._shape = here.shape
+        if not here.shape == there.shape == self._shape:
+            remedy = "Pad what a run leaves out: how much is released is a release too."
+            raise InputError(complaint(expected="as many numbers from every run", of="TARGET", got="others", remedy=remedy))
+        if tick is not None:
+            tick(2)
+        return here, there
+
+
+class Seeds:
+    """A seed for every pair of runs, below 2^32, each once; a planted bug that uses one again gets the first."""
+
+    def __init__(self, seed: int) -> None:
+        self._first = (seed * 2_654_435_761) % (1 << 32)
+        self._given = 0
+
+    def next(self, bug: Bug | None = None) -> int:
+        """Another one."""
+        if bug is not None and bug.name == SAME_SEED:
+            return self._first
+        self._given += 1
+        return (self._first + self._given) % (1 << 32)

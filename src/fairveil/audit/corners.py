@@ -1,0 +1,144 @@
+"""Pairs of neighbouring tables that a schema allows, made up: ordinary rows, and one person at a corner of what it declares.
+
+A corner has every number at one end of its bounds and every category at one end of its list. Under each relation there is a
+pair for each corner, class and group:
+
+| relation | here | there |
+|---|---|---|
+| add-remove | the ordinary rows | and the person |
+| replace-one | and a person of the opposite corner, in another class | and the person |
+| sensitive features alone | and the person in another group | and the person |
+
+Guarantees (tests/audit/test_audit_corners.py):
+1. Both tables of a pair are of the schema, and are neighbours under its relation, and nothing else differs.
+2. Everything is made of the schema and a seed: no row of anybody is read.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, complaint
+from ..facts import Schema
+from ..facts.columns import Boolean, Category, Column, Ignored, Number
+
+Table = dict[str, npt.NDArray[Any]]
+Person = dict[str, Any]
+OTHERS = 60
+MOST_PAIRS = 16
+ENDS = ("high", "low")
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two neighbouring tables. `common`: the rows that both hold; `name`: in words."""
+
+    name: str
+    here: Table
+    there: Table
+    common: Table
+
+
+def pairs_of(schema: Schema, protects: str, neighbours: str, *, others: int = OTHERS, seed: int = 0) -> tuple[Pair, ...]:
+    """The pairs of one relation, at most `MOST_PAIRS`, evenly taken from all.
+
+    >>> schema = Schema({"age": Number(0, 99), "sex": Category(("f", "m")), "hired": Boolean()}, "hired", ("sex",))
+    >>> [pair.name for pair in pairs_of(schema, "records", "add-remove")][:2]
+    ['numbers at their high ends, hired=False, sex=f', 'numbers at their high ends, hired=False, sex=m']
+    """
+    used = _columns(schema)
+    if protects == "sensitive_features" and not any(len(schema.listed(name)) > 1 for name in schema.sensitive):
+        remedy = 'Declare it: Schema(..., sensitive=["sex"]).'
+        got = list(schema.sensitive)
+        raise InputError(complaint(expected="a sensitive column of two groups", of="schema", got=got, remedy=remedy))
+    common = ordinary(schema, others, seed)
+    everybody = list(_people(schema))
+    places = np.unique(np.linspace(0, len(everybody) - 1, min(MOST_PAIRS, len(everybody))).round().astype(int))
+    found = []
+    for name, end, person in (everybody[at] for at in places):
+        there = _and(common, person)
+        if protects == "sensitive_features":
+            here = _and(common, {**person, **{one: _another(schema.columns[one], person[one]) for one in schema.sensitive}})
+        elif neighbours == "add-remove":
+            here = common
+        else:
+            other = {one: _at(column, ENDS[1 - ENDS.index(end)]) for one, column in used.items()}
+            other |= {one: person[one] for one in schema.sensitive}
+            if schema.target is not None:
+                other[schema.target] = _another(schema.columns[schema.target], person[schema.target])
+            here = _and(common, other)
+        found.append(Pair(name, here, there, common))
+    return tuple(found)
+
+
+def ordinary(schema: Schema, rows: int, seed: int) -> Table:
+    """Rows whose values are drawn evenly from what the schema declares."""
+    rng = np.random.default_rng(seed)
+    table: Table = {}
+    for name, column in _columns(schema).items():
+        if isinstance(column, Number):
+            table[name] = rng.uniform(column.low, column.high, rows)
+        else:
+            table[name] = _array([_values(column)[at] for at in rng.integers(len(_values(column)), size=rows)])
+    return table
+
+
+def _columns(schema: Schema) -> Mapping[str, Column]:
+    return {name: column for name, column in schema.columns.items() if not isinstance(column, Ignored)}
+
+
+def _people(schema: Schema) -> Iterator[tuple[str, str, Person]]:
+    """(words, end, person) of every corner, class and group."""
+    target = schema.target
+    labels = [None] if target is None else _labels(schema.columns[target])
+    groups = list(itertools.product(*(schema.listed(name) for name in schema.sensitive)))
+    for end, label, group in itertools.product(ENDS, labels, groups):
+        person = {name: _at(column, end) for name, column in _columns(schema).items()}
+        said = [f"numbers at their {end} ends"]
+        if target is not None:
+            person[target] = label
+            said.append(f"{target}={label}")
+        for name, value in zip(schema.sensitive, group, strict=True):
+            person[name] = value
+            said.append(f"{name}={value}")
+        yield ", ".join(said), end, person
+
+
+def _values(column: Column) -> tuple[Any, ...]:
+    assert isinstance(column, Category | Boolean)
+    return column.values
+
+
+def _labels(column: Column) -> list[Any]:
+    return [column.low, column.high] if isinstance(column, Number) else list(_values(column))
+
+
+def _at(column: Column, end: str) -> Any:
+    if isinstance(column, Number):
+        return column.high if end == "high" else column.low
+    return _values(column)[-1 if end == "high" else 0]
+
+
+def _another(column: Column, value: Any) -> Any:
+    """The next value of a list, the other end of bounds."""
+    listed = _labels(column)
+    at = next(i for i, one in enumerate(listed) if type(one) is type(value) and one == value)
+    return listed[(at + 1) % len(listed)]
+
+
+def _and(table: Table, person: Person) -> Table:
+    return {name: _array([*values.tolist(), person[name]]) for name, values in table.items()}
+
+
+def _array(values: list[Any]) -> npt.NDArray[Any]:
+    if all(type(value) is float for value in values):
+        return np.array(values, np.float64)
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out

@@ -1,0 +1,104 @@
+"""The picture of an audit: the claimed trade-off curve, and the highest one that the measured mistakes allow.
+
+A mechanism that is (epsilon, delta(epsilon))-private at every epsilon lets no test stay below
+
+    f(a) = max over epsilon of max(0, 1 - delta - e^epsilon a, e^-epsilon (1 - delta - a)),
+
+a the false alarms, f the misses (Dong, Roth and Su 2022, Proposition 6). What was measured bounds the mechanism's own curve
+from above: each threshold's two rates, moved up by what their distribution functions may be off (Dvoretzky, Kiefer and
+Wolfowitz, with the constant of Massart 1990), all at once.
+
+Guarantees (tests/audit/test_audit_drawn.py):
+1. `claimed` is at or below the trade-off curve of the claim's own mechanism at every point.
+2. All points of `measured` are at or above the mechanism's curve with probability `confidence` at least.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from ..errors import PrivacyError
+from ..figures import Curve, CurvesFigure, Measure, svg_curves
+from ..privacy import accounting
+from .claims import Claim, EventsClaim, GaussianClaim, PointClaim
+
+if TYPE_CHECKING:
+    from .finding import PrivacyAudit
+
+Floats = npt.NDArray[np.float64]
+PLACES = 41
+
+
+def claimed(claim: Claim) -> tuple[tuple[float, float], ...]:
+    """Points (false alarms, misses) of the claim's curve."""
+    alarms = np.linspace(0.0, 1.0, PLACES)
+    if isinstance(claim, GaussianClaim):
+        return _points(alarms, special.ndtr(special.ndtri(1.0 - alarms) - claim.mu))
+    return _points(alarms, _below(alarms, _profile(claim)))
+
+
+def measured(here: Floats, there: Floats, confidence: float) -> tuple[tuple[float, float], ...]:
+    """Points that the mechanism's curve is at or below, from scores of counted runs."""
+    if there.mean() < here.mean():
+        here, there = -here, -there
+    off = math.sqrt(math.log(4.0 / (1.0 - confidence)) / (2.0 * len(here)))
+    cuts = np.unique(np.quantile(np.concatenate((here, there)), np.linspace(0.0, 1.0, PLACES)))
+    alarms = [min(1.0, float(np.mean(here > cut)) + off) for cut in cuts]
+    misses = [min(1.0, float(np.mean(there <= cut)) + off) for cut in cuts]
+    return tuple(sorted(set(zip(alarms, misses, strict=True))))
+
+
+def figure(audit: PrivacyAudit, *, width: int, name: str) -> str:
+    """An SVG element."""
+    found = f"epsilon at least {audit.epsilon_lower:.3g} of {audit.promise.epsilon:.3g} claimed"
+    curves = (
+        Curve("claimed: no test is below", audit.claimed_curve),
+        Curve(f"measured: some test is at or below ({100 * audit.confidence:g} %)", audit.band),
+    )
+    notes = (
+        f"{audit.trials} pairs of runs. The claim is refuted where the measured curve falls below the claimed one.",
+        "The verdict comes from bets on one test that was fixed before, which is sharper than this band of all tests.",
+    )
+    return svg_curves(
+        CurvesFigure(
+            title=f"Audit of {audit.target}: {found}",
+            across=Measure("false alarms", "plain"),
+            up=Measure("misses", "plain"),
+            curves=curves,
+            notes=notes,
+        ),
+        width=width,
+        name=name,
+    )
+
+
+def _profile(claim: Claim) -> list[tuple[float, float]]:
+    """(epsilon, delta) pairs that the claim says hold."""
+    if isinstance(claim, PointClaim):
+        return [(claim.epsilon, claim.delta), (0.0, claim.total_variation)]
+    assert isinstance(claim, EventsClaim)
+    found = []
+    for epsilon in (0.0, *np.geomspace(0.01, 20.0, 24).tolist()):
+        try:
+            found.append((epsilon, accounting.delta(claim.events, epsilon, claim.neighbours)))
+        except PrivacyError:  # beyond what is followed
+            break
+        if found[-1][1] < 1e-9:
+            break
+    return found
+
+
+def _below(alarms: Floats, profile: list[tuple[float, float]]) -> Floats:
+    lines = [np.zeros_like(alarms)]
+    for epsilon, delta in profile:
+        lines += [1.0 - delta - math.exp(epsilon) * alarms, math.exp(-epsilon) * (1.0 - delta - alarms)]
+    return np.asarray(np.max(lines, axis=0))
+
+
+def _points(alarms: Floats, misses: Floats) -> tuple[tuple[float, float], ...]:
+    return tuple((float(a), float(b)) for a, b in zip(alarms, misses, strict=True))

@@ -1,0 +1,204 @@
+"""What one audit of a whole mechanism found: bounds, the claim, and what it would have found had it been there.
+
+Guarantees (tests/audit/test_audit_run.py):
+1. `verdict` is "not met" only where a look refuted the claim, which a true claim is with probability 1 - confidence at most;
+   else it is "cannot be told": no audit proves a claim.
+2. Numbers are of made-up rows, so that nothing in it is about anybody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._verdicts import NOT_MET, UNCLEAR, Verdict
+from ..errors import InputError, complaint
+from ..privacy import accounting
+from ..privacy.events import Gaussian
+from ..privacy.promise import Promise
+from ..privacy.statement import Audit, PrivacyStatement
+from . import bounds
+from .claims import Claim, PointClaim
+from .drawn import figure
+from .result import is_gaussian_claim
+
+ENOUGH = 0.95
+NO_PROOF = "An audit is no proof: a larger leak may need more runs, another pair of neighbours or a better attack."
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A bug that was planted beside: whether its own runs refuted the claim, and the least probability, with 95 % confidence,
+    with which an audit of as many pairs as the real one had would refute it. `seconds`: until that was known."""
+
+    name: str
+    trials: int
+    found: bool
+    power: float
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; without the seconds, which no seed repeats."""
+        return {"name": self.name, "trials": self.trials, "found": self.found, "power": self.power}
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyAudit:
+    """The result of `fairveil.audit.run`.
+
+    `total_variation_lower`, `mechanism_epsilon_lower`: releases on both tables are at least this far apart, and any mechanism
+    has at least this epsilon at the claim's delta, each with `confidence`, whenever the audit stopped. `trials`: pairs of runs;
+    `pilot`: pairs before them. `distances`: of every pair of tables that was tried, how far apart a run was, in deviations of
+    its noise. `same_plan`: whether the audited fits planned what the statement that was handed in says; None without one.
+    `band`: points (false alarms, misses) that the mechanism's own curve is at or below.
+    """
+
+    target: str
+    promise: Promise
+    claim: Claim
+    refuted: bool
+    total_variation_lower: float
+    mechanism_epsilon_lower: float
+    confidence: float
+    trials: int
+    pilot: int
+    pair: str
+    distances: tuple[tuple[str, float], ...]
+    planted: tuple[Planted, ...]
+    same_plan: bool | None
+    seed: int
+    seconds: float
+    stopped: str
+    band: tuple[tuple[float, float], ...]
+    claimed_curve: tuple[tuple[float, float], ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """ "not met", or "cannot be told"."""
+        return NOT_MET if self.refuted else UNCLEAR
+
+    @property
+    def mu_lower(self) -> float:
+        """A mechanism that is mu-GDP has at least this mu."""
+        return bounds.mu_of(self.total_variation_lower)
+
+    @property
+    def share(self) -> float:
+        """The lower bound as a share of the claim: of epsilon where Gaussian noise, or a point, was claimed; of the total
+        variation distance where another curve was."""
+        if self.is_gaussian or isinstance(self.claim, PointClaim):
+            return self.epsilon_lower / self.promise.epsilon
+        return self.total_variation_lower / self.claim.total_variation
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether the bound is read as one of Gaussian noise."""
+        return is_gaussian_claim(self.claim)
+
+    @property
+    def epsilon_lower(self) -> float:
+        """The mechanism's epsilon is at least this, at the claim's delta."""
+        if not self.is_gaussian:
+            return self.mechanism_epsilon_lower
+        mu = self.mu_lower
+        return accounting.epsilon(Gaussian(1.0 / mu), self.promise.delta) if mu > 1e-12 else 0.0
+
+    @property
+    def would_have_found(self) -> str:
+        """The smallest planted leak that an audit of as many runs finds with 95 % probability; "" where none is."""
+        folds = [one for one in self.planted if one.name.endswith("-fold epsilon") and one.power >= ENOUGH]
+        return folds[0].name if folds else ""
+
+    def attach(self, statement: PrivacyStatement) -> PrivacyStatement:
+        """The statement with this audit in it; `check()` then reports a bound above what it states."""
+        if self.promise != statement.promise:
+            remedy = "Audit the estimator, or the folder, that the statement is of."
+            got = str(self.promise)
+            raise InputError(complaint(expected=f"an audit of {statement.promise}", of="statement", got=got, remedy=remedy))
+        words = f"{self.trials} pairs of runs on made-up neighbours, {self.pair}"
+        kind = ", read as Gaussian noise" if self.is_gaussian else ""
+        return replace(statement, audit=Audit(self.epsilon_lower, self.confidence, f"audit of {self.target}: {words}{kind}"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number, as plain JSON values."""
+        return {
+            "target": self.target,
+            "promise": self.promise.to_dict(),
+            "verdict": self.verdict,
+            "refuted": self.refuted,
+            "epsilon_lower": self.epsilon_lower,
+            "share_of_claim": self.share,
+            "confidence": self.confidence,
+            "pair": self.pair,
+            "pairs": dict(self.distances),
+            "trials": self.trials,
+            "pilot": self.pilot,
+            "stopped": self.stopped,
+            "same_plan_as_statement": self.same_plan,
+            "seed": self.seed,
+            "claim": self.claim.words,
+            "total_variation_lower": self.total_variation_lower,
+            "total_variation_claimed": self.claim.total_variation,
+            "mechanism_epsilon_lower": self.mechanism_epsilon_lower,
+            "read_as_gaussian": self.is_gaussian,
+            "planted": [one.to_dict() for one in self.planted],
+            "would_have_found": self.would_have_found or None,
+            "no_proof": NO_PROOF,
+        }
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """(label, words), the verdict first."""
+        head = "claim refuted" if self.refuted else "claim not refuted"
+        lines = [
+            ("verdict", f"{self.verdict}: {head}, at {100 * self.confidence:g} % confidence"),
+            ("claimed", f"{self.promise}"),
+            ("measured", self._measured),
+            (
+                "runs",
+                f"{self.trials} pairs, {self.pilot} before them to fix the tests; {self.stopped}",
+            ),
+            ("neighbours", self.pair),
+        ]
+        if self.same_plan is not None:
+            words = "the same as in the statement" if self.same_plan else "another than in the statement: these rows are fewer"
+            lines.append(("plan", words))
+        for one in self.planted:
+            found = "found" if one.found else "not found"
+            lines.append(("planted", f"{one.name}: {found} in {one.trials} pairs; power at least {100 * one.power:.0f} %"))
+        if self.planted:
+            known = f"a {self.would_have_found} would have been found with 95 % probability"
+            lines.append(
+                ("power", known if self.would_have_found else "too few runs to find even a 3-fold epsilon: run longer")
+            )
+        lines.append(("note", NO_PROOF))
+        return lines
+
+    @property
+    def _measured(self) -> str:
+        of_claim = f"{100 * self.share:.0f} % of the claim"
+        if self.is_gaussian:
+            return f"epsilon at least {self.epsilon_lower:.3g} read as Gaussian noise ({of_claim})"
+        if isinstance(self.claim, PointClaim):
+            return f"epsilon at least {self.epsilon_lower:.3g} ({of_claim})"
+        shown = f"total variation distance at least {self.total_variation_lower:.3g} ({of_claim})"
+        return f"{shown}; epsilon at least {self.epsilon_lower:.3g}"
+
+    def summary(self) -> str:
+        """In words, one fact a line."""
+        return "\n".join(f"{label:<10}  {words}" for label, words in self.facts())
+
+    __str__ = summary
+
+    def figure(self, *, width: int = 720, name: str = "privacy-audit") -> str:
+        """An SVG element: the claimed trade-off curve, and what the runs allow at most."""
+        return figure(self, width=width, name=name)
+
+    def section(self) -> Mapping[str, Any]:
+        """What a report shows of it."""
+        return {"facts": self.facts(), "figure": self.figure(), "numbers": self.to_dict()}

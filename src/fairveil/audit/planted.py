@@ -1,0 +1,98 @@
+"""Planted bugs: mechanisms that are broken on purpose, to see whether an attack that found nothing would have found them.
+
+| bug | what is broken |
+|---|---|
+| `HALF_NOISE` | noise of half the deviation that is priced |
+| `NO_CLIP` | gradients are let in at four times the clip that noise was made for |
+| `BATCH_SIZE` | the size of each secret batch is released too |
+| `SAME_SEED` | one seed for every run (the caller's doing: nothing is changed here) |
+
+Noise and clip are changed by functions that stand in for the curator's own, for as long as the block lasts, and look at which
+context asks: in any other thread or task, and after the block, fits are as they always are.
+
+Guarantees (tests/audit/test_audit_planted.py):
+1. Outside of the context of a block nothing is broken, also while one is open elsewhere; afterwards all is as it was.
+2. Inside, what the name says is broken, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from scipy import stats
+
+from ..curator import pricing
+from ..curator.curator import Curator
+from ..curator.model_questions import GradientSum
+from ..curator.question import Scale
+from ..curator.sampling import Poisson
+
+HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED = "half the noise", "no clip", "batch sizes released", "one seed for every run"
+BUGS = (HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED)
+TIMES = 4.0
+"""How much more than the clip a gradient may be where there is none."""
+
+_BUG: ContextVar[str] = ContextVar("fairveil planted bug", default="")
+_SIZES: ContextVar[list[tuple[int, float]] | None] = ContextVar("fairveil batch sizes", default=None)
+_lock = threading.Lock()
+_open = 0
+_own: tuple[Any, Any, Any] = (pricing.noise_scale, GradientSum.scale, Curator._chosen)
+
+
+@contextmanager
+def planted(bug: str) -> Iterator[list[tuple[int, float]]]:
+    """Fits of this context have the bug; gives the (size, rate) of each secret batch, as it is drawn."""
+    sizes: list[tuple[int, float]] = []
+    tokens = _BUG.set(bug), _SIZES.set(sizes)
+    _install(1)
+    try:
+        yield sizes
+    finally:
+        _install(-1)
+        _BUG.reset(tokens[0])
+        _SIZES.reset(tokens[1])
+
+
+def size_ratio(sizes: list[tuple[int, float]], here: int, there: int) -> float:
+    """The log likelihood ratio of batch sizes, if so many rows are there."""
+    return float(sum(stats.binom.logpmf(k, there, q) - stats.binom.logpmf(k, here, q) for k, q in sizes))
+
+
+def _install(step: int) -> None:
+    """The first block puts the stand-ins in place, the last takes them away."""
+    global _open, _own
+    with _lock:
+        if not _open:
+            _own = (pricing.noise_scale, GradientSum.scale, Curator._chosen)
+        _open += step
+        now: tuple[Any, Any, Any] = (_noise_scale, _scale, _chosen) if _open else _own
+        pricing.noise_scale, GradientSum.scale, Curator._chosen = now  # type: ignore[method-assign]
+
+
+def _noise_scale(*given: Any) -> Any:
+    size = _own[0](*given)
+    return size / 2.0 if _BUG.get() == HALF_NOISE else size
+
+
+def _scale(question: GradientSum, layout: Any, cap: float | None, order: int = 2) -> Scale:
+    """Noise and grid of a shorter clip: contributions are longer than they are said to be."""
+    if _BUG.get() == NO_CLIP and question.clip is not None and math.isfinite(question.clip):
+        question = replace(question, clip=question.clip / TIMES)
+    found: Scale = _own[1](question, layout, cap, order)
+    return found
+
+
+def _chosen(curator: Curator, batch: Any, number: int) -> Any:
+    chosen = _own[2](curator, batch, number)
+    sizes = _SIZES.get()
+    if _BUG.get() != BATCH_SIZE or sizes is None or not isinstance(batch, Poisson):
+        return chosen
+    blocks = list(chosen)
+    sizes.append((sum(block.rows for block in blocks), batch.rate))
+    return iter(blocks)
