@@ -105,7 +105,9 @@ def test_other_relations_and_secret_batches_are_kept(more) -> None:
 def test_counts_of_a_post_processor_are_projected_and_one_seed_is_found() -> None:
     """A base that was fitted before takes no part in the runs: what is released is one histogram of its scores."""
     pair = pairs_of(SCHEMA, "records", "add-remove", others=30)[0]
-    base = fv.RateConstrainedClassifier(**SHORT | {"epsilon": 0.5, "delta": 1e-6}, random_state=0).fit(encode(pair.common, SCHEMA))
+    base = fv.RateConstrainedClassifier(**SHORT | {"epsilon": 0.5, "delta": 1e-6}, random_state=0).fit(
+        encode(pair.common, SCHEMA)
+    )
     clf = fv.OddsPostProcessor(base, "equalized_odds:0.1", schema=SCHEMA, epsilon=1.0, delta=1e-5)
     target = FitTarget(clf, SCHEMA, pair, 0)
     assert not target.exact
@@ -164,6 +166,7 @@ def test_what_is_not_private_is_found_at_once() -> None:
         (lambda table, seed: 1.0, {"epsilon": 1.0, "delta": 0.0, "confidence": 0.5}, "confidence"),
         (3, {}, "something that can be run"),
         (fv.RateConstrainedClassifier(schema=SCHEMA, epsilon=float("inf")), {}, "private"),
+        (fv.RateConstrainedClassifier(schema=SCHEMA, unit="person", max_rows_per_unit=2), {}, "protects rows"),
     ],
 )
 def test_bad_input_is_refused(target, more, words) -> None:

@@ -18,6 +18,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "fit": ("t.csv", "--schema", "t.toml", "--out", "new"),
     "frontier": ("t.csv", "--schema", "t.toml", "--out", "new"),
     "audit": ("t.csv", "--target", "hired", "--sensitive", "sex", "--prediction", "hired"),
+    "audit-privacy": ("rate-constrained", "--schema", "t.toml"),
     "predict": ("nowhere", "t.csv"),
     "certify": ("nowhere", "t.csv", "--constraint", "demographic_parity:5%"),
     "release-groups": ("t.csv", "--schema", "t.toml", "--out", "new"),

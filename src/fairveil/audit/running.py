@@ -150,6 +150,10 @@ def _made(
             got = type(target).__name__
             raise InputError(complaint(expected="an estimator of this library", of="TARGET", got=got, remedy=remedy))
         facts = _schema(schema if schema is not None else parameters["schema"])
+        if parameters.get("unit") is not None or facts.unit is not None:
+            remedy = "Audit it without a unit: the tables that are made up hold one row of each person."
+            whom = str(parameters.get("unit") or facts.unit)
+            raise InputError(complaint(expected="a mechanism that protects rows", of="unit", got=whom, remedy=remedy))
         asked = Promise(*(parameters[name] for name in ("epsilon", "delta", "protects", "neighbours")))
 
         def fits() -> list[tuple[Pair, Target]]:

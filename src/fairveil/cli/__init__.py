@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from .audit import audit
+from .audit_privacy import audit_privacy
 from .certify import certify
 from .complaints import of_usage
 from .data import app as data
@@ -116,6 +117,14 @@ add(
     "fairveil audit t.csv --model model --constraint demographic_parity:0.1",
     "fairveil audit t.csv --model model --epsilon 1 --html audit.html",
     short="show error and rates of every group, exactly or with noise",
+)
+add(
+    app,
+    audit_privacy,
+    "fairveil audit-privacy model --minutes 10",
+    "fairveil audit-privacy fermi --schema t.toml --epsilon 2 --out audit.svg",
+    "fairveil audit-privacy mine:fit --schema t.toml --epsilon 1 --delta 1e-5",
+    short="attack a mechanism, and hold what it leaks against its claim",
 )
 add(
     app,

@@ -28,6 +28,7 @@ COMMANDS = (
         "fit",
         "predict",
         "audit",
+        "audit-privacy",
         "certify",
         "frontier",
         "release-groups",
@@ -67,7 +68,7 @@ ARGUMENTS: Mapping[str, str] = {
             *("target", "sensitive", "ignore", "notion", "strength", "objective", "search", "decisions", "allocation", "spend"),
             *("group_loss_bound", "min_epsilon", "max_epsilon", "groups", "method", "tuning", "earlier_releases", "purpose"),
             *("as", "table", "keep"),
-            *("confidence", "intervals", "depth"),
+            *("minutes", "trials", "confidence", "intervals", "depth"),
             *("kind", "order", "production", "note", "query", "randomised", "predict_method", "group_aware", "rows", "shares"),
         )
     },
@@ -103,6 +104,8 @@ HINTS: Mapping[str, str] = {
     "--depth": "--depth 2, or leave it out",
     "--kind": "--kind renyi, gaussian, zcdp or pure",
     "--order": "--order 8, or leave it out",
+    "--minutes": "--minutes 10",
+    "--trials": "--trials 500, or leave it out",
     "--rows": "--rows 10000: about how many there will be",
     "--shares": "--shares sex=f:0.3,m:0.7: a share for each value of a sensitive column, or of the target",
 }

@@ -1,0 +1,72 @@
+"""`fairveil audit-privacy`: 0 the claim was not refuted, 1 it was, 2 the command is wrong; no table is read."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from people_who_do_not_exist import Command
+
+MINE = """
+import numpy as np
+
+def kept(table, seed, epsilon):
+    return len(table["sex"]) + np.random.default_rng(seed).laplace() / epsilon
+
+def broken(table, seed):
+    return len(table["sex"])
+"""
+CLAIM = ("--epsilon", 1, "--delta", 0, "--trials", 60)
+
+
+@pytest.fixture
+def mine(schema: Path) -> Path:
+    (schema.parent / "mechanisms_of_mine.py").write_text(MINE)
+    return schema
+
+
+def test_a_function_that_keeps_its_claim_is_status_0_and_written(fairveil: Command, mine: Path) -> None:
+    done = fairveil("audit-privacy", "mechanisms_of_mine:kept", "--schema", mine, *CLAIM, "--out", "a.json")
+    assert done.code == 0
+    first, *facts = done.out.splitlines()
+    assert first.startswith("verdict ")
+    assert "cannot be told" in first
+    assert any(line.startswith("planted ") and "one seed" in line for line in facts)
+    assert "no proof" in done.out
+    values = json.loads(Path("a.json").read_text("utf-8"))
+    assert not values["refuted"]
+    again = fairveil("audit-privacy", "mechanisms_of_mine:kept", "--schema", mine, *CLAIM, "--out", "a.json")
+    assert again.code == 2
+    assert json.loads(Path("a.json").read_text("utf-8")) == values
+
+
+def test_a_broken_function_is_status_1_with_a_picture(fairveil: Command, mine: Path) -> None:
+    done = fairveil("audit-privacy", "mechanisms_of_mine:broken", "--schema", mine, *CLAIM, "--json", "--out", "a.svg")
+    assert done.code == 1
+    assert json.loads(done.out)["verdict"] == "not met"
+    ET.fromstring(Path("a.svg").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("rate-constrained",), "--schema"),
+        (("mechanisms_of_mine:kept",), "--schema"),
+        (("mechanisms_of_mine:absent", "--schema", "applicants.toml", "--epsilon", 1), "TARGET"),
+        (("nowhere_at_all:fit", "--schema", "applicants.toml", "--epsilon", 1), "TARGET"),
+        (("mechanisms_of_mine:kept", "--schema", "applicants.toml"), "--epsilon"),
+        (("mechanisms_of_mine:kept", "--schema", "applicants.toml", "--constraint", "demographic_parity:0.1"), "--constraint"),
+        (("rate-constrained", "--schema", "applicants.toml", "--minutes", 0), "--minutes"),
+        (("rate-constrained", "--schema", "applicants.toml", "--trials", 2), "--trials"),
+        (("rate-constrained", "--schema", "applicants.toml", "--confidence", 0.2), "--confidence"),
+        (("rate-constrained", "--schema", "applicants.toml", "--epsilon", "inf"), "finite"),
+        (("rate-constrained", "--schema", "applicants.toml", "--out", "a.png"), "--out"),
+        (("no_such_folder",), "no_such_folder"),
+    ],
+)
+def test_what_is_wrong_is_refused(fairveil: Command, mine: Path, words: tuple[object, ...], told: str) -> None:
+    done = fairveil("audit-privacy", *words)
+    assert done.code == 2
+    assert told in done.err
