@@ -30,6 +30,7 @@ ROOMS = (
     "fairveil.report",
     "fairveil.study",
     "fairveil.export",
+    "fairveil.cards",
     "fairveil.compat.skops_files",
     "fairveil.compat.mlflow_model",
     "fairveil.errors",

@@ -12,6 +12,7 @@ PACKAGES = (
     "fairveil",
     "fairveil.privacy",
     "fairveil.privacy.importing",
+    "fairveil.cards",
     "fairveil.compat",
     "fairveil.curator",
     "fairveil.data",

@@ -22,7 +22,7 @@ LINES = (
     ("data",),  # ring 4: estimators code tables with it
     ("estimators",),
     ("audit", "study", "report", "export"),  # ring 5: an audit reads saved models, and fits them again
-    ("compat",),  # ring 6
+    ("compat", "cards"),  # ring 6
     ("cli",),  # ring 7
 )
 LEVEL = {room: level for level, rooms in enumerate(LINES) for room in rooms}

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 HOW_TOS = (
     "auditors.md",
+    "cards.md",
     "choose_budget.md",
     "choose_method.md",
     "deploy.md",

@@ -8,6 +8,7 @@ from ._lazy import lazily
 
 if TYPE_CHECKING:
     from . import audit as audit
+    from . import cards as cards
     from . import compat as compat
     from . import curator as curator
     from . import data as data
@@ -99,6 +100,7 @@ PLACES = {
     "equalized_odds_gap": ".fairness",
     "group_table": ".fairness",
     "audit": ".audit",
+    "cards": ".cards",
     "compat": ".compat",
     "curator": ".curator",
     "data": ".data",
@@ -153,6 +155,7 @@ __all__ = [
     "TailoredClassifier",
     "TailoredRegressor",
     "audit",
+    "cards",
     "certify",
     "compat",
     "curator",

@@ -33,7 +33,7 @@ def test_a_file_is_what_the_library_writes(fairveil: Command, model: Path, tmp_p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--as", "pickle", "--out", "m"), "--as onnx, --as sql or --as python"),
+        (("--as", "pickle", "--out", "m"), "onnx or sql or python"),
         (("--table", "people", "--out", "m"), "--as sql"),
         (("--as", "python", "--keep", "id", "--out", "m"), "--as sql"),
         (("--as", "sql", "--keep", "prediction", "--out", "m"), "--keep"),

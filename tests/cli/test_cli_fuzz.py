@@ -25,6 +25,8 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "verify": ("t.csv",),
     "sign": ("t.csv", "--key", "t.csv"),
     "export": ("nowhere", "--out", "new.onnx"),
+    "card": ("nowhere",),
+    "statement": ("nowhere",),
     "demo": ("--path", "nowhere"),
     "schema init": ("t.csv", "--out", "new.toml"),
     "schema check": ("t.toml", "t.csv"),

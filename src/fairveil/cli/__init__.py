@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from .audit import audit
 from .audit_privacy import audit_privacy
+from .card import card, statement
 from .certify import certify
 from .complaints import of_usage
 from .data import app as data
@@ -173,6 +174,22 @@ add(
     "fairveil export model --as sql --table applicants --keep id --out m.sql",
     "fairveil export model --as python --out decide.py",
     short="write a saved model as ONNX, SQL or Python",
+)
+add(
+    app,
+    card,
+    "fairveil card model --out README.md",
+    "fairveil card model --certificate certificate.json --facts facts.json",
+    "fairveil card model --as registry --facts facts.json --out entry.yaml",
+    short="write a model card, or a registry's entry",
+)
+add(
+    app,
+    statement,
+    "fairveil statement model",
+    "fairveil statement model/statement.json --as w3c",
+    "fairveil statement model --as nist --out checklist.md",
+    short="show a privacy statement as a checklist",
 )
 add(
     app,

@@ -36,6 +36,8 @@ COMMANDS = (
         "verify",
         "sign",
         "export",
+        "card",
+        "statement",
         "demo",
         "data list",
         "data get",
@@ -67,7 +69,7 @@ ARGUMENTS: Mapping[str, str] = {
             *("epsilon", "delta", "protects", "neighbours", "public_rows", "holdout", "seed", "seeds", "gaps", "epsilons"),
             *("target", "sensitive", "ignore", "notion", "strength", "objective", "search", "decisions", "allocation", "spend"),
             *("group_loss_bound", "min_epsilon", "max_epsilon", "groups", "method", "tuning", "earlier_releases", "purpose"),
-            *("as", "table", "keep"),
+            *("as", "table", "keep", "certificate", "facts"),
             *("minutes", "trials", "confidence", "intervals", "depth"),
             *("kind", "order", "production", "note", "query", "randomised", "predict_method", "group_aware", "rows", "shares"),
         )
@@ -76,7 +78,7 @@ ARGUMENTS: Mapping[str, str] = {
 """Arguments of the library that an option stands for."""
 
 HINTS: Mapping[str, str] = {
-    "--as": "--as onnx, --as sql or --as python",
+    "--as": "fairveil export, card and statement --help list what it may be",
     "--epsilon": "--epsilon 1, or --epsilon inf for a model that is not private",
     "--delta": "--delta 1e-6: well below one over the number of rows",
     "--protects": "--protects records, or --protects sensitive-features",

@@ -1,0 +1,68 @@
+"""`fairveil card` and `fairveil statement`: what the library writes, and refusals in the shell's words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from people_who_do_not_exist import Command
+
+import fairveil as fv
+from fairveil.cards import model_card, nist_checklist, w3c_checklist
+
+
+@pytest.fixture
+def folder(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> Path:
+    options = ("--constraint", "demographic_parity:0.2", "--holdout", "0.25", "--seed", 0, "--out", "model")
+    done = fairveil("fit", table, "--schema", schema, *options)
+    assert done.code == 0, done.err
+    return tmp_path / "model"
+
+
+def test_a_card_has_the_folders_report(fairveil: Command, folder: Path, tmp_path: Path) -> None:
+    clf = fv.load(folder)
+    done = fairveil("card", folder)
+    assert done.code == 0
+    assert done.out == model_card(clf, report=folder / "report.json")
+    assert "held-out people" in done.out
+    (tmp_path / "facts.json").write_text(json.dumps({"name": "Hiring", "license": "mit"}))
+    assert fairveil("card", folder, "--facts", "facts.json", "--out", "README.md").out == "Written: README.md\n"
+    assert (tmp_path / "README.md").read_text().startswith('---\nlicense: "mit"\n')
+
+
+def test_a_statement_is_shown_by_both_guides(fairveil: Command, folder: Path) -> None:
+    statement = fv.load(folder).privacy_
+    assert fairveil("statement", folder).out == nist_checklist(statement)
+    assert fairveil("statement", folder / "statement.json", "--as", "w3c").out == w3c_checklist(statement)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--as", "pdf"), "hugging-face or registry"),
+        (("--as", "registry"), "also url_slug"),
+        (("--as", "registry", "--certificate", "c.json"), "--as hugging-face"),
+        (("--facts", "none.json"), "none.json"),
+        (("--facts", "facts.json"), "licence"),
+        (("--certificate", "facts.json"), "certificate"),
+        (("--out", "facts.json"), "--force"),
+    ],
+)
+def test_a_wrong_option_is_refused_and_writes_nothing(
+    fairveil: Command, folder: Path, tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "facts.json").write_text(json.dumps({"licence": "mit"}))
+    before = sorted(tmp_path.iterdir())
+    done = fairveil("card", folder, *options)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_changed_statement_is_refused(fairveil: Command, folder: Path) -> None:
+    path = folder / "statement.json"
+    path.write_text(path.read_text().replace('"epsilon": 0.9', '"epsilon": 0.1', 1))
+    done = fairveil("statement", path)
+    assert done.code == 2
+    assert done.out == ""
