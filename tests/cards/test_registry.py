@@ -11,6 +11,9 @@ from cards_samples import FACTS, model
 from fairveil.cards import registry_entry, registry_findings
 from fairveil.cards.registry import FIELDS
 from fairveil.errors import InputError
+from fairveil.privacy.promise import Promise
+from fairveil.privacy.statement import PrivacyStatement
+from fairveil.privacy.units import Unit
 
 
 def entry(**facts: Any) -> dict[str, Any]:
@@ -26,6 +29,15 @@ def test_guarantee_1_an_entry_keeps_the_schema_and_says_what_the_statement_says(
     assert deployment["basic"]["data_product_type"] == "Machine learning model"
     assert made["status"] == "Draft"
     assert set(deployment["administrative"]) == {"registry_authors"}
+
+
+def test_the_unit_is_that_of_the_promise() -> None:
+    statement = model().privacy_
+    units = {None: "One row of the table", Unit("patient", 3): "One person, at most 3 of their rows"}
+    for unit, words in units.items():
+        promise = Promise(2.0, 1e-6, unit=unit)
+        made = registry_entry(PrivacyStatement.of(promise, statement.events, plan=statement.events), FACTS)
+        assert made["deployment"]["privacy_loss"]["privacy_unit"] == words
 
 
 CHANGES: list[tuple[tuple[str, ...], Any]] = [

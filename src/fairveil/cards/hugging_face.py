@@ -205,7 +205,8 @@ def _limits(told: Told) -> Iterator[str]:
     statement = told.statement
     if statement.is_private:
         spent = at_most(statement.epsilon, statement.promise.epsilon)
-        of = "records" if statement.promise.protects == "records" else "the sensitive columns alone"
+        whose = "one row" if statement.promise.unit is None else str(statement.promise.unit)
+        of = whose if statement.promise.protects == "records" else f"the sensitive columns of {whose}"
         yield f"- The guarantee is ({spent}, {statement.delta:g})-differential privacy for {of}, and for nothing else."
     else:
         yield "- Nothing is guaranteed to the people in the training rows."

@@ -151,7 +151,8 @@ def registry_findings(entry: object) -> list[str]:
 def _known(statement: PrivacyStatement) -> dict[str, Any]:
     """What the statement says, in the schema's fields."""
     words, promise = dict(items(statement)), statement.promise
-    unit = "One row of the table" if promise.protects == "records" else "The sensitive columns of one row of the table"
+    whose = "one row of the table" if promise.unit is None else str(promise.unit)
+    unit = f"{whose[0].upper()}{whose[1:]}" if promise.protects == "records" else f"The sensitive columns of {whose}"
     how = (f"{name}: {words[name]}" for name in ("Mechanisms", "Noise source", "Floating point", "Versions"))
     return {
         "data_product_type": "Machine learning model",

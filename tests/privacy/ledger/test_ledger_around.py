@@ -122,6 +122,11 @@ def test_relations_and_noise_are_those_of_the_ledger_unless_told() -> None:
             pass
         promise = Promise.from_dict(replaced.standing(spend.id).reserved.values["promise"])
         assert promise.neighbours == (neighbours or "replace-one")
+    persons = Ledger.create(None, "persons", 1.0, 1e-5, unit="patient")
+    for neighbours in (None, "add-remove"):
+        with persons.spend(SMALL, purpose="of persons", neighbours=neighbours) as spend:
+            pass
+        assert Promise.from_dict(persons.standing(spend.id).reserved.values["promise"]).unit == persons.promise.unit
     strict = Ledger.create(None, "strict", 1.0, 1e-5, production=True)
     with pytest.raises(LedgerError, match="secure noise"), strict.spend(SMALL, purpose="seeded"):
         pass

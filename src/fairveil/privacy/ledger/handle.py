@@ -330,12 +330,13 @@ class Ledger:
         All of it is reserved before the block begins, and an `Overspent` keeps the block from running. It is committed when the
         block ends, also by an error, unless the block settled it itself.
 
-        `events`: all that the block may release. `neighbours`: the adjacency relation that they are priced for, the ledger's
+        `events`: all that the block may release, for neighbours in one row, or one person where the ledger protects persons.
+        `neighbours`: the adjacency relation that they are priced for, the ledger's
         unless told. `secure`: the block's noise comes from a cryptographic generator. `fixed_in_advance`: all parameters were
         fixed before the data were touched.
         """
         own = self.promise
-        asked = None if neighbours is None else Promise(own.epsilon, own.delta, own.protects, neighbours)
+        asked = None if neighbours is None else Promise(own.epsilon, own.delta, own.protects, neighbours, own.unit)
         return around(self, events, purpose, asked, secure, fixed_in_advance)
 
     def resume(self, spend: str, sitting: int) -> Spend:
