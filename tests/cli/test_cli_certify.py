@@ -79,3 +79,16 @@ def test_a_saved_model(fairveil: Command, table: Path, others: Path, schema: Pat
     done = fairveil("certify", "m", others, "--constraint", "demographic_parity:0.6", "--epsilon", 1, "--out", "c.json")
     assert done.code == 0, done.err
     assert fairveil("verify", "c.json").code == 0
+
+
+def test_a_fit_with_a_confidence_certifies(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> None:
+    asked = ("--constraint", "demographic_parity:0.5", "--confidence", 0.9, "--certify-share", 0.4)
+    done = fairveil("fit", table, "--schema", schema, *asked, "--out", "m", "--seed", 1)
+    assert done.code == 0, done.err
+    assert "certificate certified, with 0.9 confidence" in done.out or "certificate not certified" in done.out
+    assert fairveil("verify", tmp_path / "m" / "certificate.json").code == 0
+    assert "What is certified" in (tmp_path / "m" / "report.html").read_text()
+    for wrong in (asked[2:], asked[:2] + asked[4:], (*asked, "--method", "group-objective")):
+        refused = fairveil("fit", table, "--schema", schema, *wrong, "--out", "new")
+        assert refused.code == 2
+        assert not (tmp_path / "new").exists()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +15,7 @@ from .helping import DATA, FAIRNESS, OUTPUT, PRIVACY
 if TYPE_CHECKING:
     from ..estimators import Certificate
     from ..estimators.decided_rows import Made
+    from .printing import Fact
     from .samples import Truth
     from .tables import Place
 
@@ -158,6 +160,20 @@ def _decisions(
     cells = clf.cells_
     known = cells if cells is not None and set(cells.names) == set(truth.groups) else None
     return truth, Made(decided, type(clf).__name__, tuple(clf.classes_.tolist()), known)
+
+
+def certificate_facts(clf: Any) -> Iterator[Fact]:
+    """What a fit certified, if it did: the verdict, and a line for each bound."""
+    from ..estimators.certificate import CERTIFIED, REFUSED
+    from .printing import Fact
+
+    found = getattr(clf, "certificate_", None)
+    if found is None:
+        return
+    yield Fact("certificate", f"{CERTIFIED if found.certified else REFUSED}, with {found.confidence:.6g} confidence")
+    for words in found.sentences:
+        yield Fact("", words)
+    yield Fact("", f"{found.people:,.0f} people set aside, as released; certificate.json")
 
 
 def _print(found: Certificate, out: Path | None, html: Path | None) -> None:

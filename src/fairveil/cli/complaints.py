@@ -70,7 +70,7 @@ ARGUMENTS: Mapping[str, str] = {
             *("target", "sensitive", "ignore", "notion", "strength", "objective", "search", "decisions", "allocation", "spend"),
             *("group_loss_bound", "min_epsilon", "max_epsilon", "groups", "method", "tuning", "earlier_releases", "purpose"),
             *("as", "table", "keep", "certificate", "facts"),
-            *("minutes", "trials", "confidence", "intervals", "depth"),
+            *("minutes", "trials", "confidence", "certify_share", "intervals", "depth"),
             *("kind", "order", "production", "note", "query", "randomised", "predict_method", "group_aware", "rows", "shares"),
         )
     },
@@ -102,6 +102,7 @@ HINTS: Mapping[str, str] = {
     "--group-loss-bound": "--group-loss-bound 0.5",
     "--allocation": "--allocation least-noise",
     "--confidence": "--confidence 0.95",
+    "--certify-share": "--certify-share 0.3, beside --confidence 0.95",
     "--intervals": "--intervals each, or --intervals all",
     "--depth": "--depth 2, or leave it out",
     "--kind": "--kind renyi, gaussian, zcdp or pure",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..figures import CurvesFigure
     from ..models.folders import Staged
     from ..privacy.statement import PrivacyStatement
-    from ..report import Baselines, Certainty, Payments, Report
+    from ..report import Baselines, Certainty, CertificateSection, Payments, Report
     from .deciding import Fitted
     from .methods import Asked, Method
     from .samples import Roles, Sample
@@ -46,6 +46,8 @@ def fit(
     randomised: asking.Randomised = None,
     predict_method: asking.PredictMethod = None,
     group_aware: asking.GroupAware = None,
+    confidence: asking.Confidence = None,
+    certify_share: asking.CertifyShare = None,
     epsilon: asking.Epsilon = 1.0,
     delta: options.Delta = 1e-6,
     protects: options.Protects = "records",
@@ -78,6 +80,7 @@ def fit(
     from ..estimators import save
     from ..report.words import verdict
     from .by_group import resolved
+    from .certify import certificate_facts
     from .folders import require_free, staged
     from .ledger_option import opened
     from .methods import METHODS, Wishes
@@ -91,7 +94,8 @@ def fit(
     require_free(out, force=force, mark=MARK)
     options.require_words(tuning=tuning, earlier_releases=earlier_releases)
     shared = (allocation, spend, group_loss_bound, min_epsilon, max_epsilon, groups, randomised, predict_method, group_aware)
-    asked = chosen.asked(Wishes(constraint, notion, strength, objective, search, decisions, *shared))
+    wishes = Wishes(constraint, notion, strength, objective, search, decisions, *shared, confidence, certify_share)
+    asked = chosen.asked(wishes)
     asked = chosen.with_model(asked, model, interaction)
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
     book = opened(ledger, dataset, purpose)
@@ -146,6 +150,7 @@ def fit(
     print_facts(
         (
             *known,
+            *certificate_facts(clf),
             *written(out, "model, statement.json, report.html", clf.privacy_, book),
         )
     )
@@ -188,6 +193,7 @@ def report_of(
         baselines=_baselines(clf),
         coefficients=_coefficients(clf),
         terms=_terms(clf),
+        certificate=_certificate(clf),
         notes=tuple(said),
     )
 
@@ -250,6 +256,13 @@ def _baselines(clf: Fitted) -> Baselines | None:
     return None if found is None else baselines(found)
 
 
+def _certificate(clf: Fitted) -> CertificateSection | None:
+    from ..report import certificate
+
+    found = getattr(clf, "certificate_", None)
+    return None if found is None else certificate(found)
+
+
 def _coefficients(clf: Fitted) -> tuple[Any, ...]:
     """Those of the second of two classes, in the units of the table; of a model that is one linear classifier."""
     from ..estimators import TailoredClassifier
@@ -281,6 +294,8 @@ def _write(clf: Fitted, report: Report, made: Staged) -> None:
     made.free()
     save(clf, made.folder)
     write(made.folder / "report.html", report)
+    if (found := getattr(clf, "certificate_", None)) is not None:
+        found.write(made.folder / "certificate.json")
     made.move()
 
 

@@ -190,6 +190,24 @@ Groups = Annotated[
         autocompletion=out_of(*MODES),
     ),
 ]
+Confidence = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="set rows aside, aim inside each --constraint, and certify it for people whom the model has not seen",
+        show_default="no certificate",
+        rich_help_panel=FAIRNESS,
+    ),
+]
+CertifyShare = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="with --confidence: set this part of the rows aside, by a coin each",
+        show_default="0.3",
+        rich_help_panel=FAIRNESS,
+    ),
+]
 Epsilon = Annotated[
     float,
     typer.Option(metavar="NUMBER", help="set the privacy budget: smaller is more private", rich_help_panel=PRIVACY),

@@ -54,6 +54,8 @@ class Wishes:
     randomised: bool | None = None
     predict_method: str | None = None
     group_aware: bool | None = None
+    confidence: float | None = None
+    certify_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,21 @@ def _pair(text: str) -> tuple[str, str]:
 def _bounded(wishes: Wishes) -> Asked:
     """Of a method that keeps the bounds of notions."""
     notions = notions_of(wishes.constraint)
-    return Asked(tuple(notions), {"constraints": notions or None})
+    if wishes.certify_share is not None and wishes.confidence is None:
+        remedy = "Say --confidence 0.95, say, or leave it out."
+        raise InputError(
+            complaint(expected="--confidence beside it", of="--certify-share", got="none", remedy=remedy, quote=False)
+        )
+    if wishes.confidence is None:
+        return Asked(tuple(notions), {"constraints": notions or None})
+    if not notions:
+        remedy = "Say --constraint demographic_parity:5%, say: what is to be certified."
+        raise InputError(
+            complaint(expected="a --constraint beside it", of="--confidence", got="none", remedy=remedy, quote=False)
+        )
+    listed: list[Any] = list(notions)
+    certified = [replace(notion, confidence=wishes.confidence) for notion in listed]
+    return Asked(tuple(notions), {"constraints": certified, "certify_share": wishes.certify_share})
 
 
 def _may_be_mixed(wishes: Wishes) -> Asked:
@@ -215,7 +231,7 @@ METHODS = {
         "A linear classifier, fitted to {source} by rate-constrained private descent.",
         RateConstrainedClassifier,
         _may_be_mixed,
-        ("randomised",),
+        ("randomised", "confidence", "certify_share"),
     ),
     "post-processing": Method(
         "private post-processing (OddsPostProcessor)",
@@ -223,13 +239,14 @@ METHODS = {
         "changing its decisions, that solve a linear program over private counts.",
         OddsPostProcessor,
         _after_a_base,
-        ("randomised", "predict_method", "group_aware"),
+        ("randomised", "predict_method", "group_aware", "confidence", "certify_share"),
     ),
     "game": Method(
         "private game of learner against auditor (OracleGameClassifier)",
         "A mixture of classifiers, the learner's plays in a private game against an auditor on {source}.",
         OracleGameClassifier,
         _bounded,
+        ("confidence", "certify_share"),
     ),
     "group-objective": Method(
         "private optimisation of a group objective (GroupObjectiveClassifier)",

@@ -9,6 +9,7 @@ from .._lazy import lazily
 if TYPE_CHECKING:
     from .additive import Additive as Additive
     from .certificate import Certificate as Certificate
+    from .certified_run import CertifiedAim as CertifiedAim
     from .certifying import certify as certify
     from .constraint_report import ConstraintLine as ConstraintLine
     from .constraint_report import ConstraintReport as ConstraintReport
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 PLACES = {
     "Additive": ".additive",
     "Certificate": ".certificate",
+    "CertifiedAim": ".certified_run",
     "ConstraintLine": ".constraint_report",
     "ConstraintReport": ".constraint_report",
     "FairScorer": ".scoring",
@@ -68,6 +70,7 @@ PLACES = {
 __all__ = [
     "Additive",
     "Certificate",
+    "CertifiedAim",
     "ConstraintLine",
     "ConstraintReport",
     "FairScorer",

@@ -46,6 +46,7 @@ from .base_answers import Answers
 from .baselines import BaselineReport, warn_if_worse
 from .bases import Base, Wishes
 from .carried import groups_of
+from .certified_fits import certified
 from .coded import Floats, as_array
 from .constraint_report import ConstraintReport
 from .decided import Asked
@@ -90,6 +91,10 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     bins : of the score. None: a number after the noise, the groups and the rows where they are public. A number, or rising
         edges: public facts, to be fixed before data are touched.
     group_aware : False: one threshold (or table) for everybody, which does not read the group at prediction.
+    certify_share : float, default=None
+        Of constraints with a `confidence`, such as ``DemographicParity(0.05, confidence=0.95)``: the part of the rows that is
+        set aside, by a coin of its own each, to certify the bound for people whom the model has not seen: `certificate_`. None:
+        0.3. See docs/certificates.md.
     randomised : False: one threshold for each group (or one class for each base decision), the best ones, so that nothing is
         decided by chance.
 
@@ -165,6 +170,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         bins: Any = None,
         group_aware: bool = True,
         randomised: bool = True,
+        certify_share: float | None = None,
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints
@@ -188,7 +194,9 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self.bins = bins
         self.group_aware = group_aware
         self.randomised = randomised
+        self.certify_share = certify_share
 
+    @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OddsPostProcessor:
         """Fit the base if it is not fitted, ask for the counts, and solve for the table.
 

@@ -31,6 +31,7 @@ from ..privacy.promise import Promise
 from . import additive, cautions, inputs, promises, units, unused
 from .baselines import BaselineReport, of_comparison, warn_if_worse
 from .cautions import Numbers
+from .certified_fits import certified
 from .coded import Floats
 from .columns import names_in
 from .constraint_report import ConstraintReport
@@ -76,6 +77,10 @@ class OracleGameClassifier(MixingClassifier):
     model : None, linear in the columns; or "additive", or an `Additive`: steps of each number beside it, which
         docs/additive_models.md is about.
     confidence : of `guarantee_`.
+    certify_share : float, default=None
+        Of constraints with a `confidence`, such as ``DemographicParity(0.05, confidence=0.95)``: the part of the rows that is
+        set aside, by a coin of its own each, to certify the bound for people whom the model has not seen: `certificate_`. None:
+        0.3. See docs/certificates.md.
 
     Fitted: `model_` (a mixture; with a list of candidates None, and `candidates_`, `plays_`), `privacy_`, `guarantee_`,
     `constraint_report_`, `baselines_`, `outcome_` (released values alone), `classes_`, `groups_`, `n_features_in_`,
@@ -133,6 +138,7 @@ class OracleGameClassifier(MixingClassifier):
         confidence: float = 0.95,
         sensitive_as_feature: bool = False,
         model: Any = None,
+        certify_share: float | None = None,
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -156,7 +162,9 @@ class OracleGameClassifier(MixingClassifier):
         self.confidence = confidence
         self.sensitive_as_feature = sensitive_as_feature
         self.model = model
+        self.certify_share = certify_share
 
+    @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OracleGameClassifier:
         """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
         opening, cells, game = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)

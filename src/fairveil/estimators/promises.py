@@ -102,8 +102,9 @@ def ledger_of(estimator: Any, promise: Promise, inside: object = None) -> Ledger
     return ledger
 
 
-def notions_of(constraints: Any) -> list[Notion]:
-    """None, one, or several; each a notion or its name and bound, such as "demographic_parity:0.05"."""
+def notions_of(constraints: Any, *, certified: bool = False) -> list[Notion]:
+    """None, one, or several; each a notion or its name and bound, such as "demographic_parity:0.05". `certified`: whether they
+    may have a confidence."""
     listed: Any = [constraints] if isinstance(constraints, (str, Notion)) else constraints
     if isinstance(listed, Mapping | Iterator):  # bounds would be lost, and a second fit would find nothing left
         remedy = "Pass DemographicParity(max_gap=0.05), 'demographic_parity:0.05', or a list of such."
@@ -111,7 +112,11 @@ def notions_of(constraints: Any) -> list[Notion]:
         raise InputError(complaint(expected="notions of fairness", of="constraints", got=got, remedy=remedy))
     if isinstance(listed, Iterable):
         listed = [parse(item) if isinstance(item, str) else item for item in listed]
-    return as_list(listed)
+    found = as_list(listed)
+    if not certified and any(getattr(notion, "confidence", None) is not None for notion in found):
+        remedy = "Pass the notion without confidence=; fv.certify certifies a finished model on other rows."
+        raise InputError(complaint(expected="no confidence here", of="constraints", got="a confidence", remedy=remedy))
+    return found
 
 
 def require_cap(training: Training, promise: Promise) -> None:

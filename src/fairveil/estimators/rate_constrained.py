@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..models import MixtureModel
 from ..models.model import generator
 from ..privacy.promise import Promise
 from . import promises
+from .certified_fits import certified
 from .coded import Floats
 from .constraint_report import ConstraintReport
 from .descending import DescentClassifier
@@ -60,6 +61,10 @@ class RateConstrainedClassifier(DescentClassifier):
     learning_rate, device : of a module's descent; None: the library's default, a GPU where there is one.
     checkpoint, checkpoint_every : a folder in which a long fit is kept every so many rounds, and gone on with after a crash:
         fit again, with the same arguments and rows. What was released stays charged.
+    certify_share : float, default=None
+        Of constraints with a `confidence`, such as ``DemographicParity(0.05, confidence=0.95)``: the part of the rows that is
+        set aside, by a coin of its own each, to certify the bound for people whom the model has not seen: `certificate_`. None:
+        0.3. See docs/certificates.md.
     randomised : a linear fit hands out the model that it found unless released numbers say that something else keeps the
         constraints better, or errs less: a model without constraints, one class for everybody, or a mixture of these, which
         decides by chance. False forbids mixtures. It costs no further privacy; `baselines_` says what was handed out.
@@ -114,6 +119,7 @@ class RateConstrainedClassifier(DescentClassifier):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 10,
         randomised: bool = True,
+        certify_share: float | None = None,
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -139,6 +145,13 @@ class RateConstrainedClassifier(DescentClassifier):
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.randomised = randomised
+        self.certify_share = certify_share
+
+    @certified
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to a table X and labels y, matched by position; see `DescentClassifier.fit` for what they may be. Constraints
+        with a `confidence` are certified on rows that are set aside: `certificate_`."""
+        return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
     def predict(self, X: Any, random_state: Any = None) -> Any:
         """The class of each row, as the labels were written. `random_state`: of a mixture (`randomised`), which draws for

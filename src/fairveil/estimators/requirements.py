@@ -25,7 +25,7 @@ def said(estimator: Any) -> tuple[str, ...]:
             losses = getattr(estimator, "loss", "zero_one") != "zero_one"
             listed: list[Any] = [*asked.bounds, *(one for one in asked.notions if not one.is_vacuous)]
             return tuple(sentence(one, cells, () if losses else classes) for one in listed)
-        asked_of = promises.notions_of(estimator.constraints)
+        asked_of = promises.notions_of(estimator.constraints, certified=True)
         return tuple(sentence(one, cells, classes) for one in asked_of if not one.is_vacuous)
     except FairveilError:  # functions of the user's are not written, and earlier versions took other bounds
         return ()

@@ -110,3 +110,13 @@ def require_below_one(bound: float, text: str, name: str, limit: str) -> None:
         remedy = f"{asked_back(limit, bound, f'{name}:{{}}')[:-1]} or {name}:{bound:g}%?"
         remedy = remedy if bound < 100 else f"{asked_back(limit, bound)} Leave the option out to require nothing."
         raise InputError(complaint(expected="a bound from 0 to below 1", of="constraint", got=text, remedy=remedy))
+
+
+def of_confidence(confidence: object) -> None:
+    """The confidence with which a fit certifies a bound: None, or from 0.5 to below 1."""
+    if confidence is None:
+        return
+    remedy = "Pass confidence=0.95, for example: no finite number of people makes anything certain."
+    found = _checks.fraction(confidence=confidence, high_open=True, remedy=remedy)
+    if found < 0.5:
+        raise InputError(complaint(expected="0.5 or more, and below 1", of="confidence", got=confidence, remedy=remedy))

@@ -6,6 +6,9 @@ The bound has no default. None requires nothing, and is how that is said: a boun
 - `compare="rest"`: every group against its complement, all rows that are not in it, and the complement against it. With two
   groups that is the same as pairs. With more it is weaker: pairs within g imply rest within g, not the other way round.
 
+`confidence`: estimators with `certify_share` set rows aside, aim inside the bound, and certify it for the population with this
+confidence. Others refuse it.
+
 With two classes a constraint on the second class's rate is also one on the first's (they sum to 1), so only the second is
 written down; with more, every class.
 """
@@ -52,6 +55,7 @@ class GapNotion(Notion):
     max_gap: float | None = bounds.NOT_GIVEN
     groups: str = field(default="product", kw_only=True)
     compare: str = field(default="pairs", kw_only=True)
+    confidence: float | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_gap", bounds.of_rates(type(self).__name__, max_gap=self.max_gap))
@@ -151,6 +155,7 @@ class FalseNegativeRate(Notion):
     group: Hashable = None
     positive: Hashable = None
     groups: str = field(default="product", kw_only=True)
+    confidence: float | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_rate", bounds.of_rates(type(self).__name__, max_rate=self.max_rate))
@@ -191,6 +196,7 @@ class BoundedGroupLoss(Notion):
     max_loss: float | None = bounds.NOT_GIVEN
     loss: str = "zero_one"
     groups: str = field(default="product", kw_only=True)
+    confidence: float | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         _checks.one_of(LOSSES, loss=self.loss)
@@ -336,7 +342,7 @@ def _literal(text: str, of: str) -> Any:
 
 def _make(cls: type[Notion], given: dict[str, Any], *, complete: bool) -> Notion:
     names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-    missing = names - set(given) if complete else {bound_name(cls)} - set(given)
+    missing = names - {"confidence"} - set(given) if complete else {bound_name(cls)} - set(given)
     if missing or not set(given) <= names:
         expected = f"{'the' if complete else 'a bound, and some of the'} fields {sorted(names)}"
         raise InputError(complaint(expected=expected, of=cls.kind, got=sorted(given), remedy="See docs/fairness.md."))
@@ -345,12 +351,15 @@ def _make(cls: type[Notion], given: dict[str, Any], *, complete: bool) -> Notion
 
 def _to_dict(notion: Notion) -> dict[str, Any]:
     named = {f.name: getattr(notion, f.name) for f in fields(notion)}  # type: ignore[arg-type]
+    if named.get("confidence") is None:  # of a notion that no fit certifies: files need not hold it
+        named.pop("confidence", None)
     return {"notion": notion.kind} | {name: keys.to_json(value, of=name) for name, value in named.items()}
 
 
 def _shape(notion: Any) -> None:
     """Check the fields that most notions share."""
     _checks.one_of(GROUP_MODES, groups=notion.groups)
+    bounds.of_confidence(notion.confidence)
     for f in fields(notion):
         if f.name == "compare":
             _checks.one_of(COMPARISONS, compare=notion.compare)

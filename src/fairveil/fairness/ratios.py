@@ -10,6 +10,7 @@ from .. import _checks
 from ..errors import InputError, complaint
 from ..facts import GROUP_MODES, Cells
 from . import keys
+from .bounds import of_confidence
 from .grouping import Grouping
 from .notions import positive_class
 from .rates import Event, Notion, PredictionRate, RateConstraint
@@ -31,8 +32,10 @@ class SelectionRateRatio(Notion):
     min_ratio: float
     positive: Hashable = None
     groups: str = field(default="product", kw_only=True)
+    confidence: float | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
+        of_confidence(self.confidence)
         remedy = "Pass min_ratio=0.8, for example: the four-fifths rule."
         ratio = _checks.fraction(min_ratio=self.min_ratio, low_open=True, remedy=remedy)
         object.__setattr__(self, "min_ratio", ratio)
@@ -57,17 +60,19 @@ class SelectionRateRatio(Notion):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {
+        out = {
             "notion": self.kind,
             "min_ratio": self.min_ratio,
             "positive": keys.to_json(self.positive, of="positive"),
             "groups": self.groups,
         }
+        return out if self.confidence is None else out | {"confidence": self.confidence}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> SelectionRateRatio:
         """The inverse of `to_dict`."""
-        if set(values) != {"notion", "min_ratio", "positive", "groups"}:
+        if set(values) - {"confidence"} != {"notion", "min_ratio", "positive", "groups"}:
             expected = "'notion', 'min_ratio', 'positive' and 'groups'"
             raise InputError(complaint(expected=expected, of="notion", got=sorted(values), remedy="Write it with to_dict()."))
-        return SelectionRateRatio(values["min_ratio"], values["positive"], groups=values["groups"])
+        confidence = values.get("confidence")
+        return SelectionRateRatio(values["min_ratio"], values["positive"], groups=values["groups"], confidence=confidence)

@@ -203,7 +203,7 @@ def _people_needed(found: Evidence, lines: list[Line], counts: Floats) -> int | 
 
 def _about(found: Evidence, line: Line, factor: float) -> float:
     """The bound of a line if `factor` times as many people were set aside, by the normal distribution."""
-    spread = [_deviation(found.counted[rate], found.noise, factor) for _, rate in line.terms]
+    spread = [deviation(found.counted[rate], found.noise, factor) for _, rate in line.terms]
     middle = _value(found, line)
     return middle + max(
         sum(abs(c) * -float(special.ndtri(a)) * sd for (c, _), a, sd in zip(line.terms, step, spread, strict=True))
@@ -211,7 +211,8 @@ def _about(found: Evidence, line: Line, factor: float) -> float:
     )
 
 
-def _deviation(one: Counted, noise: CountNoise, factor: float) -> float:
+def deviation(one: Counted, noise: CountNoise, factor: float) -> float:
+    """About the standard deviation of a released rate, if `factor` times as many people were set aside."""
     n = max((one.selected + one.others) * factor, 1.0)
     p = (max(one.selected, 0.0) * factor + 1.0) / (n + 2.0)
     p = min(max(p, 0.0), 1.0)
@@ -234,7 +235,7 @@ def _in_each_group(found: Evidence, lines: list[Line]) -> int | None:
 
 
 def _even(found: Evidence, line: Line, like: list[Counted], p: float) -> float:
-    spread = [_deviation(like[rate], found.noise, 1.0) for _, rate in line.terms]
+    spread = [deviation(like[rate], found.noise, 1.0) for _, rate in line.terms]
     return sum(c for c, _ in line.terms) * p + max(
         sum(abs(c) * -float(special.ndtri(a)) * sd for (c, _), a, sd in zip(line.terms, step, spread, strict=True))
         for step in found.steps(line)
