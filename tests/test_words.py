@@ -24,6 +24,7 @@ HOW_TOS = (
     "missing_values.md",
     "moving.md",
     "other_libraries.md",
+    "persons.md",
     "plan.md",
     "private_tables.md",
     "saddle.md",

@@ -34,9 +34,12 @@ def set_aside(rows: int, share: float, seed: int | None) -> npt.NDArray[np.bool_
     return out
 
 
-def in_words(share: float, *, seeded: bool, presence_is_private: bool) -> str:
-    """How rows were set aside, for a statement."""
-    how = f"each row of the table was set aside with probability {share:g} {SEEDED if seeded else SECRET}"
+def in_words(share: float, *, seeded: bool, presence_is_private: bool, by_person: bool = False) -> str:
+    """How rows were set aside, for a statement. `by_person`: each person with all of their rows."""
+    who = "each person, with all of their rows," if by_person else "each row of the table"
+    how = f"{who} was set aside with probability {share:g} {SEEDED if seeded else SECRET}"
+    if by_person:
+        how = how.replace("no other row", "no other person")
     if seeded and presence_is_private:
-        how += ", and a row more or less moves the coins of those after it"
+        how += f", and a {'person' if by_person else 'row'} more or less moves the coins of those after it"
     return how

@@ -67,6 +67,7 @@ ARGUMENTS: Mapping[str, str] = {
         name: f"--{name.replace('_', '-')}"
         for name in (
             *("epsilon", "delta", "protects", "neighbours", "public_rows", "holdout", "seed", "seeds", "gaps", "epsilons"),
+            *("unit", "max_rows_per_unit"),
             *("target", "sensitive", "ignore", "notion", "strength", "objective", "search", "decisions", "allocation", "spend"),
             *("group_loss_bound", "min_epsilon", "max_epsilon", "groups", "method", "tuning", "earlier_releases", "purpose"),
             *("as", "table", "keep", "certificate", "facts"),
@@ -84,6 +85,8 @@ HINTS: Mapping[str, str] = {
     "--protects": "--protects records, or --protects sensitive-features",
     "--neighbours": "--neighbours add-remove, or --neighbours replace-one",
     "--public-rows": "--public-rows 5000, or leave it out",
+    "--unit": "--unit COLUMN: the column that tells persons apart",
+    "--max-rows-per-unit": "--max-rows-per-unit 12: a public number, never the largest among the rows",
     "--holdout": "--holdout 0.25",
     "--seed": "--seed 0, or leave it out for secure noise",
     "--seeds": "--seeds 5, or leave it out for one model a point",

@@ -53,6 +53,8 @@ def fit(
     protects: options.Protects = "records",
     neighbours: options.Neighbours = None,
     public_rows: options.PublicRows = None,
+    unit: options.Unit = None,
+    max_rows_per_unit: options.MaxRowsPerUnit = None,
     query: options.Query = None,
     test: options.TestTable = None,
     test_query: options.TestQuery = None,
@@ -79,6 +81,7 @@ def fit(
     from .._waiting import waiting
     from ..estimators import save
     from ..report.words import verdict
+    from . import persons
     from .by_group import resolved
     from .certify import certificate_facts
     from .folders import require_free, staged
@@ -100,12 +103,22 @@ def fit(
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
     book = opened(ledger, dataset, purpose)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
-    rows = public_rows if public_rows is not None else roles.public_rows
+    told = persons.Asked.of(unit, max_rows_per_unit, roles.schema)
+    rows = public_rows if public_rows is not None or told is not None else roles.public_rows
+    people = None
     with waiting("Reading the table"):
         sample = roles.read(place)
         held = None if other is None else roles.read(other, like=sample)
+        if told is not None:
+            sample, people = told.read(place, sample)
+            if held is not None and other is not None:
+                held, others = told.read(other, held)
+                persons.require_others(people, others)
     if holdout:
-        sample, held = sample.split(holdout, seed)
+        if people is None:
+            sample, held = sample.split(holdout, seed)
+        else:
+            sample, held, people = persons.split(sample, people, holdout, seed)
     if held is not None:
         sample.require_like(held, "--holdout" if holdout else "--test")
     clf = chosen.made(
@@ -116,6 +129,7 @@ def fit(
         neighbours=neighbours,
         # Coins take a known share of the rows off, so the rest is about as public as the whole.
         public_rows=None if rows is None else max(1, round(rows * (1 - holdout))),
+        **persons.arguments(told, people),
         unsafe_data_dependent_bounds=unsafe,
         random_state=seed,
         ledger=book,
@@ -217,8 +231,10 @@ def _described(
     what = "their exact errors, gaps and counts stand in report.html"
     outside: tuple[str, ...] = ()
     if holdout:
-        private = clf.privacy_.promise.neighbours == "add-remove"
-        outside = (f"rows held out: {in_words(holdout, seeded=seeded, presence_is_private=private)}; {what}",)
+        promise = clf.privacy_.promise
+        private, by_person = promise.neighbours == "add-remove", promise.unit is not None
+        words = in_words(holdout, seeded=seeded, presence_is_private=private, by_person=by_person)
+        outside = (f"rows held out: {words}; {what}",)
     elif measured:
         outside = (f"rows of a separate test table: {what}",)
     statement = clf.privacy_

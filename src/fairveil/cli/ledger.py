@@ -60,6 +60,24 @@ def create(
         ),
     ] = None,
     neighbours: options.Neighbours = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="make it each person's budget, who are told apart by this column",
+            show_default="each row's budget",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None,
+    max_rows_per_unit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="with --unit: state the most rows of any person, so that releases about rows are taken, at so many times",
+            show_default="releases about rows are refused",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None,
     production: Annotated[
         bool, typer.Option("--production", help="refuse seeded noise, and what was read from the data", rich_help_panel=PRIVACY)
     ] = False,
@@ -112,7 +130,7 @@ def create(
     if export is not None:
         given = {"DATASET": dataset, "--epsilon": epsilon, "--delta": delta, "--protects": protects, "--kind": kind}
         more = {"--neighbours": neighbours, "--production": production or None, "--schema": schema, "--order": order}
-        require_nothing({**given, **more, "--sensitive": sensitive})
+        require_nothing({**given, **more, "--sensitive": sensitive, "--unit": unit, "--max-rows-per-unit": max_rows_per_unit})
         typer.echo(about(Ledger.restore(url, text_of(export))))
         return
     begun = Ledger.create(
@@ -127,6 +145,8 @@ def create(
         kind=kind,
         order=order,
         columns=sensitive,
+        unit=unit,
+        max_rows_per_unit=max_rows_per_unit,
     )
     typer.echo(about(begun))
 

@@ -93,6 +93,24 @@ PublicRows = Annotated[
         rich_help_panel=PRIVACY,
     ),
 ]
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="protect each person with all of their rows, who are told apart by this column; it is no feature",
+        show_default="the schema's, or each row is protected",
+        rich_help_panel=PRIVACY,
+    ),
+]
+MaxRowsPerUnit = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="with --unit: read at most so many rows of each person, drawn by coins; a public number",
+        show_default="the schema's",
+        rich_help_panel=PRIVACY,
+    ),
+]
 TestTable = Annotated[
     str | None,
     typer.Option(

@@ -163,6 +163,10 @@ class ColumnSample(Sample):
                 )
         HeldOut.read(held.fit_arguments, training, Ways())
 
+    def without(self, name: str) -> ColumnSample:
+        """The same rows without a column."""
+        return replace(self, columns={column: values for column, values in self.columns.items() if column != name})
+
     def part(self, chosen: Mask) -> ColumnSample:
         return replace(self, columns={name: column[chosen] for name, column in self.columns.items()})
 

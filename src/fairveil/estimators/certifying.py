@@ -24,9 +24,11 @@ from ..learning.certificate_rates import layout_of
 from ..privacy.ledger.ambient import checked, current
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
-from . import bases, cautions, decided_rows, promises
+from . import bases, cautions, decided_rows, promises, units
 from .certificate import ASSUMED, Certificate
+from .units import Whose
 
+ONE_ROW = "each person counts once, by one of their rows, which a coin chose whatever it holds"
 OWN_DECISIONS = (
     "the model, and what it decides about a person, are taken to be public: what the model itself tells of the rows that it "
     "was fitted to is in its own statement"
@@ -49,6 +51,8 @@ def certify(
     random_state: Any = None,
     ledger: Any = None,
     assumptions: Iterable[str] = (),
+    unit: Any = None,
+    max_rows_per_unit: int | None = None,
 ) -> Certificate:
     """Certify that constraints hold in the population, from private counts of people set aside.
 
@@ -87,6 +91,11 @@ def certify(
         Where the release is recorded.
     assumptions : iterable of str, default=()
         Further sentences about how the people were drawn, to be printed beside the certificate.
+    unit : str, mapping of one name, or one value a row, default=None
+        The column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
+        their rows. The model does not see the column.
+    max_rows_per_unit : int, default=None
+        With `unit` it must be 1: one row of each person is counted, drawn by a coin, because bounds assume independent rows.
 
     Returns
     -------
@@ -103,14 +112,15 @@ def certify(
     >>> found.certified
     True
     """
-    promise = required_promise(epsilon, delta, protects, neighbours)
+    whose = _whose(unit, max_rows_per_unit, schema, epsilon)
+    promise = required_promise(epsilon, delta, protects, neighbours, whose)
     confidence = confidence_of(confidence)
     notions = notions_of(constraints)
     seed = promises.seed_of(random_state)
     book = checked(ledger) or current()
     if book is not None:
         book.require(promise, secure=seed is None)
-    people = decided_rows.read(model, X, y, sensitive_features, schema, promise, seed)
+    people = decided_rows.read(model, X, y, sensitive_features, schema, promise, seed, whose)
     _require_groups(notions, people)
     layout = layout_of(notions, people.cells, people.classes)
     decided_rows.require_labels(people.labelled, layout.needs_labels, [notion.kind.replace("_", " ") for notion in notions])
@@ -129,7 +139,7 @@ def certify(
         curator.finish()
     statement = curator.statement(not_covered=[*people.not_covered, OWN_DECISIONS])
     found = certified(layout.rates, layout.lines, len(notions), counts, asked.noise, confidence)
-    said = (*ASSUMED, *(str(one) for one in assumptions))
+    said = (*ASSUMED, *([] if whose is None else [ONE_ROW]), *(str(one) for one in assumptions))
     return Certificate(
         tuple(notions), people.cells, people.classes, counts, asked.noise, confidence, statement, people.model, said, found
     )
@@ -162,11 +172,23 @@ def _ratio(text: str) -> SelectionRateRatio:
     return SelectionRateRatio(ratio)
 
 
-def required_promise(epsilon: Any, delta: Any, protects: Any, neighbours: Any) -> Promise:
+def _whose(unit: Any, most: Any, schema: Any, epsilon: Any) -> Whose | None:
+    """Who is protected: persons only where each counts once."""
+    found = units.whose(unit, most, schema)
+    if found is None:
+        return None
+    if found.unit.max_rows != 1 or epsilon == math.inf:
+        got = found.unit.max_rows if epsilon != math.inf else "all rows, without privacy"
+        remedy = "Rows of one person are no independent draws: pass max_rows_per_unit=1, and a finite epsilon."
+        raise InputError(complaint(expected="one row of each person", of="max_rows_per_unit", got=got, remedy=remedy))
+    return found
+
+
+def required_promise(epsilon: Any, delta: Any, protects: Any, neighbours: Any, whose: Whose | None = None) -> Promise:
     if epsilon is None:
         remedy = "Pass epsilon=1.0, for example; float('inf') for people who are public or have consented."
         raise InputError(complaint(expected="a privacy budget", of="epsilon", got=None, remedy=remedy))
-    return promises.promise_of(epsilon, delta, protects, neighbours)
+    return promises.promise_of(epsilon, delta, protects, neighbours, whose)
 
 
 def confidence_of(confidence: Any) -> float:

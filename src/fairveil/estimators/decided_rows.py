@@ -34,6 +34,7 @@ from .coded import as_array as values_array
 from .columns import read_labels
 from .distinct import distinct, in_words
 from .inputs import Coded
+from .units import Whose, require_apart
 
 Codes = npt.NDArray[np.intp]
 GIVEN = "decisions made elsewhere"
@@ -70,10 +71,19 @@ class DecidedRows:
         return decided.in_blocks(part_of[self.ids, self.labels, self.decisions].astype(np.intp), self.rows)
 
 
-def read(model: Any, X: Any, y: Any, sensitive_features: Any, schema: Any, promise: Promise, seed: int | None) -> DecidedRows:
-    """The people, and what the model decides about them."""
+def read(
+    model: Any,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    schema: Any,
+    promise: Promise,
+    seed: int | None,
+    whose: Whose | None = None,
+) -> DecidedRows:
+    """The people, and what the model decides about them. `whose`: whose each row is, where persons have several."""
     if schema is not None or isinstance(X, RowSource):
-        return _by_schema(model, X, y, sensitive_features, schema, promise, seed)
+        return _by_schema(model, X, y, sensitive_features, schema, promise, seed, whose)
     columns, _ = decided._columns(X, sensitive_features)
     given = _given(model)
     if X is None:
@@ -83,7 +93,8 @@ def read(model: Any, X: Any, y: Any, sensitive_features: Any, schema: Any, promi
             raise InputError(complaint(expected="what the model decides by", of="X", got=None, remedy=remedy))
     else:
         decided.refuse_unseen(X)
-        features = decided.without(X, tuple(columns))
+        own = () if whose is None or whose.column is None else (whose.column,)
+        features = decided.without(X, (*columns, *own))
     known = tuple(values_array(getattr(model, "classes_", ())).tolist())
     raw = given if given is not None else _asked(model, features, columns, seed)
     labels = read_labels(raw if y is None else y)
@@ -97,7 +108,8 @@ def read(model: Any, X: Any, y: Any, sensitive_features: Any, schema: Any, promi
     grouped = bool(columns)
     layout = RowLayout(0, (), classes, cells.columns if grouped else (), cells.names if grouped else ())
     block = RowBlock(np.empty((0, len(raw))), np.empty((0, len(raw)), np.uint8), y_codes, codes if grouped else None, None)
-    rows = Rows(Coded(layout, (block,)))
+    require_apart(None if whose is None else whose.column, layout.sensitive_names)
+    rows = Rows(Coded(layout, (block,)), units=None if whose is None else whose.of_table(X, None, len(raw)))
     ids = np.asarray(cells.ids(codes)[0], np.intp)
     found = decided.codes_of(raw, classes, GIVEN if given is not None else decided.BASES)
     words = _name_of(model, given is not None)
@@ -106,10 +118,17 @@ def read(model: Any, X: Any, y: Any, sensitive_features: Any, schema: Any, promi
 
 
 def _by_schema(
-    model: Any, X: Any, y: Any, sensitive_features: Any, schema: Any, promise: Promise, seed: int | None
+    model: Any,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    schema: Any,
+    promise: Promise,
+    seed: int | None,
+    whose: Whose | None,
 ) -> DecidedRows:
     """Rows coded by a schema, which states classes and groups."""
-    ways = promises.ways_of(schema, False, False, 1.0, promise)
+    ways = promises.ways_of(schema, False, False, 1.0, promise, whose=whose)
     asked = decided.read_rows(X, y, sensitive_features, None, ways, ())
     training = asked.training
     rows = training.rows

@@ -127,7 +127,8 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     if schema is not None and not isinstance(schema, Schema):
         remedy = "Read one with Schema.load(path)."
         raise InputError(complaint(expected="a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy))
-    units_of.require_heeded(schema, ways.whose)
+    coded_by = getattr(getattr(X, "encoding", None), "schema", None)
+    units_of.require_heeded(schema if schema is not None else coded_by, ways.whose)
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
         refuse_duplicates(table, of)
     if isinstance(X, RowSource):

@@ -51,7 +51,7 @@ class RateConstrainedClassifier(DescentClassifier):
     ledger : None, or a `Ledger`, where the fit reserves what it may come to before rows are read, or is refused; None is the
         ledger of the `with fairveil.ledger(...)` block, if there is one. Never saved with the estimator.
     unit : None protects rows. Else persons, with all of their rows (docs/persons.md): the name of the column of X that tells
-        them apart, which is no feature; or one value a row; None: the schema's.
+        them apart, which is no feature; or one value a row (a mapping of one name, or a named series, says the name, too).
     max_rows_per_unit : how many rows of a person are read at most; needed beside `unit`. A public number: who has more rows has
         so many of them drawn. Noise of counts grows with it; a `clip` is then of the sum of a person's gradients.
     rounds, clip, temperature, sampling_rate : knobs of the algorithm; None: the library's defaults (`learning.Settings`).

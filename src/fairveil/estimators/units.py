@@ -75,6 +75,12 @@ def whose(unit: Any, most: Any, schema: Any, epsilon: Any = 1.0) -> Whose | None
     if isinstance(given, str):
         _require_no_role(given, stated)
         return Whose(Unit(given, most), column=given)
+    if isinstance(given, Mapping) and len(given) == 1 and all(isinstance(name, str) for name in given):
+        ((name, values),) = given.items()
+        _require_no_role(name, stated)
+        return Whose(Unit(name, most), values=values)
+    if isinstance(getattr(given, "name", None), str) and hasattr(given, "to_numpy"):  # a column with a name of its own
+        return Whose(Unit(given.name, most), values=given)
     if isinstance(given, bool | int | float) or not (hasattr(given, "__len__") or hasattr(given, "to_numpy")):
         remedy = "Pass unit='patient', the name of a column of X, or one value a row."
         raise InputError(complaint(expected="a name, or one value a row", of="unit", got=given, remedy=remedy))
@@ -89,6 +95,8 @@ def refuse(estimator: Any, got: str = "") -> None:
     of = f"{type(estimator).__name__}{got}"
     remedy = "Fit a RateConstrainedClassifier, or a FermiClassifier, which protect persons; or give each person one row."
     shown = told if isinstance(told, str) else None if told is None else "one value a row"
+    if isinstance(told, Mapping):
+        shown = ", ".join(map(str, told))
     raise PrivacyError(complaint(expected="unit=None: it protects rows, not persons", of=of, got=shown, remedy=remedy))
 
 

@@ -1,0 +1,89 @@
+"""Persons with several rows on the command line: whose each row is, and tables that hold whole persons.
+
+Where a table is split, each person has one coin for all of their rows. A person's rows in both parts would be measured on by a
+model that has seen that person: the report would say less error than others will find.
+
+Guarantees (tests/cli/test_cli_persons.py):
+1. No person has rows both among those to fit and among those to measure on: a split keeps persons whole, a test table with some
+   of the same persons is refused, and the error names nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from ..curator.persons import persons_of
+from ..errors import InputError, complaint
+from ..facts import Schema
+from .coins import set_aside
+from .samples import ColumnSample, Sample
+from .tables import Place, picked
+
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The column that tells persons apart, and how many rows of each are read."""
+
+    column: str
+    most: int | None
+
+    @staticmethod
+    def of(unit: str | None, most: int | None, schema: Schema | None) -> Asked | None:
+        """The command line's words first, then the schema's."""
+        stated = schema.unit if schema is not None else None
+        column = unit if unit is not None else stated
+        if column is None:
+            if most is not None:
+                remedy = "Name the column that tells persons apart: --unit patient."
+                raise InputError(complaint(expected="none without --unit", of="max_rows_per_unit", got=most, remedy=remedy))
+            return None
+        if schema is not None:
+            schema.with_unit(column)  # which refuses a column with another role
+        limit = most if most is not None else schema.max_rows_per_unit if schema is not None else None
+        return Asked(column, limit)
+
+    def read(self, place: Place, sample: Sample) -> tuple[Sample, Values]:
+        """The rows without that column, and whose each is."""
+        if isinstance(sample, ColumnSample):
+            values = picked(sample.columns, (self.column,), place.shown, "--unit")[self.column]
+            if self.column in (sample.target, *sample.sensitive):
+                remedy = "Name another column: who somebody is is neither to be predicted nor a group."
+                raise InputError(complaint(expected="a column with no other role", of="unit", got=self.column, remedy=remedy))
+            return sample.without(self.column), values
+        if place.kind() == "sql":
+            remedy = "Read a CSV or Parquet file, or leave --schema out: a second query may give the rows in another order."
+            raise InputError(complaint(expected="rows of a file", of="unit", got="a database beside a schema", remedy=remedy))
+        columns = place.columns((self.column,), only=(self.column,))
+        values = picked(columns, (self.column,), place.shown, "--unit")[self.column]
+        if len(values) != sample.size:
+            remedy = "Keep the file as it is while the command runs."
+            raise InputError(complaint(expected="a person for every row", of="unit", got="another number", remedy=remedy))
+        return sample, values
+
+
+def split(sample: Sample, people: Values, holdout: float, seed: int | None) -> tuple[Sample, Sample, Values]:
+    """(rows to fit, rows held out, whose the former are): each person is held out by a coin of their own."""
+    numbers = persons_of(people, sample.size)
+    coins = set_aside(int(numbers.max(initial=-1)) + 1, holdout, seed)
+    out = coins[numbers]
+    if out.all() or not out.any():
+        remedy = "Take another share, or other rows with --test."
+        raise InputError(complaint(expected="persons in both parts", of="--holdout", got=holdout, remedy=remedy))
+    return sample.part(~out), sample.part(out), people[~out]
+
+
+def require_others(people: Values, held: Values) -> None:
+    """Nobody is measured on who was fitted to."""
+    if set(people.tolist()) & set(held.tolist()):
+        remedy = "Measure on other persons: leave these out of one table, or use --holdout, which keeps persons whole."
+        raise InputError(complaint(expected="other persons than TABLE's", of="--test", got="some of the same", remedy=remedy))
+
+
+def arguments(asked: Asked | None, people: Values | None) -> dict[str, Any]:
+    """What an estimator is told."""
+    return {} if asked is None else {"unit": {asked.column: people}, "max_rows_per_unit": asked.most}
