@@ -18,6 +18,7 @@ from .certify import certify
 from .complaints import of_usage
 from .data import app as data
 from .demo import demo
+from .encode import encode
 from .ending import own_endings, status_of
 from .export import export
 from .fit import fit
@@ -142,6 +143,14 @@ add(
     "fairveil frontier t.csv --schema t.toml --gaps 0.2,0.05 --epsilons 1,3 --out s",
     "fairveil frontier t.csv --schema t.toml --constraint equalized_odds --out s",
     short="fit a model for every epsilon and gap, and plot them",
+)
+add(
+    app,
+    encode,
+    "fairveil encode t.parquet --schema t.toml --out people.store",
+    "fairveil encode t.csv --schema t.toml --float32 --out people.store",
+    "fairveil encode people.db --query people --schema t.toml --out people.store",
+    short="code a large table onto the disk, once",
 )
 add(
     app,

@@ -32,6 +32,7 @@ COMMANDS = (
         "certify",
         "frontier",
         "release-groups",
+        "encode",
         "plan",
         "verify",
         "sign",

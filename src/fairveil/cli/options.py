@@ -20,7 +20,7 @@ TableArgument = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="a CSV file (gzip or not), a Parquet file, or a database with --query",
+        help="a CSV file (gzip or not), a Parquet file, a coded store, or a database with --query",
         show_default=False,
         rich_help_panel=DATA,
     ),

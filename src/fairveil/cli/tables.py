@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .._urls import scrubbed, without_password
-from ..data import EncodedRows, StreamedRows, load_csv, load_parquet, load_sql
+from ..data import EncodedRows, StreamedRows, load_csv, load_parquet, load_sql, open_store
 from ..data.csv_rows import headed, rows_from
 from ..data.databases import SQLITE_HEADER, Failure, connector_for
 from ..data.files import existing, unreadable
 from ..data.parquet_files import BROKEN
 from ..data.sql import QUERY
+from ..data.store import STORE_FILE
 from ..data.tables import column_of
 from ..errors import DataNotFoundError, FairveilError, InputError, SchemaError, complaint
 from ..facts import Schema
@@ -43,13 +44,28 @@ class Place:
     def coded(
         self, schema: Schema, *, sensitive_as_feature: bool = False, precision: str = "float64"
     ) -> EncodedRows | StreamedRows:
-        """Rows coded by a schema, in memory."""
+        """Rows coded by a schema, in memory; of a coded store, mapped from the disk."""
         kind = self.kind()
         options: dict[str, Any] = {
             "in_memory": True,
             "sensitive_as_feature": sensitive_as_feature,
             "precision": precision,
         }
+        if kind == "sql":
+            return load_sql(self.address, str(self.query), schema, **options)
+        if kind == "store":
+            return open_store(self.address).rows(schema, sensitive_as_feature=sensitive_as_feature)
+        if kind == "parquet":
+            return load_parquet(self.address, schema, **options)
+        return load_csv(self.address, schema, delimiter=_delimiter(self.address), **options)
+
+    def streamed(self, schema: Schema, precision: str) -> StreamedRows | EncodedRows:
+        """Rows coded by a schema, read block by block at each pass."""
+        kind = self.kind()
+        options: dict[str, Any] = {"precision": precision}
+        if kind == "store":
+            remedy = "Pass the table that it was made from."
+            raise InputError(complaint(expected="a table", of=self.shown, got="a coded store", remedy=remedy))
         if kind == "sql":
             return load_sql(self.address, str(self.query), schema, **options)
         if kind == "parquet":
@@ -60,6 +76,9 @@ class Place:
         """The columns as they come. In a CSV file a column whose cells are all numbers is numbers, unless it is among `words`;
         an empty cell is missing. `only`: those that are wanted, where they are all there; the others may be empty then."""
         kind = self.kind()
+        if kind == "store":
+            remedy = "Pass the table that it was made from; rows of a store are read by their schema alone."
+            raise InputError(complaint(expected="a table", of=self.shown, got="a coded store", remedy=remedy))
         if kind == "sql":
             return self._from_sql()
         return self._from_parquet(only) if kind == "parquet" else self._from_csv(words, only)
@@ -70,7 +89,9 @@ class Place:
         remedy = "Say which rows with --query: a table, or a SELECT."
         if "://" in self.address:
             raise InputError(complaint(expected="a query beside a database", of=self.shown, got=None, remedy=remedy))
-        with existing(self.address, "a CSV or Parquet file").open("rb") as opened:
+        if (Path(self.address) / STORE_FILE).is_file():
+            return "store"
+        with existing(self.address, "a CSV or Parquet file, or a coded store").open("rb") as opened:
             start = opened.read(len(SQLITE_HEADER))
         if start == SQLITE_HEADER or start[8:12] == b"DUCK":
             raise InputError(complaint(expected="a query beside a database", of=self.shown, got=None, remedy=remedy))

@@ -32,6 +32,7 @@ class Block:
     sensitive: npt.NDArray[np.uint16]
     weights: npt.NDArray[np.float64]
     number: int = 0  # which block of the source this is
+    is_mapped: bool = False  # its arrays lie on the disk, and no second copy of them may stay in memory
     chosen: npt.NDArray[np.integer] | None = None  # which of that block's rows these are; None: all
     _cells: dict[Cells | None, npt.NDArray[np.integer]] = field(default_factory=dict)
     _row_major: list[npt.NDArray[np.float32]] = field(default_factory=list, init=False)  # of these numbers: never copied along
@@ -71,7 +72,7 @@ class Block:
         A whole copy is kept where it is small enough: batches are then gathered row by row. A number beyond float32
         is infinite.
         """
-        if not self._row_major and self.rows * self.layout.width > MOST_ROW_MAJOR:
+        if not self._row_major and (self.is_mapped or self.rows * self.layout.width > MOST_ROW_MAJOR):
             return row_major(self if isinstance(index, slice) else self.take(index), index)
         if not self._row_major:
             self._row_major.append(row_major(self, slice(0, self.rows)))
@@ -105,6 +106,7 @@ class Block:
             self.sensitive.take(index, axis=1),
             self.weights.take(index) if len(self.weights) else self.weights,
             self.number,
+            False,
             index if self.chosen is None else self.chosen[index],
             {cells: ids.take(index, axis=1) for cells, ids in list(self._cells.items())},
             persons=self.persons.take(index) if len(self.persons) else self.persons,

@@ -59,10 +59,10 @@ def places(block: Block, cells: Cells, index: Any = None) -> tuple[npt.NDArray[n
 
 
 def ordered(read: Block | Drawn, cells: Cells) -> Block | Ordered:
-    """A block in order, kept with it; one that is too large to keep as it is, to be put in order strip by strip."""
+    """A block in order, kept with it; one that is too large to keep, or mapped, as it is, to be put in order strip by strip."""
     if isinstance(read, Drawn):
         return Ordered.of(read.block, cells, read.index)
-    if read.size > MOST_KEPT:
+    if read.is_mapped or read.size > MOST_KEPT:
         return read
     if cells not in read.in_order:
         read.in_order[cells] = Ordered.of(read, cells)

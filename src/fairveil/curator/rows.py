@@ -29,9 +29,10 @@ MOST_GATHERED = 1 << 29  # bytes of rows that are kept a second time, part by pa
 
 
 class Rows:
-    """All rows of a source, in memory or streamed from it at every pass.
+    """All rows of a source, in memory, mapped from the disk, or streamed from the source at every pass.
 
-    `Rows(source)` keeps the source's blocks (without copying where they already fit: do not change them afterwards);
+    `Rows(source)` keeps the source's blocks (without copying where they already fit: do not change them afterwards). Those of a
+    source that `is_mapped` are views of a file, and stay so: what is made of their numbers is made anew at every pass.
     `Rows(source, in_memory=False)` reads them again at each pass, in bounded memory. `Rows.from_arrays` copies plain arrays.
     `units`: whose each row is, one value a row of all blocks together, for promises that protect persons.
     """
@@ -42,6 +43,7 @@ class Rows:
         self._source = source
         self._offsets = _offsets(self.layout)
         self._kept: list[Block] | None = [] if in_memory else None
+        self._is_mapped = bool(getattr(source, "is_mapped", False))
         self._starts = [0]
         self._maps: tuple[tuple[Floats, Floats], ...] = ()  # scale and shift of numbers, in turn, where rows are streamed
         self._order: npt.NDArray[np.int64] | None = None  # of fixed parts, once they are asked
@@ -53,6 +55,7 @@ class Rows:
         labelled: set[bool] = set()
         for number, raw in enumerate(source.blocks()):
             block = prepare(raw, self.layout, number, self.max_sample_weight)
+            block.is_mapped = self._is_mapped
             self._starts.append(self._starts[-1] + block.rows)
             self.sparse |= block.is_sparse
             weighted.add(raw.weights is not None)
@@ -208,7 +211,7 @@ class Rows:
         other.largest_row = None
         other._parts = {}
         other._given = None if self._given is None else (self._given[0].rescaled(scale, shift), self._given[1])
-        if self._kept is None:
+        if self._kept is None or self._is_mapped:
             other._maps = (*self._maps, by)
         else:
             other._kept = [_mapped(block, *by) for block in self._kept]
@@ -222,7 +225,7 @@ class Rows:
     def blocks(self) -> Iterator[Block]:
         """All blocks, once."""
         if self._kept is not None:
-            yield from self._kept
+            yield from map(self._through, self._kept) if self._maps else self._kept
             return
         stream: Iterator[RowBlock] = iter(())
         for number in range(len(self._starts)):
@@ -241,9 +244,13 @@ class Rows:
             same = number < len(self._starts) - 1 and block.rows == self._starts[number + 1] - self._starts[number]
             if not same or (raw.weights is not None) != self.weighted or (raw.labels is not None) != self.labelled:
                 _refuse_change()
-            for scale, shift in self._maps:
-                block = _mapped(block, scale, shift)
-            yield block
+            yield self._through(block)
+
+    def _through(self, block: Block) -> Block:
+        """A block with its numbers mapped as they were asked to be."""
+        for scale, shift in self._maps:
+            block = _mapped(block, scale, shift)
+        return block
 
     def batch(self, index: npt.NDArray[np.integer]) -> Iterator[Block]:
         """The rows at the sorted positions `index`."""
@@ -274,7 +281,7 @@ class Rows:
     def drawn(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
         """The rows at the sorted positions `index`, not gathered yet."""
         if len(self._starts) == 2 and self._kept is not None:
-            yield Drawn(self._kept[0], index)
+            yield Drawn(self._through(self._kept[0]), index)
             return
         cuts = np.searchsorted(index, self._starts)
         for block in self.blocks():

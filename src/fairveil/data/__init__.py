@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from .registry import get as get
     from .registry import names as names
     from .sql import load_sql as load_sql
+    from .store import Store as Store
+    from .store import open_store as open_store
+    from .store_writer import write_store as write_store
     from .streamed import StreamedRows as StreamedRows
 
 PLACES = {
@@ -40,6 +43,7 @@ PLACES = {
     "Ignored": "..facts.columns",
     "Number": "..facts.columns",
     "Schema": "..facts.schema",
+    "Store": ".store",
     "StreamedRows": ".streamed",
     "as_floats": ".images",
     "encode": ".encoded",
@@ -50,7 +54,9 @@ PLACES = {
     "load_utkface": ".faces",
     "mnist_images": ".images",
     "names": ".registry",
+    "open_store": ".store",
     "synthetic": ".synthetic",
+    "write_store": ".store_writer",
 }
 
 __all__ = [
@@ -64,6 +70,7 @@ __all__ = [
     "Ignored",
     "Number",
     "Schema",
+    "Store",
     "StreamedRows",
     "as_floats",
     "encode",
@@ -74,7 +81,9 @@ __all__ = [
     "load_utkface",
     "mnist_images",
     "names",
+    "open_store",
     "synthetic",
+    "write_store",
 ]
 
 if not TYPE_CHECKING:

@@ -20,10 +20,12 @@ BLOCK_ROWS = 65_536
 
 @dataclass(frozen=True, repr=False)
 class EncodedRows:
-    """A `RowSource` in memory. The blocks are rows of people: nothing here prints them, nor how many there are."""
+    """A `RowSource` in memory. The blocks are rows of people: nothing here prints them, nor how many there are. `is_mapped`:
+    blocks are views of a file."""
 
     encoding: Encoding
     _blocks: tuple[RowBlock, ...]
+    is_mapped: bool = False
 
     @property
     def layout(self) -> RowLayout:

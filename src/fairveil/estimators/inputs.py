@@ -97,10 +97,11 @@ class Ways:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coded:
-    """Coded rows with their weights, as a `RowSource`."""
+    """Coded rows with their weights, as a `RowSource`. `is_mapped`: blocks are views of a file."""
 
     layout: RowLayout
     _blocks: tuple[RowBlock, ...]
+    is_mapped: bool = False
 
     def blocks(self) -> Iterator[RowBlock]:
         """All rows."""
@@ -180,7 +181,8 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     if ways.whose is not None:
         units_of.require_apart(ways.whose.column, layout.sensitive_names)
         units = ways.whose.of_table(X, found.grid, sum(block.rows for block in blocks))
-    rows = Rows(Coded(layout, tuple(blocks)), max_sample_weight=ways.max_sample_weight, units=units)
+    mapped = bool(getattr(X, "is_mapped", False))
+    rows = Rows(Coded(layout, tuple(blocks), mapped), max_sample_weight=ways.max_sample_weight, units=units)
     if ways.features_are_public:
         refuse_copies(found.blocks, found.layout, _names_of_features(found.coding))
         if rows.weighted:

@@ -1,0 +1,238 @@
+"""Write a coded store: block by block into a folder beside its place, moved there when all is on the disk.
+
+The folder under way is `.NAME.part`, with the rows, and a journal of the blocks that are on the disk whole. A run that was
+broken off, also by kill -9, leaves it there; the next run with the same source goes on after the last block of the journal.
+Another source, or another way of coding, begins anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..facts.rows import RowSource
+from .encoded import BLOCK_ROWS, in_blocks_of
+from .encoding import Encoding
+from .files import PathLike
+from .store import ROWS_FILE, STORE_FILE, Store, open_store, owner_only, require_room, written
+from .store_blocks import Shape, bytes_of, checksum, types_of
+
+JOURNAL = "journal.jsonl"
+SYNCED = 1 << 26  # bytes between two times that the disk is asked to have them
+SPARE = 1 << 20  # bytes beside the rows
+
+Told = Callable[[int, int], None]
+
+
+def write_store(
+    source: RowSource,
+    path: PathLike,
+    *,
+    overwrite: bool = False,
+    block_rows: int = BLOCK_ROWS,
+    progress: Told | None = None,
+) -> Store:
+    """Write coded rows (`encode`, `load_csv`, `load_parquet`, `load_sql`) to a folder, whole or not at all, and open it.
+
+    `overwrite`: replace a store that is there. `progress(blocks done, blocks)`: called after each block. A run that was broken
+    off is gone on with where the source says that it is the same.
+    """
+    folder, encoding = Path(path), getattr(source, "encoding", None)
+    if not isinstance(encoding, Encoding):
+        remedy = "Code the table first: data.load_csv(path, schema), load_parquet, load_sql or encode(table, schema)."
+        raise InputError(complaint(expected="rows coded by a schema", of="source", got=type(source).__name__, remedy=remedy))
+    if encoding.schema.unit is not None:
+        remedy = "Pass the table itself to fit(unit=...); or code it by schema.without_unit(), which protects rows."
+        got = f"unit={encoding.schema.unit!r}"
+        raise InputError(
+            complaint(expected="a schema of rows, whose persons a store does not keep", of="schema", got=got, remedy=remedy)
+        )
+    each = _checks.whole(at_least=1, block_rows=block_rows)
+    _refuse_taken(folder, overwrite)
+    shape, types, rows = _measured(source, encoding, each)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = folder.with_name(f".{folder.name}.part")
+    with _held(part) as journal:
+        shapes = tuple(shape.of_rows(min(each, rows - start)) for start in range(0, rows, each))
+        head = {"encoding": encoding.to_dict(), "rows": rows, "block_rows": each, "types": list(types), "of": _identity(source)}
+        sums = _journaled(journal, head)
+        needed = sum(one.nbytes for one in shapes)
+        with open(part / ROWS_FILE, "ab+") as out:
+            owner_only(out.fileno())
+            done = sum(one.nbytes for one in shapes[: len(sums)])
+            if out.seek(0, os.SEEK_END) < done:  # the journal is written after the rows: another's file
+                sums, done = [], 0
+                _begin(journal, head)
+            out.truncate(done)
+            require_room(part, needed - done + SPARE)
+            _append(source, out, journal, shapes, sums, each, progress)
+        content = json.dumps(written(encoding, shapes, each, types, sums), allow_nan=False)
+        with open(part / STORE_FILE, "w", encoding="utf-8") as text:
+            owner_only(text.fileno())
+            text.write(content + "\n")
+            text.flush()
+            os.fsync(text.fileno())
+        (part / JOURNAL).unlink()
+        _move(part, folder)
+    return open_store(folder)
+
+
+def _append(
+    source: RowSource,
+    out: IO[bytes],
+    journal: IO[str],
+    shapes: tuple[Shape, ...],
+    sums: list[str],
+    each: int,
+    progress: Told | None,
+) -> None:
+    """Blocks after those that are there; the journal follows the disk."""
+    waiting, size = list[str](), 0
+
+    def settle() -> None:
+        nonlocal size
+        out.flush()
+        os.fsync(out.fileno())
+        for found in waiting:
+            journal.write(json.dumps({"sum": found}) + "\n")
+        journal.flush()
+        os.fsync(journal.fileno())
+        waiting.clear()
+        size = 0
+
+    before, seen = len(sums), 0
+    for number, block in enumerate(in_blocks_of(source.blocks(), each)):
+        seen += 1
+        if number < before:
+            continue
+        if number >= len(shapes) or block.rows != shapes[number].rows:
+            _changed()
+        raw = bytes_of(block, shapes[number])
+        out.write(raw)
+        sums.append(checksum(raw, shapes[number]))
+        waiting.append(sums[-1])
+        size += len(raw)
+        if size >= SYNCED:
+            settle()
+        if progress is not None:
+            progress(number + 1, len(shapes))
+    if seen != len(shapes):
+        _changed()
+    settle()
+
+
+def _measured(source: RowSource, encoding: Encoding, each: int) -> tuple[Shape, tuple[str, ...], int]:
+    """The shape of a block, the types of its arrays, and how many rows there are: one pass."""
+    rows = 0
+    types: tuple[str, ...] | None = None
+    first: tuple[bool, bool] | None = None
+    for block in source.blocks():
+        found, held = types_of(block), (block.labels is not None, block.sensitive is not None)
+        types, first = types or found, first or held
+        if block.weights is not None:
+            remedy = "Write rows without weights; pass sample_weight to fit."
+            raise InputError(complaint(expected="rows without weights", of="source", got="weights", remedy=remedy))
+        if found != types or held != first:
+            got = f"{found} after {types}"
+            remedy = "Code all blocks alike: with labels and groups in all of them or in none."
+            raise InputError(complaint(expected="blocks of one kind", of="source", got=got, remedy=remedy, quote=False))
+        rows += block.rows
+    types, first = types or ("<f8", "|u1", "<i4"), first or (False, False)
+    shape = Shape.of(encoding.layout, each, *first, types)
+    if shape is None:
+        got = f"numbers {types[0]}, codes {types[1]}, labels {types[2]}"
+        remedy = "Code the table with data.encode or a loader."
+        raise InputError(complaint(expected="dense coded rows", of="source", got=got, remedy=remedy, quote=False))
+    return shape, types, rows
+
+
+def _identity(source: Any) -> Any:
+    """What says that a source is the same as in the run before; None: nothing does."""
+    found = getattr(source, "_identity", None)
+    return None if found is None else json.loads(json.dumps(found, default=str))
+
+
+def _journaled(journal: IO[str], head: dict[str, Any]) -> list[str]:
+    """Checksums of the blocks that an earlier run of the same source has written; the journal begins anew for another."""
+    journal.seek(0)
+    sums: list[str] = []
+    lines = journal.read().split("\n")[:-1]  # a line that was cut short is none
+    try:
+        found = [json.loads(line) for line in lines]
+        if found and found[0] == head and head["of"] is not None:
+            sums = [str(one["sum"]) for one in found[1:]]
+            return sums
+    except (ValueError, KeyError, TypeError):
+        pass
+    _begin(journal, head)
+    return []
+
+
+def _begin(journal: IO[str], head: dict[str, Any]) -> None:
+    journal.seek(0)
+    journal.truncate()
+    journal.write(json.dumps(head, allow_nan=False) + "\n")
+    journal.flush()
+
+
+@contextmanager
+def _held(part: Path) -> Iterator[IO[str]]:
+    """The journal of the folder under way, held against a second writer. Left there by an interrupt: to go on with."""
+    part.mkdir(mode=0o700, exist_ok=True)
+    with open(part / JOURNAL, "a+", encoding="utf-8") as journal:
+        owner_only(journal.fileno())
+        try:
+            import fcntl
+        except ImportError:  # no such locks on this system
+            yield journal
+            return
+        try:
+            fcntl.flock(journal.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            remedy = "Wait for it to end, or write to another path."
+            raise InputError(complaint(expected="one writer", of=str(part), got="another, now", remedy=remedy)) from None
+        yield journal
+
+
+def _move(part: Path, folder: Path) -> None:
+    if folder.exists():
+        old = folder.with_name(f".{folder.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        os.rename(folder, old)
+        os.rename(part, folder)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        os.rename(part, folder)
+    if os.name == "posix":
+        parent = os.open(folder.parent, os.O_RDONLY)
+        try:
+            os.fsync(parent)
+        finally:
+            os.close(parent)
+
+
+def _refuse_taken(folder: Path, overwrite: bool) -> None:
+    """Only a store, with nothing else in it, is ever replaced."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        remedy = "Pass a path that is free."
+        raise InputError(complaint(expected="a folder to write", of="path", got=str(folder), remedy=remedy))
+    held = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
+    if not held:
+        if folder.exists():
+            folder.rmdir()
+        return
+    if not overwrite or not set(held) <= {STORE_FILE, ROWS_FILE} or STORE_FILE not in held:
+        remedy = "Pass another path, or overwrite=True where it is a store and nothing else."
+        raise InputError(complaint(expected="a folder that is not there yet", of="path", got=str(folder), remedy=remedy))
+
+
+def _changed() -> None:
+    remedy = "Read a copy that nobody writes to, and write the store anew."
+    raise InputError(complaint(expected="the rows of the first pass", of="source", got="others", remedy=remedy))
