@@ -45,6 +45,7 @@ REFERENCES = (
     "report.md",
     "study.md",
     "style.md",
+    *(f"upstream/{page.name}" for page in sorted((DOCS / "upstream").glob("*.md"))),
 )
 EXPLANATIONS = (
     "additive_models.md",
