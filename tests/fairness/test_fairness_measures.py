@@ -352,3 +352,18 @@ def test_audits_of_group_losses():
         audit(ff.BoundedGroupLoss(0.4, "log"), y, y, a)
     with pytest.raises(InputError, match="finite numbers"):
         audit(ff.BoundedGroupLoss(0.4, "squared"), [1.0, math.nan, 3.0, 4.0], [1.5, 2.0, 1.0, 4.0], a)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
+def test_groups_of_whole_numbers_have_the_codes_that_any_values_have(kind: type) -> None:
+    """The table that looks them up wraps nowhere: from -100 to 99 is more than eight bits hold."""
+    low = -100 if np.issubdtype(kind, np.signedinteger) else 0
+    column = np.random.default_rng(0).integers(low, 100, size=2000).astype(kind)
+    from fairveil.fairness.inputs import read_groups
+
+    fast, slow = read_groups(column, 2000), read_groups(column.astype(object), 2000)
+    assert fast[0] == slow[0]
+    assert (fast[1] == slow[1]).all()
+    declared = Cells((tuple(range(low, 99)),))
+    with pytest.raises(InputError, match="99"):
+        read_groups(column, 2000, groups=declared)

@@ -98,8 +98,26 @@ def read_groups(
 def _encoded(cells: Cells, columns: Sequence[Values]) -> npt.NDArray[np.uint16]:
     """Codes of the columns, a block of rows at a time: as plain Python values they need ten times the memory."""
     rows = len(columns[0]) if columns else 0
+    looked_up = [_looked_up(listed, column) for listed, column in zip(cells.columns, columns, strict=True)]
+    if columns and all(line is not None for line in looked_up):
+        return np.stack([line for line in looked_up if line is not None])
     parts = [cells.encode([_as_objects(column[a : a + BLOCK]) for column in columns]) for a in range(0, rows, BLOCK)]
     return np.concatenate(parts, axis=1) if parts else np.empty((len(columns), 0), np.uint16)
+
+
+def _looked_up(listed: tuple[Hashable, ...], column: Values) -> npt.NDArray[np.uint16] | None:
+    """Codes of whole numbers that lie close together, from a table; None where they do not, or one of them is not listed."""
+    if column.dtype.kind not in "iu" or not len(column) or not all(type(value) is int for value in listed):
+        return None
+    low, high = int(column.min()), int(column.max())
+    if high - low >= BLOCK or high >= 1 << 62:
+        return None
+    table = np.full(high - low + 1, -1, np.int32)
+    for code, value in enumerate(listed):
+        if isinstance(value, int) and low <= value <= high:
+            table[value - low] = code
+    codes = table[column.astype(np.int64) - low]
+    return None if (codes < 0).any() else codes.astype(np.uint16)
 
 
 def _refuse_too_many(sizes: Mapping[str, int], mode: str) -> None:
