@@ -21,6 +21,7 @@ HOW_TOS = (
     "choose_budget.md",
     "choose_method.md",
     "deploy.md",
+    "large_tables.md",
     "missing_values.md",
     "moving.md",
     "other_libraries.md",
