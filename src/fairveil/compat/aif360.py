@@ -1,0 +1,126 @@
+"""AIF360's `BinaryLabelDataset`, in and out. Rows are handed on as they are: no release, and nothing is priced.
+
+Guarantees (tests/compat/test_aif360.py):
+1. Features, labels, sensitive columns and weights come back from a data set as they went in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, complaint
+from .handed import Handed
+from .libraries import missing
+
+LABEL = "label"
+
+
+def from_dataset(dataset: Any) -> Handed:
+    """What a fit takes, of a `BinaryLabelDataset`: its protected attributes are the sensitive features, and no features.
+
+    Codes that its metadata name (`label_maps`, `protected_attribute_maps`) are given their names.
+    """
+    import pandas as pd
+
+    _library()
+    from aif360.datasets import BinaryLabelDataset
+
+    if not isinstance(dataset, BinaryLabelDataset):
+        remedy = "Pass a BinaryLabelDataset."
+        got = type(dataset).__name__
+        raise InputError(complaint(expected="a data set of AIF360 with two labels", of="dataset", got=got, remedy=remedy))
+    protected = list(dataset.protected_attribute_names)
+    names = [name for name in dataset.feature_names if name not in protected]
+    whole = pd.DataFrame(dataset.features, columns=dataset.feature_names)
+    maps = dataset.metadata.get("protected_attribute_maps") or [None] * len(protected)
+    groups = {
+        name: _named(dataset.protected_attributes[:, at], maps[at] if at < len(maps) else None)
+        for at, name in enumerate(protected)
+    }
+    labels = _named(dataset.labels.ravel(), next(iter(dataset.metadata.get("label_maps") or [None])))
+    weights = np.asarray(dataset.instance_weights, np.float64)
+    return Handed(whole[names], labels, pd.DataFrame(groups), None if (weights == 1.0).all() else weights)
+
+
+def to_dataset(
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    *,
+    favourable: Any,
+    privileged: Mapping[str, Sequence[Any]],
+    sample_weight: Any = None,
+) -> Any:
+    """A `BinaryLabelDataset`, in which a sensitive column is 1 for privileged values, else 0.
+
+    `X`: a data frame of numbers; `favourable`: the label that people want; `privileged`: the values of each sensitive column
+    that are privileged.
+    """
+    _library()
+    import pandas as pd
+    from aif360.datasets import BinaryLabelDataset
+
+    frame, groups, labels = pd.DataFrame(X).reset_index(drop=True), _frame(sensitive_features), np.asarray(y)
+    if not len(frame) == len(groups) == len(labels):
+        got = f"{len(frame)}, {len(labels)} and {len(groups)}"
+        raise InputError(
+            complaint(expected="X, y and groups of one length", of="to_dataset", got=got, remedy="Pass all rows of each.")
+        )
+    found = set(labels.tolist())
+    if favourable not in found or len(found) != 2:
+        remedy = "AIF360 has two labels: pass the one that people want."
+        raise InputError(complaint(expected="one of two labels", of="favourable", got=favourable, remedy=remedy))
+    strange = [name for name, column in frame.items() if column.dtype.kind not in "biuf" or not np.isfinite(column).all()]
+    if strange:
+        remedy = "Code words as numbers and fill in missing ones: AIF360 takes numbers alone."
+        raise InputError(complaint(expected="finite numbers", of=f"column {strange[0]!r}", got="others", remedy=remedy))
+    if set(privileged) != set(groups.columns) or set(groups.columns) & {*frame.columns, LABEL}:
+        remedy = "Name each sensitive column once, and let none be a feature."
+        known = sorted(map(str, privileged))
+        raise InputError(complaint(expected=f"the columns {list(groups.columns)}", of="privileged", got=known, remedy=remedy))
+    for name, values in privileged.items():
+        frame[name] = np.isin(groups[name].to_numpy(), list(values)).astype(float)
+    frame[LABEL] = (labels == favourable).astype(float)
+    weights = {} if sample_weight is None else {"instance_weights_name": "weight"}
+    if sample_weight is not None:
+        frame["weight"] = np.asarray(sample_weight, np.float64)
+    (other,) = found - {favourable}
+    maps = [{1.0: "privileged", 0.0: "unprivileged"} for _ in privileged]
+    return BinaryLabelDataset(
+        favorable_label=1.0,
+        unfavorable_label=0.0,
+        df=frame,
+        label_names=[LABEL],
+        protected_attribute_names=list(privileged),
+        metadata={"label_maps": [{1.0: favourable, 0.0: other}], "protected_attribute_maps": maps},
+        **weights,
+    )
+
+
+def _frame(given: Any) -> Any:
+    import pandas as pd
+
+    if isinstance(given, pd.Series):
+        name = "sensitive_0" if given.name is None else str(given.name)
+        return pd.DataFrame({name: given.to_numpy()})
+    if isinstance(given, pd.DataFrame | dict):
+        return pd.DataFrame(given).reset_index(drop=True)
+    return pd.DataFrame({"sensitive_0": np.asarray(given)})
+
+
+def _named(codes: Any, names: Mapping[float, Any] | None) -> Any:
+    """Names of codes, where all of them have one."""
+    listed = np.asarray(codes).tolist()
+    if not names or not set(listed) <= set(names):
+        return np.asarray(codes)
+    return np.array([names[code] for code in listed])
+
+
+def _library() -> None:
+    try:
+        import aif360  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise missing(error, "aif360", extra=False) from None

@@ -1,0 +1,88 @@
+"""Data sets of Hugging Face's `datasets`, in and out. Rows are handed on as they are: no release, and nothing is priced.
+
+Guarantees (tests/compat/test_hugging_face.py):
+1. Columns come back from a data set as they went in; labels of a `ClassLabel` have their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, complaint
+from .handed import Handed
+from .libraries import missing
+
+
+def from_dataset(
+    dataset: Any, *, target: str, sensitive: Sequence[str], features: Sequence[str] | None = None, weight: str | None = None
+) -> Handed:
+    """What a fit takes, of a `datasets.Dataset` (one split). `features`: None for all columns that have no other role."""
+    library = _library()
+    if not isinstance(dataset, library.Dataset):
+        splits = list(dataset) if isinstance(dataset, dict) else None
+        remedy = f"Choose a split: dataset[{splits[0]!r}]." if splits else "Pass datasets.Dataset.from_pandas(frame)."
+        raise InputError(complaint(expected="one split of a data set", of="dataset", got=type(dataset).__name__, remedy=remedy))
+    if isinstance(sensitive, str) or not sensitive:
+        raise InputError(
+            complaint(expected="a list of columns", of="sensitive", got=sensitive, remedy="Pass sensitive=['sex'].")
+        )
+    known = list(dataset.column_names)
+    roles = [target, *sensitive, *(() if weight is None else (weight,))]
+    chosen = [name for name in known if name not in roles] if features is None else list(features)
+    wrong = [name for name in (*roles, *chosen) if name not in known]
+    if wrong or len(set(roles)) != len(roles) or not chosen:
+        remedy = f"Its columns are {', '.join(known)}."
+        raise InputError(complaint(expected="distinct columns", of="dataset", got=wrong or roles, remedy=remedy, among=known))
+    frame = dataset.with_format(None).to_pandas()
+    named = {name: _named(dataset.features[name], frame[name]) for name in known}
+    for name, values in named.items():
+        if values is not None:
+            frame[name] = values
+    weights = None if weight is None else frame[weight].to_numpy(np.float64)
+    return Handed(frame[chosen], frame[target].to_numpy(), frame[list(sensitive)], weights)
+
+
+def to_dataset(X: Any, y: Any, sensitive_features: Any, *, target: str = "label") -> Any:
+    """A `datasets.Dataset` with the columns of `X`, then the sensitive ones (both frames or mappings), then the target."""
+    import pandas as pd
+
+    library = _library()
+    frame, groups = pd.DataFrame(X).reset_index(drop=True), pd.DataFrame(sensitive_features).reset_index(drop=True)
+    taken = [str(name) for name in groups.columns if name in frame.columns]
+    names = [*map(str, frame.columns), *map(str, groups.columns)]
+    if taken or target in names or len(set(names)) != len(names):
+        remedy = "Rename one of them: target= names the target."
+        raise InputError(complaint(expected="distinct names", of="columns", got=taken or target, remedy=remedy))
+    if not len(frame) == len(groups) == len(y):
+        got = f"{len(frame)}, {len(y)} and {len(groups)}"
+        raise InputError(
+            complaint(expected="X, y and groups of one length", of="to_dataset", got=got, remedy="Pass all rows of each.")
+        )
+    whole = pd.concat([frame, groups, pd.Series(np.asarray(y), name=target)], axis=1)
+    whole.columns = [*names, target]
+    return library.Dataset.from_pandas(whole, preserve_index=False)
+
+
+def _named(feature: Any, column: Any) -> Any:
+    """The names of codes of a `ClassLabel`; None of other columns."""
+    names = getattr(feature, "names", None)
+    if not names:
+        return None
+    codes = column.to_numpy()
+    if len(codes) and (codes.min() < 0 or codes.max() >= len(names)):
+        remedy = "Leave rows without a label out."
+        raise InputError(
+            complaint(expected="a name for every code", of=f"column {column.name!r}", got="a code without", remedy=remedy)
+        )
+    return np.array(names, dtype=object)[codes]
+
+
+def _library() -> Any:
+    try:
+        import datasets
+    except ModuleNotFoundError as error:
+        raise missing(error, "datasets", extra=False) from None
+    return datasets
