@@ -240,6 +240,21 @@ def test_codes_of_a_certificate_stay_with_their_rows():
         assert abs(rate.value - decided[group].mean()) < 0.15, name
 
 
+def test_fits_that_certify_themselves_and_networks_refuse_persons():
+    X, y = table()
+    columns = {"a": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
+    schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
+    own = fv.DemographicParity(0.3, confidence=0.9)
+    with pytest.raises(InputError, match="a person's rows would lie in both parts"):
+        fv.RateConstrainedClassifier(own, unit="patient", max_rows_per_unit=3).fit(X, y, sensitive_features="sex")
+    with pytest.raises(PrivacyError, match="a schema of rows"):
+        fv.RateConstrainedClassifier(own, schema=schema).fit(X, y, sensitive_features="sex")
+    torch = pytest.importorskip("torch")
+    clf = fv.RateConstrainedClassifier(model=torch.nn.Linear(2, 2), unit="patient", max_rows_per_unit=3)
+    with pytest.raises(PrivacyError, match="RateConstrainedClassifier with a module"):
+        clf.fit(X, y, sensitive_features="sex")
+
+
 def test_a_base_that_protects_persons_is_not_priced_with_rows():
     X, y = table()
     rest = {name: values for name, values in X.items() if name != "patient"}
