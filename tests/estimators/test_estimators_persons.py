@@ -196,7 +196,7 @@ def test_a_schema_of_persons_is_not_read_as_one_of_rows():
     options = {"constraints": "demographic_parity:0.1", "epsilon": 1.0, "schema": schema}
     with pytest.raises(InputError, match="one row of each person"):
         fv.certify(y, rows, y, **options)
-    with pytest.raises(PrivacyError, match="a schema of rows"):
+    with pytest.raises(InputError, match="one row of each person"):
         fv.private_audit(y, rows, y, epsilon=1.0, schema=schema)
     with pytest.raises(PrivacyError, match="a schema of rows"):
         fv.release_groups(rows, y, epsilon=1.0, schema=schema)
@@ -226,6 +226,18 @@ def test_a_certificate_counts_each_person_once():
         fv.certify(y, X, y, unit="sex", max_rows_per_unit=1, **options)
     with pytest.raises(InputError, match="values, one a row"):
         fv.certify(y, X, y, unit=["a", "b", "c"], max_rows_per_unit=1, **options)
+
+
+def test_a_private_table_counts_each_person_once():
+    X, y = table(people=2000, most=4)
+    options = {"sensitive_features": "sex", "epsilon": 2.0, "random_state": 0}
+    found = fv.private_audit(None, X, y, unit="patient", max_rows_per_unit=1, **options)
+    assert found.privacy_.promise.unit == Unit("patient", 1)
+    assert found.privacy_.check() == []
+    assert abs(np.asarray(found.counts).sum() - 2000) < 100
+    assert any("each person counts once" in sentence for sentence in found.privacy_.not_covered)
+    with pytest.raises(InputError, match="one row of each person"):
+        fv.private_audit(None, X, y, unit="patient", max_rows_per_unit=3, **options)
 
 
 def test_codes_of_a_certificate_stay_with_their_rows():

@@ -152,7 +152,7 @@ class Rows:
         other = copy.copy(self)
         block = persons.gathered(self._kept, index, self._persons)
         other._kept, other._starts, other._persons = [block], [0, block.rows], block.persons
-        other._begins = persons.starts_of(block.persons)
+        other._begins, other._is_mapped = persons.starts_of(block.persons), False
         other._order, other._parts, other.largest_row = None, {}, None
         other.adds_by_person, other._given = adds_by_person, (self, index)
         return other

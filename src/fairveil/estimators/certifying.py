@@ -112,7 +112,7 @@ def certify(
     >>> found.certified
     True
     """
-    whose = _whose(unit, max_rows_per_unit, schema, epsilon)
+    whose = one_row_each(unit, max_rows_per_unit, schema, epsilon)
     promise = required_promise(epsilon, delta, protects, neighbours, whose)
     confidence = confidence_of(confidence)
     notions = notions_of(constraints)
@@ -172,7 +172,7 @@ def _ratio(text: str) -> SelectionRateRatio:
     return SelectionRateRatio(ratio)
 
 
-def _whose(unit: Any, most: Any, schema: Any, epsilon: Any) -> Whose | None:
+def one_row_each(unit: Any, most: Any, schema: Any, epsilon: Any) -> Whose | None:
     """Who is protected: persons only where each counts once."""
     found = units.whose(unit, most, schema)
     if found is None:

@@ -26,11 +26,12 @@ from ..privacy.ledger.ambient import checked, current
 from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from . import bases, cautions, decided_rows, promises
-from .certifying import OWN_DECISIONS, confidence_of, required_promise
+from .certifying import ONE_ROW, OWN_DECISIONS, confidence_of, one_row_each, required_promise
 from .decided import in_blocks
 from .decided_rows import DecidedRows
 from .private_table import ALL, EACH, PrivateTable
 from .row_metric import TRUSTED, RowMetric, metrics_of, thrown
+from .units import Whose
 
 OUTCOMES = "the outcomes themselves"
 
@@ -53,6 +54,8 @@ def private_audit(
     schema: Any = None,
     random_state: Any = None,
     ledger: Any = None,
+    unit: Any = None,
+    max_rows_per_unit: int | None = None,
 ) -> PrivateTable:
     """Rates, counts and gaps by group of any decisions, with noise and with honest intervals.
 
@@ -95,6 +98,11 @@ def private_audit(
         None draws secure noise. An integer repeats it and flags the statement INSECURE.
     ledger : Ledger, default=None
         Where the release is recorded.
+    unit : str, mapping of one name, or one value a row, default=None
+        The column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
+        their rows. The model does not see the column.
+    max_rows_per_unit : int, default=None
+        With `unit` it must be 1: one row of each person is counted, drawn by a coin, because intervals assume independent rows.
 
     Returns
     -------
@@ -112,7 +120,8 @@ def private_audit(
     >>> gap.low < 0.1 < gap.high, gap.pair
     (True, (1, 0))
     """
-    promise = required_promise(epsilon, delta, protects, neighbours)
+    whose = one_row_each(unit, max_rows_per_unit, schema, epsilon)
+    promise = required_promise(epsilon, delta, protects, neighbours, whose)
     confidence = confidence_of(confidence)
     _checks.one_of((EACH, ALL), intervals=intervals)
     small = _checks.whole(at_least=1, small_below=small_below)
@@ -121,7 +130,7 @@ def private_audit(
     book = checked(ledger) or current()
     if book is not None:
         book.require(promise, secure=seed is None)
-    people, name = _read(model, X, y, sensitive_features, schema, promise, seed)
+    people, name = _read(model, X, y, sensitive_features, schema, promise, seed, whose)
     labelled = people.labelled and model is not None
     layout = _layout(people, labelled, own, depth)
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
@@ -136,7 +145,12 @@ def private_audit(
         attached = curator.attach_codes(in_blocks(parts, people.rows), layout.parts, columns_read=read, title=title)
         counts = asked.release(curator, attached, "rows by group, label and decision")
         curator.finish()
-    said = [*people.not_covered, *([] if model is None else [OWN_DECISIONS]), *([TRUSTED] if own else [])]
+    said = [
+        *people.not_covered,
+        *([] if whose is None else [ONE_ROW]),
+        *([] if model is None else [OWN_DECISIONS]),
+        *([TRUSTED] if own else []),
+    ]
     known = _known(promise, people, layout, own, labelled)
     return PrivateTable(
         layout, counts, asked.noise, known, confidence, intervals, small, curator.statement(not_covered=said), name
@@ -144,12 +158,19 @@ def private_audit(
 
 
 def _read(
-    model: Any, X: Any, y: Any, sensitive_features: Any, schema: Any, promise: Promise, seed: int | None
+    model: Any,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    schema: Any,
+    promise: Promise,
+    seed: int | None,
+    whose: Whose | None,
 ) -> tuple[DecidedRows, str]:
     if model is None and y is None:
         remedy = "Pass a model or decisions, or y, whose rates by group are then counted."
         raise InputError(complaint(expected="something to count", of="model", got=None, remedy=remedy))
-    people = decided_rows.read(y if model is None else model, X, y, sensitive_features, schema, promise, seed)
+    people = decided_rows.read(y if model is None else model, X, y, sensitive_features, schema, promise, seed, whose)
     return people, OUTCOMES if model is None else people.model
 
 
