@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .privacy.promise import Promise as Promise
     from .privacy.statement import PrivacyStatement as PrivacyStatement
     from .study import Frontier as Frontier
+    from .study import PrivateSearchCV as PrivateSearchCV
     from .study import frontier as frontier
     from .study import plan_sample_size as plan_sample_size
 
@@ -121,6 +122,7 @@ PLACES = {
     "PrivacyStatement": ".privacy.statement",
     "Promise": ".privacy.promise",
     "Frontier": ".study",
+    "PrivateSearchCV": ".study",
     "frontier": ".study",
     "plan_sample_size": ".study",
 }
@@ -144,6 +146,7 @@ __all__ = [
     "OddsPostProcessor",
     "OracleGameClassifier",
     "PrivacyStatement",
+    "PrivateSearchCV",
     "PrivateTable",
     "Promise",
     "RateConstrainedClassifier",

@@ -72,15 +72,16 @@ def _place(frame: FrameType) -> int | None:
 def _of_pipeline(pipeline: Pipeline, upto: int | None) -> Iterator[Step]:
     steps = list(pipeline.steps)
     for name, step in steps[: len(steps) - 1 if upto is None else upto]:
-        yield from _learning(str(name), step)
+        yield from learning(str(name), step)
 
 
 def _of_target(regressor: TransformedTargetRegressor) -> Iterator[Step]:
     if regressor.transformer is not None:
-        yield from _learning("transformer", regressor.transformer)
+        yield from learning("transformer", regressor.transformer)
 
 
-def _learning(name: str, step: Any) -> Iterator[Step]:
+def learning(name: str, step: Any) -> Iterator[Step]:
+    """The step, or those inside it, that learn from rows."""
     if step is None or isinstance(step, (str, FrozenEstimator)):  # "passthrough", "drop"
         return
     inside: list[tuple[str, Any]] | None = None
@@ -92,7 +93,7 @@ def _learning(name: str, step: Any) -> Iterator[Step]:
         inside = list(step.transformer_list)
     if inside is not None:
         for inner, one in inside:
-            yield from _learning(f"{name}.{inner}", one)
+            yield from learning(f"{name}.{inner}", one)
     elif _reads(step):
         yield Step(_line(name), _line(type(step).__name__))
 

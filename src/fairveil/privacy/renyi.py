@@ -299,7 +299,7 @@ def _selection(event: PrivateSelection, inner: RenyiCurve) -> RenyiCurve:
         own = np.exp(np.minimum(0.0, _log_deltas(inner.values, hats)))
         out = inner.values + event.mean * own + max(0.0, math.log(event.mean)) / steps
     else:
-        gamma = _stopping(event.mean, event.shape)
+        gamma = stopping(event.mean, event.shape)
         worst = (1 + event.shape) * float(np.min((1 - 1 / ORDERS) * inner.values - math.log(gamma) / ORDERS))
         out = inner.values + worst + math.log(event.mean) / steps
     out = np.minimum.accumulate(out[::-1])[::-1]
@@ -307,7 +307,7 @@ def _selection(event: PrivateSelection, inner: RenyiCurve) -> RenyiCurve:
     return RenyiCurve(np.asarray(out), total_variation=error)
 
 
-def _stopping(mean: float, shape: float) -> float:
+def stopping(mean: float, shape: float) -> float:
     """The gamma of the truncated negative binomial of this mean, from below: its mean falls from inf to 1 as gamma rises."""
     low, high = -math.log(2 * (shape + 2) * mean) - 60.0, 0.0
     for _ in range(200):

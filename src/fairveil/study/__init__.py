@@ -8,6 +8,7 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from .families import Family as Family
+    from .private_search import PrivateSearchCV as PrivateSearchCV
     from .result import Frontier as Frontier
     from .runs import Run as Run
     from .sample_size import SampleSizePlan as SampleSizePlan
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
 PLACES = {
     "Family": ".families",
     "Frontier": ".result",
+    "PrivateSearchCV": ".private_search",
     "Run": ".runs",
     "SampleSizePlan": ".sample_size",
     "frontier": ".sweep",
     "plan_sample_size": ".sample_size",
 }
 
-__all__ = ["Family", "Frontier", "Run", "SampleSizePlan", "frontier", "plan_sample_size"]
+__all__ = ["Family", "Frontier", "PrivateSearchCV", "Run", "SampleSizePlan", "frontier", "plan_sample_size"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(__name__, PLACES)

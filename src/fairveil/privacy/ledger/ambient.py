@@ -9,6 +9,7 @@ thread-local block would miss is a spend that nobody recorded. Hence blocks of t
 Guarantees (tests/privacy/ledger/test_ledger_ambient.py):
 1. Inside the block `current()` is its ledger in every thread; after it, what it was before, also when it raised.
 2. Two threads never have blocks of different ledgers at the same time.
+3. `paid_for` hides the block from its own context alone: no other thread's fit goes unrecorded.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from ...errors import InputError, LedgerError, complaint
 from .handle import Ledger
 
 _blocks: list[tuple[int, Ledger]] = []
 _lock = threading.Lock()
+_PAID_FOR: ContextVar[bool] = ContextVar("fairveil release reserved as a whole", default=False)
 
 
 @contextmanager
@@ -51,8 +54,20 @@ def ledger(ledger: Ledger | str | os.PathLike[str], dataset: str | None = None) 
             del _blocks[at]
 
 
+@contextmanager
+def paid_for() -> Iterator[None]:
+    """Fits of the block, in this context alone, are part of a release that was reserved as a whole: a private search's."""
+    token = _PAID_FOR.set(True)
+    try:
+        yield
+    finally:
+        _PAID_FOR.reset(token)
+
+
 def current() -> Ledger | None:
     """The ledger of the innermost block, if there is one."""
+    if _PAID_FOR.get():
+        return None
     with _lock:
         return _blocks[-1][1] if _blocks else None
 

@@ -1,0 +1,155 @@
+"""What a search among candidates costs, and how much each of its fits may spend: two ways, priced before any row is read.
+
+| way | what is released | cost |
+|---|---|---|
+| selection | of a secret number of runs of random candidates, the one with the best score | `PrivateSelection` of a run |
+| all | every candidate's model and private score | the sum of one run of each |
+
+One run fits on the rows that are kept, and scores on those that are set aside. A person is in one of both parts, so that a
+run costs them the larger of the two, not the sum (theory.md#search). The same total buys each fit less noise one way or the
+other: which way follows from the number of candidates and the budget alone.
+
+Guarantees (tests/study/test_study_search_price.py):
+1. The accountant's price of `events` is at most the total.
+2. `each` costs at least as much as any candidate's plan and as the score, at every order of the Renyi curve.
+3. `runs` draws the number of runs from the law that is priced, within `DRAWN` in total variation, which is charged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PrivacyError, complaint
+from ..privacy import epsilon as price
+from ..privacy import renyi
+from ..privacy.events import Approximate, Event, Gaussian, PrivateSelection, Repeated, SamplerError, compose
+from ..privacy.leaves import inventory
+from ..privacy.noise import NoiseSource
+from ..privacy.promise import Promise
+from ..privacy.routes import gaussian_mu
+from ..privacy.statement import PrivacyStatement
+
+SELECTION, ALL = "selection", "all"
+WAYS = ("auto", SELECTION, ALL)
+GEOMETRIC, POISSON = "geometric", "poisson"
+SHAPES = {GEOMETRIC: 1.0, POISSON: math.inf}
+DRAWN = 1e-11
+"""How far the drawn number of runs may be from its law, in total variation."""
+STEPS = 30
+LOWEST, HIGHEST = 1e-3, 4.0
+"""Of the total: where a fit's epsilon is looked for. Its delta is far smaller, so that its epsilon may be larger."""
+Plans = Callable[[float, float], Sequence[Event]]
+
+
+@dataclass(frozen=True)
+class SearchPrice:
+    """One way, priced. `epsilon`, `delta`: of each fit. `each`: what covers one run of any candidate. `noise_multiplier`: of
+    the score's Gaussian noise; None: discrete Laplace noise of `epsilon`."""
+
+    way: str
+    epsilon: float
+    delta: float
+    each: Event
+    noise_multiplier: float | None
+    events: tuple[Event, ...]
+    total: float
+    mean: float
+    shape: float
+
+
+def priced(promise: Promise, plans: Plans, candidates: int, way: str, mean: float, law: str) -> SearchPrice:
+    """The way that was asked for; for "auto" the one whose fits may spend more, `ALL` where both may spend the same."""
+    ways = [one for one in (ALL, SELECTION) if way in (one, "auto")]
+    found = [_priced(promise, plans, candidates, one, mean, SHAPES[law]) for one in ways]
+    return max(found, key=lambda one: one.epsilon)
+
+
+def _priced(promise: Promise, plans: Plans, candidates: int, way: str, mean: float, shape: float) -> SearchPrice:
+    """The largest epsilon of a fit that the total has room for, by bisection; checked with the plans themselves."""
+    delta = promise.delta / (4.0 * max(mean, float(candidates)))
+
+    def events_of(each: Event) -> tuple[Event, ...]:
+        if way == ALL:
+            return (Repeated(each, candidates),)
+        return PrivateSelection(each, mean, shape), SamplerError(DRAWN)
+
+    def cost(each: Event) -> float:
+        return price(events_of(each), promise.delta, promise.neighbours)
+
+    gaussian = _mu(plans(promise.epsilon, delta), promise) is not None
+
+    def supposed(epsilon: float) -> Event:
+        return Gaussian(1.0 / gaussian_mu(epsilon, delta)) if gaussian else Approximate(epsilon, delta)
+
+    low, high = promise.epsilon * LOWEST, promise.epsilon * HIGHEST
+    if cost(supposed(low)) > promise.epsilon:
+        remedy = "Search fewer candidates, or raise epsilon or delta."
+        got = f"{candidates} candidates at {promise}"
+        raise PrivacyError(complaint(expected="a budget that a search fits into", of="epsilon", got=got, remedy=remedy))
+    for _ in range(STEPS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if cost(supposed(middle)) <= promise.epsilon else (low, middle)
+    epsilon = low
+    for _ in range(STEPS):
+        planned = plans(epsilon, delta)
+        mu = _mu(planned, promise) if gaussian else None
+        each: Event = Approximate(epsilon, delta) if mu is None else Gaussian(1.0 / mu)
+        total = cost(each)
+        if total <= promise.epsilon:
+            return SearchPrice(way, epsilon, delta, each, None if mu is None else 1.0 / mu, events_of(each), total, mean, shape)
+        epsilon *= 0.97
+    raise PrivacyError(
+        complaint(expected="plans that keep the epsilon they are given", of="estimator", got=promise, remedy="Search others.")
+    )
+
+
+def _mu(planned: Sequence[Event], promise: Promise) -> float | None:
+    """The largest mu of plans that are unsampled Gaussian noise and nothing else; None where one is not."""
+    found = [inventory(compose([event]), promise.neighbours) for event in planned]
+    if any(one.others or one.total_variation or not one.private for one in found):
+        return None
+    return math.sqrt(max(one.gaussian for one in found)) * (1.0 + 1e-12)
+
+
+def require_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
+    """An error unless what a fit states costs no more than the run that was priced."""
+    plan = () if statement.plan is None else statement.plan
+    if price.noise_multiplier is None:
+        covered = statement.epsilon <= price.epsilon and statement.delta <= price.delta
+    else:
+        mu = _mu(plan, statement.promise)
+        covered = statement.plan is not None and mu is not None and mu <= (1.0 + 1e-9) / price.noise_multiplier
+    if not covered:
+        remedy = "This is an error of the library: please report it. What was reserved stays charged."
+        got = f"epsilon {statement.epsilon:g} at delta {statement.delta:g}"
+        raise PrivacyError(complaint(expected=f"a fit that costs {price.each}", of="PrivateSearchCV", got=got, remedy=remedy))
+
+
+def runs(mean: float, shape: float, source: NoiseSource) -> int:
+    """How many runs a selection makes: drawn by one uniform number of 53 bits along the law's sums."""
+    drawn = float(source.stream("sampling", "runs").uniforms(1)[0])
+    found = np.searchsorted(_sums(mean, shape)[:-1], drawn, side="right")
+    return int(found) + (0 if math.isinf(shape) else 1)
+
+
+@lru_cache(maxsize=32)
+def _sums(mean: float, shape: float) -> npt.NDArray[np.float64]:
+    """P(runs <= k), from 0 (Poisson) or 1 (truncated negative binomial of the accountant's own gamma) on."""
+    if math.isinf(shape):
+        size = int(mean + 12.0 * math.sqrt(mean) + 60)
+        logs = np.arange(size) * math.log(mean) - mean - np.array([math.lgamma(k + 1.0) for k in range(size)])
+        law = np.exp(logs)
+    else:
+        gamma = renyi.stopping(mean, shape)
+        size = max(2, int(40.0 / -math.log1p(-gamma)) + 2) if gamma < 1 else 2
+        steps = np.arange(1, size)
+        logs = np.log((steps + shape) / (steps + 1.0)) + (math.log1p(-gamma) if gamma < 1 else -math.inf)
+        law = np.exp(np.concatenate([[0.0], np.cumsum(logs)]))
+        law = law / law.sum()
+    return np.asarray(np.minimum(1.0, np.cumsum(law)), np.float64)

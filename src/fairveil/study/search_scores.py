@@ -1,0 +1,98 @@
+"""Scores of candidates from one private count of the rows set aside: group, label and decision of each, with noise.
+
+    score = - error,   - largest gap,   or   - (error + weight x max(0, largest excess over a bound))
+
+Everything but the count is a function of released numbers; any function of the released table may be a score.
+
+Guarantees (tests/study/test_study_search.py):
+1. A score is a function of one noisy histogram, which costs what the search's price says, and of nothing else.
+2. An undefined score is the worst there is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..curator import Ask, CodeHistogram, Curator
+from ..errors import InputError, complaint
+from ..estimators import decided_rows
+from ..estimators.promises import notions_of
+from ..fairness import resolve
+from ..privacy.noise import NoiseSource
+from ..privacy.promise import Promise
+from .search_price import SearchPrice
+
+Floats = npt.NDArray[np.float64]
+ERROR, GAP_OF, LAGRANGIAN = "error", "gap", "lagrangian"
+SCORES = (ERROR, GAP_OF, LAGRANGIAN)
+WORST = -1e9
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What a candidate is scored by: a word, or a function of released counts (cells, labels, classes), larger is better."""
+
+    kind: str | Callable[[Floats], float]
+    constraint: Any = None
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not callable(self.kind) and self.kind not in SCORES:
+            remedy = "Pass scoring='error', or a function of the released counts."
+            expected = f"one of {list(SCORES)}, or a function"
+            raise InputError(complaint(expected=expected, of="scoring", got=self.kind, remedy=remedy))
+        if self.kind in (GAP_OF, LAGRANGIAN) and not notions_of(self.constraint):
+            remedy = "Pass constraint='demographic_parity:0.05', for example."
+            raise InputError(complaint(expected="a constraint to score by", of="constraint", got=None, remedy=remedy))
+
+    def of(self, counts: Floats, cells: Any, classes: Any) -> float:
+        """The score of released counts."""
+        table = np.maximum(counts, 0.0)
+        if callable(self.kind):
+            value = float(self.kind(table))
+            return WORST if math.isnan(value) else value
+        total = float(table.sum())
+        if total <= 0.0:
+            return WORST
+        error = 1.0 - float(np.trace(table.sum(axis=0))) / total
+        if self.kind == ERROR:
+            return -error
+        system = resolve(notions_of(self.constraint), cells, classes)
+        values = system.exact_values(table, table.sum(axis=-1))
+        if not len(values) or np.isnan(values).any():
+            return WORST
+        if self.kind == GAP_OF:
+            return -float(np.max(values))
+        return -(error + self.weight * max(0.0, float(np.max(values - system.bounds))))
+
+
+def counted(
+    model: Any,
+    rows: tuple[Any, Any, Any],
+    schema: Any,
+    promise: Promise,
+    price: SearchPrice,
+    noise: NoiseSource,
+    seed: int | None,
+) -> tuple[Floats, decided_rows.DecidedRows]:
+    """The noisy histogram of a fitted model's decisions about the rows set aside."""
+    people = decided_rows.read(model, *rows, schema, promise, seed)
+    shape = (people.cells.count, len(people.classes), len(people.classes))
+    index = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+    read = {"features", "label", "sensitive"} if people.rows.layout.sensitive else {"features", "label"}
+    room = Promise(4.0 * max(promise.epsilon, price.epsilon), promise.delta, promise.protects, promise.neighbours)
+    with Curator(people.rows, room, noise=noise) as curator:  # what it costs is the search's affair
+        attached = curator.attach_codes(people.parts(index), index.size, columns_read=read, title="decisions of a candidate")
+        question = CodeHistogram(attached)
+        if price.noise_multiplier is None:
+            ask = Ask(question, 1.0 / price.epsilon, noise="discrete-laplace")
+        else:
+            ask = Ask(question, price.noise_multiplier)
+        (found,) = curator.answer([ask], purpose="score of a candidate")
+    return np.asarray(found, np.float64).reshape(shape), people

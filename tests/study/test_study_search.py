@@ -1,0 +1,238 @@
+"""`PrivateSearchCV`: what is released, what it costs, what a ledger is told, and what is refused."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import fairveil as fv
+from fairveil.errors import FairveilError, InputError, Overspent, PrivacyError
+from fairveil.privacy import epsilon
+from fairveil.privacy.events import PrivateSelection, Repeated
+from fairveil.privacy.ledger.ambient import current, paid_for
+from fairveil.study import private_search, search_price
+from fairveil.study.search_scores import WORST, Scoring
+
+CLIPS = {"clip": [0.5, 1.0, 2.0]}
+SHORT = {"rounds": 4, "public_rows": 500}
+
+
+def rows(n=700, seed=0):
+    rng = np.random.default_rng(seed)
+    X, A = rng.normal(size=(n, 3)), rng.integers(0, 2, n)
+    return X, (X.sum(axis=1) + A + rng.normal(size=n) > 0).astype(int), A
+
+
+def search(params=None, **more):
+    base = fv.RateConstrainedClassifier("demographic_parity:0.2", **SHORT)
+    return fv.PrivateSearchCV(base, CLIPS if params is None else params, **{"epsilon": 2.0, "random_state": 0, **more})
+
+
+@pytest.mark.parametrize("way", ["all", "selection"])
+def test_guarantee_1_the_statement_is_the_price_of_the_whole_search(way) -> None:
+    X, y, A = rows()
+    found = search(way=way).fit(X, y, sensitive_features=A)
+    stated = found.privacy_
+    assert stated.epsilon == epsilon(stated.events, stated.delta, stated.neighbours) <= 2.0
+    assert not stated.check()
+    assert found.best_estimator_.privacy_ is stated
+    kind = Repeated if way == "all" else PrivateSelection
+    assert isinstance(stated.events[0], kind)
+    assert found.price_.epsilon < 2.0
+    assert "private search" in stated.summary()
+    assert found.score(X, y) > 0.6
+    assert found.predict_proba(X[:2]).shape == (2, 2)
+
+
+def test_guarantee_2_of_a_selection_only_the_winner_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs, losers, scores and warnings: nothing of them is in the object, and nothing is heard."""
+    made, real = [], private_search._Fits.run
+
+    def noted(self, at, price, number):
+        made.append(real(self, at, price, number))
+        return made[-1]
+
+    monkeypatch.setattr(private_search._Fits, "run", noted)
+    X, y, A = rows()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        found = search(way="selection", runs=6.0).fit(X, y, sensitive_features=A)
+    assert len(made) > 1
+    assert len(found.cv_results_["params"]) == 1
+    assert found.best_score_ == max(one.score for one in made)
+    losers = [one for one in made if one.model is not found.best_estimator_]
+    held = str(vars(found))
+    assert all(repr(one.score) not in held for one in losers if one.score != found.best_score_)
+
+
+def test_guarantee_2_an_error_of_one_run_says_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self, at, price, number):
+        raise ValueError("row 17 holds 3.14")
+
+    monkeypatch.setattr(private_search._Fits, "run", failing)
+    X, y, A = rows()
+    with pytest.raises(PrivacyError) as error:
+        search(way="selection").fit(X, y, sensitive_features=A)
+    assert "17" not in str(error.value)
+    assert error.value.__suppress_context__
+
+
+@pytest.mark.parametrize("way", ["all", "selection"])
+def test_guarantee_3_a_ledger_has_one_spend_of_the_worst_case(way) -> None:
+    X, y, A = rows()
+    ledger = fv.Ledger.create(None, "people", epsilon=2.5, delta=1e-5)
+    with fv.ledger(ledger):
+        found = search(way=way).fit(X, y, sensitive_features=A)
+        assert current() is ledger
+    assert ledger.balance().committed == 1
+    assert found.privacy_.ledger is not None
+    with pytest.raises(Overspent):
+        search(way=way, ledger=ledger).fit(X, y, sensitive_features=A)
+    assert ledger.balance().committed == 1
+
+
+def test_guarantee_3_an_interrupt_charges_what_was_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All: the runs so far; a selection: everything."""
+    real = private_search._Fits.run
+
+    def interrupted(self, at, price, number):
+        if number == 1:
+            raise KeyboardInterrupt
+        return real(self, at, price, number)
+
+    monkeypatch.setattr(private_search._Fits, "run", interrupted)
+    monkeypatch.setattr(search_price, "runs", lambda *_: 3)
+    X, y, A = rows()
+    spent = {}
+    for way in ("all", "selection"):
+        ledger = fv.Ledger.create(None, "people", epsilon=3.0, delta=1e-5)
+        asked = search({"clip": [0.5, 1.0, 2.0, 4.0]}, way=way, ledger=ledger)
+        with pytest.raises(KeyboardInterrupt):
+            asked.fit(X, y, sensitive_features=A)
+        assert not hasattr(asked, "best_estimator_")
+        spent[way] = ledger.balance().spent
+    assert 1.0 < spent["all"] < 1.9
+    assert spent["selection"] > 1.9
+
+
+def test_a_fit_elsewhere_is_recorded_while_a_search_runs() -> None:
+    import threading
+
+    ledger, seen = fv.Ledger.create(None, "people", epsilon=3.0, delta=1e-5), []
+    with fv.ledger(ledger), paid_for():
+        assert current() is None
+        other = threading.Thread(target=lambda: seen.append(current()))
+        other.start()
+        other.join()
+    assert seen == [ledger]
+
+
+def test_guarantee_4_a_pipeline_that_learns_is_refused_and_another_is_searched() -> None:
+    X, y, _ = rows()
+    clf = fv.RateConstrainedClassifier(**SHORT)
+    learns = Pipeline([("scale", StandardScaler()), ("clf", clf)])
+    with pytest.raises(PrivacyError, match="scale"):
+        fv.PrivateSearchCV(learns, {"clf__clip": [1.0]}).fit(X, y)
+    plain = Pipeline([("half", FunctionTransformer(lambda values: values / 2)), ("clf", clf)])
+    found = fv.PrivateSearchCV(plain, {"clf__clip": [0.5, 1.0]}, epsilon=2.0, random_state=0).fit(X, y)
+    assert set(found.best_params_) == {"clf__clip"}
+    assert found.predict(X[:3]).shape == (3,)
+    with pytest.raises(InputError, match="clip"):
+        fv.PrivateSearchCV(plain, {"clip": [1.0]}).fit(X, y)
+
+
+def test_rows_are_set_aside_by_coins_that_no_other_row_moves() -> None:
+    """A row less at the end: the same coins for the rest. And about the share: within 5 deviations."""
+    X, y, A = rows(2000)
+    (whole, _, _), (aside, _, _) = private_search._split(X, y, A, 0.25, 3)
+    (fewer, _, _), _ = private_search._split(X[:-1], y[:-1], A[:-1], 0.25, 3)
+    assert len(whole) + len(aside) == 2000
+    assert abs(len(aside) - 500) < 5 * np.sqrt(2000 * 0.25 * 0.75)
+    assert 0 <= len(whole) - len(fewer) <= 1
+    assert np.array_equal(whole[: len(fewer)], fewer)
+    assert not {tuple(row) for row in whole} & {tuple(row) for row in aside}
+
+
+def test_scores_are_functions_of_released_counts() -> None:
+    from fairveil.facts import Cells
+
+    counts, cells = np.array([[[40.0, 10], [10, 40]], [[30, 20], [5, 45]]]), Cells(((0, 1),), names=("g",))
+    assert Scoring("error").of(counts, cells, (0, 1)) == pytest.approx(-45 / 200)
+    gap = Scoring("gap", "demographic_parity:0.05").of(counts, cells, (0, 1))
+    assert gap == pytest.approx(-0.15)
+    both = Scoring("lagrangian", "demographic_parity:0.05", 2.0).of(counts, cells, (0, 1))
+    assert both == pytest.approx(-(45 / 200 + 2.0 * 0.10))
+    assert Scoring(lambda table: -table[0, 0, 1]).of(counts, cells, (0, 1)) == -10.0
+    assert Scoring("error").of(np.full((2, 2, 2), -1.0), cells, (0, 1)) == WORST
+    assert Scoring("gap", "demographic_parity:0.05").of(counts * [[[1.0]], [[0.0]]], cells, (0, 1)) == WORST
+
+
+def test_tables_schemas_and_distributions() -> None:
+    from fairveil.facts import Boolean, Category, Number, Schema
+
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"age": rng.uniform(17, 90, 600), "sex": rng.choice(["f", "m"], 600)})
+    table["hired"] = table["age"] + rng.normal(scale=20, size=600) > 50
+    columns = {"age": Number(17, 90), "sex": Category(("f", "m")), "hired": Boolean()}
+    schema = Schema(columns, target="hired", sensitive=("sex",), rows=450)
+    clf = fv.RateConstrainedClassifier("demographic_parity:0.2", schema=schema, rounds=4)
+    wanted = {"clip": stats.loguniform(0.5, 4.0)}
+    found = fv.PrivateSearchCV(clf, wanted, n_iter=3, epsilon=3.0, scoring="lagrangian", random_state=2).fit(table)
+    assert 0.5 <= found.best_params_["clip"] <= 4.0
+    assert len(clone(found).fit(table).cv_results_["params"]) == len(found.cv_results_["params"])
+    assert found.best_params_ == clone(found).fit(table).best_params_
+
+
+def test_a_poisson_search_without_a_run_finds_nothing_and_is_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_price, "runs", lambda *_: 0)
+    X, y, A = rows()
+    ledger = fv.Ledger.create(None, "people", epsilon=3.0, delta=1e-5)
+    with pytest.raises(PrivacyError, match="geometric"):
+        search(way="selection", law="poisson", ledger=ledger).fit(X, y, sensitive_features=A)
+    assert ledger.balance().committed == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"params": {}}, "names of parameters"),
+        ({"params": {"clip": []}}, "list of values"),
+        ({"params": {"clip": "abc"}}, "list of values"),
+        ({"params": []}, "names of parameters"),
+        ({"params": {"clop": [1.0]}}, "clop"),
+        ({"params": {"epsilon": [1.0]}}, "epsilon"),
+        ({"params": {"clip": [1.0] * 2000}}, "candidates"),
+        ({"epsilon": float("inf")}, "finite"),
+        ({"delta": 0.0}, "delta"),
+        ({"scoring": "accuracy"}, "error"),
+        ({"way": "grid"}, "auto"),
+        ({"law": "uniform"}, "geometric"),
+        ({"runs": 0.5}, "at least 1"),
+        ({"holdout": 0.0}, "holdout"),
+        ({"weight": -1.0}, "weight"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_spent(more, words) -> None:
+    X, y, A = rows(60)
+    ledger = fv.Ledger.create(None, "people", epsilon=3.0, delta=1e-5)
+    with pytest.raises(FairveilError, match=words):
+        search(**{"params": CLIPS, "ledger": ledger, **more}).fit(X, y, sensitive_features=A)
+    assert ledger.is_untouched
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), fv.OddsPostProcessor(), fv.GroupObjectiveRegressor(), None])
+def test_what_cannot_be_searched_is_refused(estimator) -> None:
+    X, y, _ = rows(60)
+    with pytest.raises(InputError, match="private classifier"):
+        fv.PrivateSearchCV(estimator, {"C": [1.0]}).fit(X, y)
+    with pytest.raises(InputError, match="unit"):
+        fv.PrivateSearchCV(fv.RateConstrainedClassifier(unit="p", max_rows_per_unit=2), CLIPS).fit(X, y)
