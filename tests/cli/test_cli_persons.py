@@ -11,7 +11,7 @@ import pytest
 from people_who_do_not_exist import HEADER, Command, applicants, write_csv
 
 import fairveil as fv
-from fairveil.cli.persons import split
+from fairveil.cli.persons import one_of_each, split
 from fairveil.cli.samples import ColumnSample
 from fairveil.facts import Schema
 from fairveil.privacy import Unit
@@ -80,16 +80,20 @@ def test_a_holdout_keeps_persons_whole(fairveil: Command, clinic: Path, schema: 
     table = columns_of(clinic)
     sample = ColumnSample(table, "hired", ("sex",))
     for seed in (None, 3):
-        train, held, people = split(sample, table["patient"], 0.3, seed)
+        train, held, people, others = split(sample, table["patient"], 0.3, seed)
         assert not set(train.columns["patient"]) & set(held.columns["patient"])
         assert train.size + held.size == sample.size
         assert (people == train.columns["patient"]).all()
+        alone = one_of_each(held, others, seed)
+        assert sorted(alone.columns["patient"]) == sorted(set(others))  # their intervals take rows for independent draws
     for more in (("--schema", schema), ("--target", "hired", "--sensitive", "sex")):
         out = f"model-{len(more)}"
         done = fairveil("fit", clinic, *more, *PARITY, *PERSONS, "--holdout", 0.3, "--seed", 1, "--out", out)
         assert done.code == 0, done.err
         said = json.loads((tmp_path / out / "statement.json").read_text("utf-8"))["not_covered"]
         assert any("each person, with all of their rows, was set aside" in sentence for sentence in said)
+        measured = json.loads((tmp_path / out / "report.json").read_text("utf-8"))["tables"][0]["overall"]["rows"]
+        assert 70 <= measured <= 170  # of 400 persons, with about 1,200 rows
 
 
 def test_nobody_is_measured_on_who_was_fitted_to(fairveil: Command, clinic: Path, schema: Path, tmp_path: Path) -> None:

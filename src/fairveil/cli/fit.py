@@ -114,11 +114,13 @@ def fit(
             if held is not None and other is not None:
                 held, others = told.read(other, held)
                 persons.require_others(people, others)
+                held = persons.one_of_each(held, others, seed)
     if holdout:
         if people is None:
             sample, held = sample.split(holdout, seed)
         else:
-            sample, held, people = persons.split(sample, people, holdout, seed)
+            sample, held, people, others = persons.split(sample, people, holdout, seed)
+            held = persons.one_of_each(held, others, seed)
     if held is not None:
         sample.require_like(held, "--holdout" if holdout else "--test")
     clf = chosen.made(
@@ -229,6 +231,8 @@ def _described(
     from .samples import with_rows_from
 
     what = "their exact errors, gaps and counts stand in report.html"
+    if clf.privacy_.promise.unit is not None:
+        what = f"one row of each of these persons was measured, drawn by a coin; {what}"
     outside: tuple[str, ...] = ()
     if holdout:
         promise = clf.privacy_.promise

@@ -6,6 +6,7 @@ model that has seen that person: the report would say less error than others wil
 Guarantees (tests/cli/test_cli_persons.py):
 1. No person has rows both among those to fit and among those to measure on: a split keeps persons whole, a test table with some
    of the same persons is refused, and the error names nobody.
+2. What is measured on held-out persons is measured on one row of each, drawn by coins.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from ..curator.persons import persons_of
+from ..curator.persons import kept, persons_of
 from ..errors import InputError, complaint
 from ..facts import Schema
+from ..privacy.noise import NoiseSource
 from .coins import set_aside
 from .samples import ColumnSample, Sample
 from .tables import Place, picked
@@ -66,15 +69,23 @@ class Asked:
         return sample, values
 
 
-def split(sample: Sample, people: Values, holdout: float, seed: int | None) -> tuple[Sample, Sample, Values]:
-    """(rows to fit, rows held out, whose the former are): each person is held out by a coin of their own."""
+def split(sample: Sample, people: Values, holdout: float, seed: int | None) -> tuple[Sample, Sample, Values, Values]:
+    """(rows to fit, rows held out, whose these are, whose those are): each person is held out by a coin of their own."""
     numbers = persons_of(people, sample.size)
     coins = set_aside(int(numbers.max(initial=-1)) + 1, holdout, seed)
     out = coins[numbers]
     if out.all() or not out.any():
         remedy = "Take another share, or other rows with --test."
         raise InputError(complaint(expected="persons in both parts", of="--holdout", got=holdout, remedy=remedy))
-    return sample.part(~out), sample.part(out), people[~out]
+    return sample.part(~out), sample.part(out), people[~out], people[out]
+
+
+def one_of_each(held: Sample, people: Values, seed: int | None) -> Sample:
+    """One row of each person, drawn by coins: intervals on held-out rows take these for independent draws."""
+    numbers = persons_of(people, held.size)
+    chosen = np.zeros(held.size, bool)
+    chosen[kept(numbers, 1, NoiseSource.of(seed).stream("units", 1))] = True
+    return held.part(chosen)
 
 
 def require_others(people: Values, held: Values) -> None:
