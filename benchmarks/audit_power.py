@@ -1,6 +1,6 @@
 """Lower bounds of whole-mechanism audits as a share of the claim, and the pairs of runs after which planted bugs are found.
 
-    python benchmarks/audit_power.py [--pairs 300] [--epsilon 1.0] [--power]
+    python benchmarks/audit_power.py [--pairs 300] [--epsilon 1.0] [--power] [--only game,fermi]
 
 One line an estimator and adjacency relation: the claim is the plan's own curve. With `--power` planted bugs are run beside.
 """
@@ -46,11 +46,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=300)
     parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--only", default="", help="estimators of these names alone, with commas; add-remove alone")
     parser.add_argument("--power", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     print(f"{given.pairs} pairs of runs, epsilon {given.epsilon:g}; share of the claim that is shown, at 95 % confidence")
+    only = given.only.split(",") if given.only else []
     for name, estimator in mechanisms():
+        if only and (name not in only or estimator.neighbours or estimator.protects != "records"):
+            continue
         estimator.set_params(epsilon=given.epsilon, schema=WAGES if "regression" in name else SCHEMA)
         relation = f"{estimator.protects}, {estimator.neighbours or 'default'}"
         start = time.perf_counter()

@@ -18,6 +18,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "fit": ("t.csv", "--schema", "t.toml", "--out", "new"),
     "frontier": ("t.csv", "--schema", "t.toml", "--out", "new"),
     "audit": ("t.csv", "--target", "hired", "--sensitive", "sex", "--prediction", "hired"),
+    "tune": ("t.csv", "--schema", "t.toml", "--grid", "clip=1,2", "--out", "new"),
     "audit-privacy": ("rate-constrained", "--schema", "t.toml"),
     "predict": ("nowhere", "t.csv"),
     "encode": ("t.csv", "--schema", "t.toml", "--out", "new"),

@@ -162,6 +162,26 @@ def test_rows_are_set_aside_by_coins_that_no_other_row_moves() -> None:
     assert not {tuple(row) for row in whole} & {tuple(row) for row in aside}
 
 
+def test_coded_rows_frames_and_mappings_are_parted_alike() -> None:
+    from fairveil.data import encode
+    from fairveil.facts import Boolean, Category, Number, Schema
+
+    rng = np.random.default_rng(4)
+    table = {"age": rng.uniform(0, 9, 50), "sex": rng.choice(["f", "m"], 50), "hired": rng.random(50) < 0.5}
+    schema = Schema({"age": Number(0, 9), "sex": Category(("f", "m")), "hired": Boolean()}, target="hired", sensitive=("sex",))
+    coded = encode(table, schema, block_rows=16)
+    parts = [private_search._split(one, None, None, 0.3, 5) for one in (table, pd.DataFrame(table), coded)]
+    for side in (0, 1):
+        mapping, frame, rows_ = (part[side][0] for part in parts)
+        assert np.array_equal(mapping["age"], frame["age"].to_numpy())
+        again = encode(mapping, schema)
+        for name in ("numbers", "codes", "labels", "sensitive"):
+            found = [np.concatenate([getattr(one, name) for one in each.blocks()], axis=-1) for each in (rows_, again)]
+            assert np.array_equal(*found)
+    with pytest.raises(InputError, match="set aside"):
+        private_search._split([[1.0]], None, None, 0.3, 5)
+
+
 def test_scores_are_functions_of_released_counts() -> None:
     from fairveil.facts import Cells
 

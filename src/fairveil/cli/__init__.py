@@ -30,6 +30,7 @@ from .predict import predict
 from .release_groups import release_groups
 from .schema import app as schema
 from .sign import sign
+from .tune import tune
 from .verify import verify
 
 _USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # of click, which newer versions of typer bring along
@@ -95,6 +96,14 @@ add(
     "fairveil fit t.csv --schema t.toml --epsilon 2 --holdout 0.25 --out m",
     "fairveil fit t.csv --schema t.toml --method tailored --max-epsilon f:1 --out m",
     short="fit a fair and private model of a table",
+)
+add(
+    app,
+    tune,
+    "fairveil tune t.csv --schema t.toml --grid clip=0.5,1,2 --out m",
+    "fairveil tune t.csv --schema t.toml --grid clip=1,2 --grid rounds=30,120 --out m",
+    "fairveil tune t.csv --schema t.toml --grid clip=1,2 --way selection --out m",
+    short="choose parameters of a fit by a private search",
 )
 add(
     app,

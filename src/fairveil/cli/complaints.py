@@ -26,6 +26,7 @@ GROUPS = ("data", "ledger", "schema")
 COMMANDS = (
     *(
         "fit",
+        "tune",
         "predict",
         "audit",
         "audit-privacy",
@@ -59,6 +60,7 @@ ARGUMENTS: Mapping[str, str] = {
     "random_state": "--seed",
     "sensitive_features": "--sensitive",
     "unsafe_data_dependent_bounds": "--unsafe-data-dependent-bounds",
+    "param_distributions": "--grid",
     "roles": "--target, --sensitive, --ignore",
     "X": "TABLE",
     "y": "--target",
@@ -72,7 +74,7 @@ ARGUMENTS: Mapping[str, str] = {
             *("target", "sensitive", "ignore", "notion", "strength", "objective", "search", "decisions", "allocation", "spend"),
             *("group_loss_bound", "min_epsilon", "max_epsilon", "groups", "method", "tuning", "earlier_releases", "purpose"),
             *("as", "table", "keep", "certificate", "facts"),
-            *("minutes", "trials", "confidence", "certify_share", "intervals", "depth"),
+            *("scoring", "way", "runs", "grid", "minutes", "trials", "confidence", "certify_share", "intervals", "depth"),
             *("kind", "order", "production", "note", "query", "randomised", "predict_method", "group_aware", "rows", "shares"),
         )
     },
@@ -111,6 +113,9 @@ HINTS: Mapping[str, str] = {
     "--depth": "--depth 2, or leave it out",
     "--kind": "--kind renyi, gaussian, zcdp or pure",
     "--order": "--order 8, or leave it out",
+    "--scoring": "--scoring error, gap or lagrangian",
+    "--way": "--way auto, selection or all",
+    "--runs": "--runs 10, or leave it out",
     "--minutes": "--minutes 10",
     "--trials": "--trials 500, or leave it out",
     "--rows": "--rows 10000: about how many there will be",

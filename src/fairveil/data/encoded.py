@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _checks
 from ..errors import InputError, SchemaError, complaint
@@ -35,6 +36,22 @@ class EncodedRows:
     def blocks(self) -> Iterator[RowBlock]:
         """All rows, in the order of the table."""
         return iter(self._blocks)
+
+    def chosen(self, at: npt.NDArray[np.intp]) -> EncodedRows:
+        """Some of the rows, by their places in ascending order, copied."""
+        blocks, start = [], 0
+        for block in self._blocks:
+            inside = at[(at >= start) & (at < start + block.rows)] - start
+            start += block.rows
+            blocks.append(
+                RowBlock(
+                    np.ascontiguousarray(block.numbers[:, inside]),
+                    np.ascontiguousarray(block.codes[:, inside]),
+                    None if block.labels is None else block.labels[inside],
+                    None if block.sensitive is None else np.ascontiguousarray(block.sensitive[:, inside]),
+                )
+            )
+        return EncodedRows(self.encoding, tuple(blocks))
 
     def __repr__(self) -> str:
         return f"EncodedRows({self.encoding!r})"

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
@@ -25,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
 from .._waiting import waiting
+from ..data import EncodedRows
 from ..errors import InputError, PrivacyError, complaint
 from ..estimators import bases, inputs, pipelines, promises
 from ..estimators.bases import derived_seed
@@ -219,7 +221,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.best_params_ = shown[found.index(best)]
         self.best_score_ = best.score
         self.best_index_ = found.index(best)
-        self.cv_results_ = {
+        self.cv_results_: dict[str, Any] = {
             "params": shown,
             "mean_test_score": scores,
             "rank_test_score": np.array([1 + int((scores > score).sum()) for score in scores]),
@@ -429,9 +431,9 @@ def _candidates(given: Any, n_iter: Any, seed: int | None, name: str, last: Any)
 
 def _split(X: Any, y: Any, groups: Any, share: float, seed: int | None) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
     """(rows to fit, rows to score): each row by a coin of its own, which no other row moves."""
-    count = getattr(X, "shape", (None,))[0] if not isinstance(X, Mapping) else None
+    count = _length(X)
     if count is None:
-        remedy = "Pass an array, or a table of pandas or polars."
+        remedy = "Pass an array, a table of pandas or polars, a mapping of columns, or rows that a schema coded."
         got = type(X).__name__
         raise InputError(complaint(expected="a table whose rows can be set aside", of="X", got=got, remedy=remedy))
     source = NoiseSource.of(derived_seed(seed, 3 << 20))
@@ -445,8 +447,8 @@ def _split(X: Any, y: Any, groups: Any, share: float, seed: int | None) -> tuple
 
     def part(mask: Any) -> tuple[Any, Any, Any]:
         at = np.flatnonzero(mask)
-        kept = groups if groups is None or (named and _names(X, groups)) else _safe_indexing(groups, at)
-        return _safe_indexing(X, at), None if y is None else _safe_indexing(y, at), kept
+        kept = groups if groups is None or (named and _names(X, groups)) else _chosen(groups, at)
+        return _chosen(X, at), None if y is None else _chosen(y, at), kept
 
     return part(~aside), part(aside)
 
@@ -454,4 +456,22 @@ def _split(X: Any, y: Any, groups: Any, share: float, seed: int | None) -> tuple
 def _names(X: Any, groups: Any) -> bool:
     """Whether texts are names of columns of X, and not groups of rows."""
     listed = [groups] if isinstance(groups, str) else list(groups)
-    return set(listed) <= set(map(str, getattr(X, "columns", ())))
+    return set(listed) <= set(map(str, X if isinstance(X, Mapping) else getattr(X, "columns", ())))
+
+
+def _length(X: Any) -> int | None:
+    if isinstance(X, EncodedRows):
+        return sum(block.rows for block in X.blocks())
+    if isinstance(X, Mapping):
+        return len(next(iter(X.values()))) if X else None
+    found = getattr(X, "shape", (None,))[0]
+    return None if found is None else int(found)
+
+
+def _chosen(given: Any, at: npt.NDArray[np.intp]) -> Any:
+    """Some of the rows, in their order."""
+    if isinstance(given, EncodedRows):
+        return given.chosen(at)
+    if isinstance(given, Mapping):
+        return {name: _safe_indexing(column, at) for name, column in given.items()}
+    return _safe_indexing(given, at)
