@@ -66,6 +66,14 @@ def test_guarantee_3_no_file_is_a_pickle(models: dict[str, Any], tmp_path: Path)
     assert not [file for file in files if file.suffix in (".pkl", ".pickle", ".joblib") or file.read_bytes()[:2] == b"\x80\x04"]
 
 
+def test_a_report_is_copied_with_its_twin(models: dict[str, Any], tmp_path: Path) -> None:
+    report = fv.report.Report("Hiring", subject="Made-up people.", statement=models["rate"].privacy_)
+    page = fv.report.write(tmp_path / "page.html", report).page
+    path = mlflow_model.save_model(models["rate"], tmp_path / "flow", report=page)
+    assert (path / "report.html").read_bytes() == page.read_bytes()
+    assert (path / "report.json").is_file()
+
+
 def test_guarantee_2_a_run_has_the_numbers_of_statement_report_and_certificate(
     models: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

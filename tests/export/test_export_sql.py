@@ -1,4 +1,4 @@
-"""Models as SQL, run by SQLite: the same probabilities and classes, and NULL for the rows that the estimator refuses."""
+"""Models as SQL, run by SQLite and DuckDB: the same probabilities and classes, and NULL for refused rows."""
 
 from __future__ import annotations
 
@@ -37,13 +37,26 @@ def asked(query: str, table: dict[str, Any], name: str = "rows") -> list[tuple[A
         return list(base.execute(query))
 
 
-def answers(name: str, table: dict[str, Any], uniform: Any) -> list[tuple[Any, Any] | None]:
+def asked_of_duckdb(query: str, table: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The same, of DuckDB."""
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    kinds = {**KINDS, "grade": "DOUBLE"}
+    with duckdb.connect() as base:
+        columns = ", ".join(f"{name_of(one)} {'BOOLEAN' if one == 'x2' else kinds.get(one, 'DOUBLE')}" for one in table)
+        base.execute(f"CREATE TABLE rows ({columns})")
+        lines = [tuple(map(plain, line)) for line in zip(*table.values(), strict=True)]
+        base.executemany(f"INSERT INTO rows VALUES ({', '.join('?' * len(table))})", lines)
+        found: list[tuple[Any, ...]] = base.execute(query).fetchall()
+        return found
+
+
+def answers(name: str, table: dict[str, Any], uniform: Any, ask: Any) -> list[tuple[Any, Any] | None]:
     """What the query gives row by row, in the types of the classes."""
     clf = sample(name)
     columns = {**table, "uniform": uniform, "id": np.arange(len(uniform))}
     if name in ARRAYS:
         columns |= {"x0": table["age"], "x1": table["hours a week"], "x2": table["owns"]}
-    found = sorted(asked(sql_query(clf, keep=["id"]), columns))
+    found = sorted(ask(sql_query(clf, keep=["id"]), columns))
     assert [line[0] for line in found] == list(range(len(uniform)))
     if name in REGRESSIONS:
         return [None if line[1] is None else (None, line[1]) for line in found]
@@ -51,11 +64,12 @@ def answers(name: str, table: dict[str, Any], uniform: Any) -> list[tuple[Any, A
     return [None if line[1] is None else (list(line[2:]), kind(line[1])) for line in found]
 
 
+@pytest.mark.parametrize("ask", [asked, asked_of_duckdb])
 @pytest.mark.parametrize("name", MAKERS)
-def test_rows_are_decided_and_refused_as_the_estimator_does(name: str) -> None:
+def test_rows_are_decided_and_refused_as_the_estimator_does(name: str, ask: Any) -> None:
     for rows in (ordinary, strange):
         table, uniform, expected = rows(name)
-        agree(answers(name, table, uniform), expected)
+        agree(answers(name, table, uniform, ask), expected)
 
 
 @pytest.mark.parametrize("scores", [True, False])
