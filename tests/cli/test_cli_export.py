@@ -37,6 +37,7 @@ def test_a_file_is_what_the_library_writes(fairveil: Command, model: Path, tmp_p
         (("--table", "people", "--out", "m"), "--as sql"),
         (("--as", "python", "--keep", "id", "--out", "m"), "--as sql"),
         (("--as", "sql", "--keep", "prediction", "--out", "m"), "--keep"),
+        (("--materialized", "--out", "m"), "--as sql"),
         (("--as", "python", "--out", "there"), "--force"),
     ],
 )

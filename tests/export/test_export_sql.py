@@ -56,7 +56,7 @@ def answers(name: str, table: dict[str, Any], uniform: Any, ask: Any) -> list[tu
     columns = {**table, "uniform": uniform, "id": np.arange(len(uniform))}
     if name in ARRAYS:
         columns |= {"x0": table["age"], "x1": table["hours a week"], "x2": table["owns"]}
-    found = sorted(ask(sql_query(clf, keep=["id"]), columns))
+    found = sorted(ask(sql_query(clf, keep=["id"], materialized=ask is asked_of_duckdb), columns))
     assert [line[0] for line in found] == list(range(len(uniform)))
     if name in REGRESSIONS:
         return [None if line[1] is None else (None, line[1]) for line in found]
@@ -82,6 +82,14 @@ def test_post_processing_of_another_library_reads_its_answers_from_a_column(scor
     found = asked(sql_query(clf), columns)
     expected = clf.predict_proba(X, sensitive_features=table["sex"])
     assert np.abs(np.array([line[1:] for line in found]) - expected).max() < 1e-9
+
+
+def test_each_step_may_be_computed_once() -> None:
+    table, _, expected = ordinary("linear")
+    query = sql_query(sample("linear"), materialized=True)
+    assert "AS MATERIALIZED" in query
+    assert "MATERIALIZED" not in sql_query(sample("linear"))
+    assert [line[0] for line in asked(query, table)] == [one[1] for one in expected if one]
 
 
 def test_names_and_values_cannot_end_a_text() -> None:

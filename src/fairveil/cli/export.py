@@ -33,6 +33,9 @@ def export(
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="of sql: hand on this column; repeat for more", rich_help_panel=OUTPUT),
     ] = None,
+    materialized: Annotated[
+        bool, typer.Option("--materialized", help="of sql: compute each step once (PostgreSQL)", rich_help_panel=OUTPUT)
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Write a saved model as ONNX, as one SQL query, or as a Python file.
@@ -45,7 +48,8 @@ def export(
     from .folders import require_file, write_file
 
     _checks.one_of(LANGUAGES, **{"as": language})
-    given = [name for name, value in (("--table", table), ("--keep", keep)) if value is not None]
+    asked = (("--table", table), ("--keep", keep), ("--materialized", materialized or None))
+    given = [name for name, value in asked if value is not None]
     if given and language != "sql":
         remedy = "Leave it out, or write sql: --as sql."
         raise InputError(complaint(expected="--as sql", of=given[0], got=f"--as {language}", remedy=remedy, quote=False))
@@ -57,7 +61,8 @@ def export(
     if language == "onnx":
         content = onnx_bytes(clf)
     elif language == "sql":
-        content = sql_query(clf, table="rows" if table is None else table, keep=tuple(keep or ())).encode()
+        place = "rows" if table is None else table
+        content = sql_query(clf, table=place, keep=tuple(keep or ()), materialized=materialized).encode()
     else:
         content = python_source(clf).encode()
     write_file(out, content)

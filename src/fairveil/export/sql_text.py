@@ -96,8 +96,9 @@ def literal(value: Hashable) -> str:
     return str(value) if isinstance(value, int) else Sql().number(float(value))  # type: ignore[arg-type]
 
 
-def sql_text(program: Program, *, table: str, keep: Sequence[str] = ()) -> str:
-    """The query. `keep`: columns of the table that it hands on."""
+def sql_text(program: Program, *, table: str, keep: Sequence[str] = (), materialized: bool = False) -> str:
+    """The query. `keep`: columns of the table that it hands on. `materialized`: each step is
+    computed once, by a word that is no standard."""
     program, dialect = unnamed(program), Sql()
     read = [*program.inputs.names, *program.others]
     prefix = "fv_"
@@ -116,6 +117,8 @@ def sql_text(program: Program, *, table: str, keep: Sequence[str] = ()) -> str:
         parts.append(_step(f"{prefix}step{level}", source, [line for line in found.lines if line.level == level]))
         source = f"{prefix}step{level}"
     chosen = [*map(name_of, keep), *(f"{text} AS {name_of(name)}" for name, text in outputs)]
+    if materialized:
+        parts = [part.replace(" AS (", " AS MATERIALIZED (", 1) for part in parts]
     return f"WITH {', '.join(parts)}\nSELECT " + ",\n  ".join(chosen) + f"\nFROM {source}\n"
 
 
@@ -131,8 +134,11 @@ def _outputs(program: Program, probabilities: Sequence[str], result: str, guards
         return f"CASE WHEN {condition} THEN NULL ELSE {text} END" if condition else text
 
     if not isinstance(program.result, Classified):
-        return [(PREDICTION, guarded(result))]
+        return [(PREDICTION, guarded(f"CAST({result} AS DOUBLE PRECISION)"))]
     classes = program.result.classes
     decided = " ".join(f"WHEN {code} THEN {literal(value)}" for code, value in enumerate(classes))
     found = [(PREDICTION, guarded(f"CASE {result} {decided} END"))]
-    return found + [(f"probability[{value}]", guarded(name)) for value, name in zip(classes, probabilities, strict=True)]
+    return found + [
+        (f"probability[{value}]", guarded(f"CAST({name} AS DOUBLE PRECISION)"))
+        for value, name in zip(classes, probabilities, strict=True)
+    ]

@@ -43,10 +43,16 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, overwrite: bool = F
 
 
 def export_sql(
-    model: Any, path: str | os.PathLike[str], *, table: str = "rows", keep: Sequence[str] = (), overwrite: bool = False
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    table: str = "rows",
+    keep: Sequence[str] = (),
+    materialized: bool = False,
+    overwrite: bool = False,
 ) -> Path:
     """Write a fitted estimator as one query of standard SQL over a table with the columns of the fit: see `sql_query`."""
-    return _written(path, lambda: sql_query(model, table=table, keep=keep).encode(), overwrite)
+    return _written(path, lambda: sql_query(model, table=table, keep=keep, materialized=materialized).encode(), overwrite)
 
 
 def export_python(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -61,7 +67,7 @@ def onnx_bytes(model: Any) -> bytes:
     return to_bytes(read(model))
 
 
-def sql_query(model: Any, *, table: str = "rows", keep: Sequence[str] = ()) -> str:
+def sql_query(model: Any, *, table: str = "rows", keep: Sequence[str] = (), materialized: bool = False) -> str:
     """One query, whose rows have `prediction` and, of classifiers, a column `probability[...]` for each class.
 
     Rows for which `predict` raises an error have NULL. A randomized model reads a column `uniform` of numbers in [0, 1).
@@ -74,6 +80,9 @@ def sql_query(model: Any, *, table: str = "rows", keep: Sequence[str] = ()) -> s
         The table; a dot separates its schema.
     keep : list of str, default=()
         Columns of the table that are handed on: its key, for example.
+    materialized : bool, default=False
+        Write ``AS MATERIALIZED``, which is no standard SQL: PostgreSQL, SQLite and DuckDB then compute each step once.
+        Without it PostgreSQL puts the steps into one another, and mixtures and thresholds may take minutes.
     """
     from .sql_text import sql_text
 
@@ -82,7 +91,7 @@ def sql_query(model: Any, *, table: str = "rows", keep: Sequence[str] = ()) -> s
         raise InputError(complaint(expected="a list of names of columns", of="keep", got=keep, remedy=remedy))
     if not isinstance(table, str):
         raise InputError(complaint(expected="the name of a table", of="table", got=table, remedy="Pass table='applicants'."))
-    return sql_text(read(model), table=table, keep=tuple(keep))
+    return sql_text(read(model), table=table, keep=tuple(keep), materialized=_checks.truth(materialized=materialized))
 
 
 def python_source(model: Any) -> str:
