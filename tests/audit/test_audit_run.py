@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
-from fairveil.audit import GaussianClaim, PointClaim, drawn
+from fairveil.audit import GaussianClaim
 from fairveil.audit.attack import Attack, Seeds
 from fairveil.audit.corners import pairs_of
 from fairveil.audit.planted import BATCH_SIZE, HALF_NOISE, SAME_SEED
@@ -21,7 +21,6 @@ from fairveil.audit.targets import Bug, FitTarget
 from fairveil.data import encode
 from fairveil.errors import InputError
 from fairveil.facts import Boolean, Category, Number, Schema
-from fairveil.privacy.events import Gaussian
 
 COLUMNS = {"age": Number(17, 90), "score": Number(0, 10), "sex": Category(("f", "m")), "hired": Boolean()}
 SCHEMA = Schema(COLUMNS, target="hired", sensitive=("sex",), rows=30)
@@ -80,7 +79,8 @@ def test_guarantee_3_a_seed_repeats_the_audit_to_the_bit() -> None:
 
 def test_a_saved_model_is_audited_and_its_plan_compared(tmp_path: Path) -> None:
     table = pairs_of(SCHEMA, "records", "add-remove", others=30, seed=0)[0].common
-    clf = fv.RateConstrainedClassifier(**SHORT, random_state=0).fit(encode(table, SCHEMA))
+    plain = {name: value for name, value in SHORT.items() if name != "schema"}  # the coded rows bring it along
+    clf = fv.RateConstrainedClassifier(**plain, public_rows=30, random_state=0).fit(encode(table, SCHEMA))
     fv.save(clf, tmp_path / "model")
     found = fv.audit.run(tmp_path / "model", trials=50, power=False, **QUIET)
     assert found.same_plan
@@ -179,19 +179,3 @@ def test_the_clock_ends_an_audit() -> None:
     assert found.stopped in ("stopped by the clock", "all runs that were planned")
     assert found.trials == 50
     assert not found.refuted
-
-
-def test_claimed_curves_are_at_or_below_their_mechanisms_and_measured_ones_above() -> None:
-    """A Gaussian pair of mu 1: its own curve, its (epsilon, delta) point, and bands of 40 audits."""
-    from scipy.special import ndtr, ndtri
-
-    exact = {a: float(ndtr(ndtri(1 - a) - 1.0)) for a, _ in drawn.claimed(GaussianClaim(1.0))}
-    assert all(b == pytest.approx(exact[a]) for a, b in drawn.claimed(GaussianClaim(1.0)))
-    point = PointClaim(3.0, fv.privacy.delta(Gaussian(1.0), 3.0))
-    assert all(b <= exact[a] + 1e-9 for a, b in drawn.claimed(point) if 0 < a < 1 and a in exact)
-    below = 0
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        band = drawn.measured(rng.normal(0, 1, 200), rng.normal(1, 1, 200), 0.9)
-        below += any(b < float(ndtr(ndtri(1 - a) - 1.0)) - 1e-12 for a, b in band if 0 < a < 1)
-    assert below <= 10  # 4 in the mean at most: more with probability below 0.003

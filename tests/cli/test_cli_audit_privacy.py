@@ -42,6 +42,12 @@ def test_a_function_that_keeps_its_claim_is_status_0_and_written(fairveil: Comma
     assert json.loads(Path("a.json").read_text("utf-8")) == values
 
 
+def test_without_planted_bugs_it_says_that_its_power_is_not_known(fairveil: Command, mine: Path) -> None:
+    done = fairveil("audit-privacy", "mechanisms_of_mine:kept", "--schema", mine, *CLAIM, "--no-power")
+    assert done.code == 0
+    assert any(line.startswith("power ") and "not known" in line for line in done.out.splitlines())
+
+
 def test_a_broken_function_is_status_1_with_a_picture(fairveil: Command, mine: Path) -> None:
     done = fairveil("audit-privacy", "mechanisms_of_mine:broken", "--schema", mine, *CLAIM, "--json", "--out", "a.svg")
     assert done.code == 1

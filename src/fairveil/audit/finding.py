@@ -171,6 +171,8 @@ class PrivacyAudit:
         for one in self.planted:
             found = "found" if one.found else "not found"
             lines.append(("planted", f"{one.name}: {found} in {one.trials} pairs; power at least {100 * one.power:.0f} %"))
+        if not self.planted and not self.refuted:
+            lines.append(("power", "not known: no bug was planted, or no time was left for it"))
         if self.planted:
             known = f"a {self.would_have_found} would have been found with 95 % probability"
             lines.append(

@@ -149,7 +149,7 @@ def _made(
             remedy = "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
             got = type(target).__name__
             raise InputError(complaint(expected="an estimator of this library", of="TARGET", got=got, remedy=remedy))
-        facts = _schema(schema if schema is not None else parameters["schema"])
+        facts = _schema(schema if schema is not None else parameters["schema"] or _schema_of_coding(target))
         if parameters.get("unit") is not None or facts.unit is not None:
             remedy = "Audit it without a unit: the tables that are made up hold one row of each person."
             whom = str(parameters.get("unit") or facts.unit)
@@ -263,6 +263,11 @@ def _planted(target: Target, made: Callable[..., Attack], trials: int, clock: _C
                 break
         found.append(Planted(bug.name, attack.trials, attack.refuted, least, clock.spent - before))
     return found
+
+
+def _schema_of_coding(fitted: Any) -> Any:
+    """The schema that coded the rows of a fit; None where there was none."""
+    return getattr(getattr(getattr(fitted, "coding_", None), "encoding", None), "schema", None)
 
 
 def _schema(schema: Any) -> Schema:

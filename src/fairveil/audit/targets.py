@@ -23,6 +23,7 @@ from ..curator.sampling import Poisson
 from ..data import encode
 from ..errors import InputError, complaint
 from ..facts import Schema
+from ..privacy.ledger.ambient import paid_for
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
 from .claims import Claim, claim_of
@@ -124,7 +125,7 @@ class FitTarget(Target):
         if "checkpoint" in parameters:
             changed["checkpoint"] = None
         one, heard = type(self._estimator)(**{**parameters, **changed}), Overheard()
-        with heard_by(heard), warnings.catch_warnings():
+        with heard_by(heard), paid_for(), warnings.catch_warnings():  # of rows that were made up
             warnings.simplefilter("ignore")
             one.fit(self._rows[side])
         return one, heard
@@ -146,7 +147,7 @@ class FunctionTarget(Target):
     def run(self, side: int, seed: int, bug: Bug | None = None) -> Floats:
         table: Table = {name: values.copy() for name, values in self._tables[side].items()}
         more = {"epsilon": self.promise.epsilon * (1.0 if bug is None else bug.fold)} if _takes_epsilon(self._fit) else {}
-        with warnings.catch_warnings():
+        with paid_for(), warnings.catch_warnings():  # of rows that were made up
             warnings.simplefilter("ignore")
             found = np.asarray(_numbers_of(self._fit(table, seed, **more)), np.float64).ravel()
         if not found.size or found.size > MOST_NUMBERS or not np.isfinite(found).all():

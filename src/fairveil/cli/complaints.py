@@ -131,6 +131,7 @@ WAYS: Mapping[str, str] = {
     "a convex objective": "--constraint gini:0.1 bounds it, and --objective error is made small",
     "an objective, or a name": "--objective gmean; a bound is a --constraint gmean:0.3",
     "the files ": "--path DIR, the folder that holds them; or set FAIRVEIL_DATA to it",
+    "a Schema": "--schema schema.toml: the public facts of the table",
     "a schema file": "fairveil schema init TABLE --out schema.toml",
 }
 """Ways out, by how what was expected begins, where the library's way is one of Python."""

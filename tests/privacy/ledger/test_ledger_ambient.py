@@ -14,6 +14,7 @@ import fairveil
 from fairveil.errors import DataNotFoundError, InputError, LedgerError
 from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger, current, ledger
+from fairveil.privacy.ledger.ambient import paid_for
 
 
 @pytest.fixture
@@ -37,6 +38,14 @@ def in_thread(action: Callable[[], Any]) -> Any:
     """What it comes to in another thread."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(action).result(timeout=600)
+
+
+def test_guarantee_3_what_is_paid_for_hides_the_block_from_its_own_context_alone(one: Ledger) -> None:
+    with ledger(one):
+        with paid_for():
+            assert current() is None
+            assert in_thread(current) is one
+        assert current() is one
 
 
 def test_guarantee_1_blocks_nest_and_end(one: Ledger, two: Ledger) -> None:

@@ -56,7 +56,8 @@ def ledger(ledger: Ledger | str | os.PathLike[str], dataset: str | None = None) 
 
 @contextmanager
 def paid_for() -> Iterator[None]:
-    """Fits of the block, in this context alone, are part of a release that was reserved as a whole: a private search's."""
+    """Fits of the block, in this context alone, are part of a release that was reserved as a whole (a private search's), or are
+    of rows that were made up (an audit's)."""
     token = _PAID_FOR.set(True)
     try:
         yield
