@@ -1,14 +1,15 @@
 """Certificates in figures: how often bounds are wrong, how wide they are, how often fits are certified, and how fast.
 
-    python benchmarks/certificates.py [coverage] [data] [fits] [speed] [--runs N] [--seeds N]
+    python benchmarks/certificates.py [coverage] [data] [fits] [monitors] [speed] [--runs N] [--seeds N]
 
-Without a part it measures all four. It prints Markdown.
+Without a part it measures all. It prints Markdown.
 
 `coverage`: one-sided upper bounds of a rate at 97.5 %, at 20 settings of people, rate and noise, `--runs` draws each. Beside
 ours: Wilson's bound on noisy counts as if they were exact; Clopper and Pearson's at the worst counts that noise allows (the
 union of two bounds); Student's t on the decisions without noise (the Seldonian toolkit's bound); and Clopper and Pearson's
 without noise. `data`: certificates on Adult, Law School and Credit-Card. The population is the held-out half itself; people are
 drawn from it with replacement, so that its true gaps are known. `fits`: `confidence=0.95` at 20 points, on synthetic people.
+`monitors`: how long after a drift an alarm is raised.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ import numpy.typing as npt
 from scipy import stats
 
 import fairveil as fv
+from fairveil.facts import Cells
+from fairveil.learning.certificate_rates import layout_of
 from fairveil.learning.certificate_tails import Counted, _Search, upper_bounds
 from fairveil.learning.count_noise import CountNoise
+from fairveil.learning.monitor_evidence import Bet, e_value, p_value
 from fairveil.privacy.noise import NoiseSource
 
 LEVEL = 0.025
@@ -238,6 +242,45 @@ def fits(seeds: int) -> None:
         row(name, f"{rows:,}", about, *counts, f"{100 * np.mean(truths):.1f}, {100 * np.mean(errors):.1f} %")
 
 
+# Monitors
+
+
+def monitors(seeds: int) -> None:
+    """Selection rates 0.3 and 0.3 + gap; the gap is 0.05 for 10 periods, then another; the bound is 0.1, the alarm at 20."""
+    print(f"\nMonitors of a gap of 10 points, false alarm 5 %, epsilon 1, {seeds} runs: a drift after 10 periods\n")
+    head(
+        "people a period",
+        "gap after the drift",
+        "alarm before the drift",
+        "alarm within 30 periods",
+        "delay in periods: median, worst tenth",
+    )
+    layout = layout_of([fv.DemographicParity(0.1)], Cells((("f", "m"),)), (0, 1))
+    for people, gap in product((1000, 3000), (0.1, 0.15, 0.2, 0.3)):
+        rng, early, delays = np.random.default_rng(0), 0, []
+        for _ in range(seeds):
+            bet = Bet()
+            for period in range(40):
+                hits = rng.binomial(people // 2, (0.3, 0.3 + (0.05 if period < 10 else gap)))
+                table = np.zeros((2, 2, 2))
+                table[:, 0, 0], table[:, 0, 1] = people // 2 - hits, hits
+                counts = np.bincount(layout.part_of.ravel(), table.ravel(), layout.parts).astype(np.float64)
+                q = 1.0 - math.exp(-1.0)
+                counts += rng.geometric(q, layout.parts) - rng.geometric(q, layout.parts)
+                bet = bet.after(e_value(p_value(layout, counts, LAPLACE)))
+                if bet.highest >= 20.0:
+                    break
+            raised = bet.highest >= 20.0
+            early += raised and bet.periods <= 10
+            if raised and bet.periods > 10:
+                delays.append(bet.periods - 10)
+        never = seeds - early - len(delays)
+        waited = np.array([*delays, *([math.inf] * never)])
+        found = [np.quantile(waited, at, method="higher") for at in (0.5, 0.9)]
+        shown = ", ".join("none" if math.isinf(one) else f"{one:.0f}" for one in found)
+        row(f"{people:,}", f"{100 * gap:.0f} points", f"{early} of {seeds}", f"{len(delays)} of {seeds}", shown)
+
+
 # Speed
 
 
@@ -266,7 +309,7 @@ def speed() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", default=["coverage", "data", "fits", "speed"])
+    parser.add_argument("parts", nargs="*", default=["coverage", "data", "fits", "monitors", "speed"])
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=200)
     given = parser.parse_args()
@@ -274,6 +317,7 @@ def main() -> None:
         "coverage": lambda: coverage(given.runs),
         "data": lambda: data(given.seeds),
         "fits": lambda: fits(given.seeds),
+        "monitors": lambda: monitors(given.seeds // 4),
         "speed": speed,
     }
     for part in given.parts:

@@ -23,6 +23,7 @@ HOW_TOS = (
     "deploy.md",
     "large_tables.md",
     "missing_values.md",
+    "monitor.md",
     "moving.md",
     "other_libraries.md",
     "persons.md",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .estimators import FermiClassifier as FermiClassifier
     from .estimators import GroupObjectiveClassifier as GroupObjectiveClassifier
     from .estimators import GroupObjectiveRegressor as GroupObjectiveRegressor
+    from .estimators import Monitor as Monitor
     from .estimators import OddsPostProcessor as OddsPostProcessor
     from .estimators import OracleGameClassifier as OracleGameClassifier
     from .estimators import PrivateTable as PrivateTable
@@ -73,6 +74,7 @@ PLACES = {
     "FermiClassifier": ".estimators",
     "GroupObjectiveClassifier": ".estimators",
     "GroupObjectiveRegressor": ".estimators",
+    "Monitor": ".estimators",
     "OddsPostProcessor": ".estimators",
     "OracleGameClassifier": ".estimators",
     "PrivateTable": ".estimators",
@@ -143,6 +145,7 @@ __all__ = [
     "GroupObjectiveClassifier",
     "GroupObjectiveRegressor",
     "Ledger",
+    "Monitor",
     "OddsPostProcessor",
     "OracleGameClassifier",
     "PrivacyStatement",

@@ -22,6 +22,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "audit-privacy": ("rate-constrained", "--schema", "t.toml"),
     "predict": ("nowhere", "t.csv"),
     "encode": ("t.csv", "--schema", "t.toml", "--out", "new"),
+    "monitor": ("nowhere",),
     "certify": ("nowhere", "t.csv", "--constraint", "demographic_parity:5%"),
     "release-groups": ("t.csv", "--schema", "t.toml", "--out", "new"),
     "verify": ("t.csv",),

@@ -25,6 +25,7 @@ from .fit import fit
 from .frontier import frontier
 from .helping import add
 from .ledger import app as ledger
+from .monitor import monitor
 from .plan import plan
 from .predict import predict
 from .release_groups import release_groups
@@ -144,6 +145,14 @@ add(
     "fairveil certify m t.csv --constraint selection_rate_ratio:0.8 --epsilon 1",
     "fairveil certify m t.csv --constraint equalized_odds:5% --epsilon 1 --out c",
     short="certify what holds for people whom the model has not seen",
+)
+add(
+    app,
+    monitor,
+    "fairveil monitor m --constraint ... --group sex:f,m --classes 0,1 --epsilon 1",
+    "fairveil monitor m may.csv --period 2026-05 --prediction decided",
+    "fairveil monitor m",
+    short="watch decisions after release, and raise an alarm",
 )
 add(
     app,

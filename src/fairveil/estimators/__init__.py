@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .gap_report import GapReport as GapReport
     from .group_objective import GroupObjectiveClassifier as GroupObjectiveClassifier
     from .group_objective_regressor import GroupObjectiveRegressor as GroupObjectiveRegressor
+    from .monitor import Monitor as Monitor
     from .odds_post_processor import OddsPostProcessor as OddsPostProcessor
     from .oracle_game import OracleGameClassifier as OracleGameClassifier
     from .private_auditing import private_audit as private_audit
@@ -48,6 +49,7 @@ PLACES = {
     "GapReport": ".gap_report",
     "GroupObjectiveClassifier": ".group_objective",
     "GroupObjectiveRegressor": ".group_objective_regressor",
+    "Monitor": ".monitor",
     "OddsPostProcessor": ".odds_post_processor",
     "OracleGameClassifier": ".oracle_game",
     "PrivateTable": ".private_table",
@@ -79,6 +81,7 @@ __all__ = [
     "GapReport",
     "GroupObjectiveClassifier",
     "GroupObjectiveRegressor",
+    "Monitor",
     "OddsPostProcessor",
     "OracleGameClassifier",
     "PrivateTable",
