@@ -7,7 +7,8 @@ fitted to the other rows with the whole promise, and certified on those set asid
 is in one of the two parts, so the two together keep the same promise (theory.md#set-aside), not twice of it. A ledger does not
 know this yet: it charges both.
 
-The model aims inside each bound by the margin of `learning/certificate_margin.py`, for a chance of 0.8, or at a fifth of the
+The model aims inside each bound by the margin of `learning/certificate_margin.py`, for a chance of 0.8 if
+the fit reaches its aim (notions given labels often do not: docs/benchmarks.md), or at a fifth of the
 bound where the margin is wider. Without a public number of rows it aims at half of the bound. The certificate is of the bound
 itself.
 
