@@ -101,10 +101,12 @@ class Attack:
         """Whether the wealth against the claim has reached 1 / risk at some time."""
         return bool(self._held.refuted(self._risk)[0])
 
-    def go_on(self, until: int, tick: Tick | None = None, stop: Callable[[], bool] = lambda: False) -> None:
-        """More pairs, until so many, or until the claim is refuted, or `stop` says so."""
+    def go_on(
+        self, until: int, tick: Tick | None = None, stop: Callable[[], bool] = lambda: False, *, through: bool = False
+    ) -> None:
+        """More pairs, until so many, or until `stop` says so, or the claim is refuted, unless `through`."""
         assert self.tests is not None
-        while self.trials < until and not self.refuted and not stop():
+        while self.trials < until and (through or not self.refuted) and not stop():
             here, there = (float(released @ self.tests.line) for released in self._pair(tick))
             self.scores[HERE].append(here)
             self.scores[THERE].append(there)
