@@ -102,7 +102,7 @@ add(
     app,
     tune,
     "fairveil tune t.csv --schema t.toml --grid clip=0.5,1,2 --out m",
-    "fairveil tune t.csv --schema t.toml --grid clip=1,2 --grid rounds=30,120 --out m",
+    "fairveil tune t.csv --schema t.toml --grid clip=1,2 --grid rounds=9,99 --out m",
     "fairveil tune t.csv --schema t.toml --grid clip=1,2 --way selection --out m",
     short="choose parameters of a fit by a private search",
 )
