@@ -187,10 +187,10 @@ def test_a_transformer_without_tags_counts_as_one_that_learns() -> None:
         def transform(self, X: Any) -> Any:
             return X
 
-    from fairveil.estimators.pipelines import _learning
+    from fairveil.estimators.pipelines import learning
 
-    assert [step.kind for step in _learning("one", Bare())] == ["Bare"]
-    assert [step.kind for step in _learning("two", Named())] == ["Named"]
+    assert [step.kind for step in learning("one", Bare())] == ["Bare"]
+    assert [step.kind for step in learning("two", Named())] == ["Named"]
 
 
 def test_names_are_printed_on_one_line() -> None:

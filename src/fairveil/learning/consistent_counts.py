@@ -26,8 +26,8 @@ def consistent(released: Floats, known: Floats | None) -> Floats:
     """Whole counts (cells, kinds) near the released ones. `known`: the public sum of all (a number), or of each kind (kinds,).
 
     >>> consistent(np.array([[-2.0, 5.0], [4.0, 1.0]]), None)
-    array([[0., 4.],
-           [3., 1.]])
+    array([[0., 5.],
+           [3., 0.]])
     """
     if known is None or np.ndim(known) == 0:
         total = max(0.0, float(released.sum())) if known is None else float(known)
@@ -44,5 +44,6 @@ def _projected(values: Floats, total: float) -> Floats:
     exact = np.maximum(values - theta, 0.0)
     whole = np.floor(exact + 1e-9)
     lacking = round(total - whole.sum())
-    whole[np.argsort(-(exact - whole), kind="stable")[:lacking]] += 1.0
+    left = np.round(exact - whole, 9)  # ties in order, whatever the last digits are
+    whole[np.argsort(-left, kind="stable")[:lacking]] += 1.0
     return np.asarray(whole)

@@ -77,7 +77,7 @@ def e_value(p: float) -> float:
     """The calibrator: the mean of k p^(k - 1) over k from 0 to 1.
 
     >>> round(e_value(0.01), 3), e_value(1.0)
-    (4.45, 0.5)
+    (4.451, 0.5)
     """
     if p >= 1.0 - 1e-6:
         return 0.5
