@@ -97,6 +97,18 @@ def post(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fit
     return _ours(fv.OddsPostProcessor(None, wanted.constraint, **_shared(wanted, train)), train)
 
 
+def once(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+    """Groups released once in public clusters, then linear models of the memberships; of sensitive features alone."""
+    if wanted.protects != "sensitive_features" or cells.mode != "product":
+        raise ImpossibleError("release_groups is of sensitive features alone, and of product groups")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FairveilWarning)
+        released = fv.release_groups(train, epsilon=wanted.epsilon, random_state=wanted.seed)
+        model = released.fit(train, None, wanted.constraint)
+    spent, reported = _plain(released.privacy.epsilon), max(line.value for line in model.report_)
+    return Fitted(lambda rows: np.asarray(model.predict_proba(rows)), {"spent": spent, "reported": reported})
+
+
 def reduction(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
     """fairlearn's ExponentiatedGradient, not private."""
     return Fitted(fairlearn_fits.reduction(_numeric(train, cells), wanted.notion, wanted.asked, _numeric_of(train, cells)), {})
@@ -128,6 +140,7 @@ METHODS: dict[str, Callable[[Coded, Cells, Wanted, Rival | None], Fitted]] = {
     "additive-game": additive_game,
     "group": group,
     "post": post,
+    "once": once,
     "fermi": fermi,
     "fairlearn": reduction,
     "fairlearn-threshold": threshold,
