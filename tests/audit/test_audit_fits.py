@@ -68,11 +68,11 @@ def audited(notion, relation: str, trials: int, confidence: float):
     return audit_scores(*found, delta=1e-5, confidence=confidence, threshold=0.0, claimed=EventsClaim(events, relation))
 
 
-def test_a_whole_fit_on_the_worst_pair_stays_under_its_claim_and_reaches_sixty_percent_of_it() -> None:
-    found = audited(DemographicParity(0.05), "add-remove", 5_000, 0.95)
+def test_a_whole_fit_on_the_worst_pair_stays_under_its_claim_and_reaches_half_of_it() -> None:
+    found = audited(DemographicParity(0.05), "add-remove", 2_000, 0.95)
     assert not found.contradicts()
     assert found.mu_lower <= gaussian_mu(1.0, 1e-5)
-    assert 0.6 <= found.gaussian_epsilon_lower <= 1.0
+    assert 0.5 <= found.gaussian_epsilon_lower <= 1.0
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
