@@ -11,7 +11,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import InputError
-from fairveil.estimators.certificate_json import checksum
+from fairveil.estimators.counts_json import checksum
 from fairveil.estimators.private_table_json import examine
 
 RNG = np.random.default_rng(0)

@@ -39,7 +39,7 @@ from ..privacy.noise import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement import PrivacyStatement
 from . import bases, decided_rows, monitor_state, promises
-from .certificate_json import _notion as notion_from
+from .certificate_json import notion_from
 from .certifying import notions_of, required_promise
 from .decided import in_blocks
 from .decided_rows import Made

@@ -19,7 +19,7 @@ from .._json import Document
 from .._reading import read_text
 from ..errors import InputError, complaint
 from ..privacy.statement_json import write
-from .certificate_json import checksum
+from .counts_json import checksum
 
 FORMAT, FORMAT_VERSION = "fairveil monitor", 1
 DOCUMENT = Document("monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28)

@@ -7,7 +7,6 @@ Guarantees (tests/estimators/test_estimators_private_table_json.py):
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -15,27 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from .._json import Document
-from ..errors import FairveilError, InputError, complaint
 from ..facts import Cells
 from ..fairness import keys
-from ..learning.certificate_plan import noise_of
-from ..learning.count_noise import CountNoise
 from ..learning.table_layout import Metric, TableLayout
-from ..privacy import statement_json
-from ..privacy.events import NonPrivate, NoOp
 from ..privacy.statement_checks import Finding
-from .certificate_json import checksum
+from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, of_release
 from .private_table import ALL, EACH, Gap, PrivateTable
 
-FORMAT = "fairveil private table"
-FORMAT_VERSION = 1
-DOCUMENT = Document("private table", "Write private tables with write() or to_json().", largest=1 << 26)
-FIELDS = frozenset(
-    (
-        *("format", "version", "checksum", "confidence", "intervals", "small_below", "model", "groups", "depth", "classes"),
-        *("labelled", "metrics", "counts", "known", "noise", "lines", "gaps", "statement"),
-    )
+FILE = CountsFile(
+    "private table",
+    frozenset(
+        (
+            *("format", "version", "checksum", "confidence", "intervals", "small_below", "model", "groups", "depth", "classes"),
+            *("labelled", "metrics", "counts", "known", "noise", "lines", "gaps", "statement"),
+        )
+    ),
 )
 TOLERANCE = 1e-6
 RECOMPUTED = ("counts that fit", "rates", "gaps", "intervals", "noise", "the statement's epsilon", "checksum")
@@ -67,16 +60,13 @@ def to_dict(table: PrivateTable) -> dict[str, Any]:
     """Plain JSON values, with a checksum."""
     layout = table.layout
     out: dict[str, Any] = {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
+        "format": FILE.format,
+        "version": FILE.version,
         "confidence": table.confidence,
         "intervals": table.intervals,
         "small_below": table.small_below,
         "model": table.model,
-        "groups": {
-            "names": list(layout.cells.names),
-            "columns": [[keys.to_json(value, of="group") for value in column] for column in layout.cells.columns],
-        },
+        "groups": groups_to_dict(layout.cells),
         "depth": layout.depth,
         "classes": [keys.to_json(value, of="class") for value in layout.classes],
         "labelled": layout.labelled,
@@ -92,65 +82,22 @@ def to_dict(table: PrivateTable) -> dict[str, Any]:
 
 def is_private_table(text: str) -> bool:
     """Whether a document says that it is one."""
-    try:
-        values = DOCUMENT.json(text)
-    except FairveilError:
-        return False
-    return isinstance(values, dict) and values.get("format") == FORMAT
+    return FILE.is_one(text)
 
 
 def examine(text: str) -> tuple[PrivateTable, list[Finding]]:
     """A table, and all that contradicts it; malformed documents are an error."""
-    values = DOCUMENT.json(text)
-    try:
-        table = _read(values)
-        found = findings(table)
-        if values["checksum"] != checksum(values):
-            found.append(Finding(True, "the content is not what the checksum was made of"))
-        return table, found
-    except InputError:
-        raise
-    # A stranger's file may be wrong in any way; each is a malformed table and never a traceback.
-    except (
-        FairveilError,
-        TypeError,
-        ValueError,
-        KeyError,
-        AttributeError,
-        ArithmeticError,
-        IndexError,
-        RecursionError,
-        MemoryError,
-    ) as error:
-        raise _malformed(str(error) if isinstance(error, FairveilError) else type(error).__name__) from None
+    return FILE.examine(text, _read, lambda table, _: findings(table))
 
 
 def read(text: str) -> PrivateTable:
     """A table that agrees with itself; an error that names the first contradiction, if there is one."""
-    table, found = examine(text)
-    grave = [finding.sentence for finding in found if finding.grave]
-    if grave:
-        remedy = "Ask its author for the file again; `fairveil verify FILE` lists all that does not fit."
-        raise InputError(
-            complaint(expected="one that follows from its counts", of="private table", got=grave[0], remedy=remedy)
-        )
-    return table
+    return FILE.agreeing(examine(text))
 
 
 def findings(table: PrivateTable) -> list[Finding]:
     """Compare what is stated with what follows from the counts."""
-    statement = table.privacy_
-    out = [Finding(one.grave, f"statement: {one.sentence}") for one in statement.check()]
-    if len(statement.events) > 1:
-        out.append(Finding(True, "the statement lists more than the one release of these counts"))
-    event = statement.events[0] if len(statement.events) == 1 else NoOp()
-    law, noise = noise_of(event, statement.promise.neighbours), table.noise
-    private = statement.is_private and not isinstance(event, NonPrivate)
-    same = law.kind == noise.kind and math.isclose(law.scale, noise.scale, rel_tol=1e-9)
-    if not same or (not private and noise.kind != "none"):
-        out.append(
-            Finding(True, f"the noise is said to be {noise.kind} {noise.scale:g}, the statement says {law.kind} {law.scale:g}")
-        )
+    out = of_release(table.privacy_, table.noise)
     if table.stated is not None:
         places = list(_differing(table.stated, table.results, ""))
         out += [Finding(True, f"{place} does not follow from the counts") for place in places[:10]]
@@ -188,56 +135,34 @@ def _gap(gap: Gap) -> dict[str, Any]:
 
 
 def _read(values: Any) -> PrivateTable:
-    if not isinstance(values, dict) or values.get("format") != FORMAT or values.get("version") != FORMAT_VERSION:
-        raise _malformed(f"no {FORMAT!r} of version {FORMAT_VERSION}")
-    if set(values) != FIELDS:
-        raise _malformed(f"fields {sorted(set(values) ^ FIELDS)} too many or too few")
-    statement, untouched = statement_json.read(json.dumps(values["statement"]))
-    if not untouched:
-        raise _malformed("a statement that was changed")
-    confidence, noise, groups = values["confidence"], values["noise"], values["groups"]
+    statement, noise = FILE.statement(values), FILE.noise(values)
+    confidence, groups = values["confidence"], values["groups"]
     if not isinstance(confidence, float) or not 0.5 <= confidence < 1.0 or values["intervals"] not in (EACH, ALL):
-        raise _malformed("a confidence that is none")
-    kinds = ("none", "gaussian", "discrete-laplace")
-    if set(noise) != {"kind", "scale"} or noise["kind"] not in kinds or not 0.0 <= float(noise["scale"]) < 1e12:
-        raise _malformed("noise of no known distribution")
+        raise FILE.malformed("a confidence that is none")
     layout = TableLayout(
-        Cells(
-            tuple(tuple(keys.plain(value, of="group") for value in column) for column in groups["columns"]),
-            names=tuple(_line(name) for name in groups["names"]),
-        ),
+        Cells(columns_of(groups), names=tuple(FILE.line(name) for name in groups["names"])),
         tuple(keys.plain(value, of="class") for value in values["classes"]),
         values["labelled"] is True,
-        tuple(Metric(_line(one["name"]), float(one["low"]), float(one["high"])) for one in values["metrics"]),
+        tuple(Metric(FILE.line(one["name"]), float(one["low"]), float(one["high"])) for one in values["metrics"]),
         int(values["depth"]),
     )
     counts = np.array([float(count) for count in values["counts"]])
     known = None if values["known"] is None else np.array(values["known"], np.float64)
     if counts.shape != (layout.parts,) or (np.abs(counts) > 2.0**53).any() or (counts != np.rint(counts)).any():
-        raise _malformed("counts that are not those of its groups and classes")
+        raise FILE.malformed("counts that are not those of its groups and classes")
     if known is not None and (known.shape not in ((), (layout.kinds,)) or not ((known >= 0) & (known < 2.0**53)).all()):
-        raise _malformed("known totals that are none")
+        raise FILE.malformed("known totals that are none")
     if (known is not None) and statement.is_private and not statement.promise.rows_are_public:
-        raise _malformed("known totals, where the number of rows is private")
+        raise FILE.malformed("known totals, where the number of rows is private")
     return PrivateTable(
         layout,
         counts,
-        CountNoise(str(noise["kind"]), float(noise["scale"])),
+        noise,
         known,
         confidence,
         str(values["intervals"]),
         int(values["small_below"]),
         statement,
-        _line(values["model"]),
+        FILE.line(values["model"]),
         {"lines": values["lines"], "gaps": values["gaps"]},
     )
-
-
-def _line(value: Any) -> str:
-    if not isinstance(value, str) or not value.isprintable():
-        raise _malformed("words that cannot be printed")
-    return value
-
-
-def _malformed(got: str) -> InputError:
-    return DOCUMENT.refusal("a well-formed private table", got)  # type: ignore[return-value]
