@@ -17,7 +17,7 @@ from ..estimators import inputs
 from ..estimators.coded import as_array
 from ..estimators.coding import TableCoding
 from ..estimators.inputs import Ways
-from ..facts import RowBlock, Schema
+from ..facts import Schema
 from ..privacy.statement import PublicFact
 from ..study.held_out import HeldOut
 from .coins import set_aside
@@ -112,11 +112,7 @@ class CodedSample(Sample):
         assert held.rows.layout == self.rows.layout
 
     def part(self, chosen: Mask) -> CodedSample:
-        blocks, start = [], 0
-        for block in self.rows.blocks():
-            blocks.append(_some(block, chosen[start : start + block.rows]))
-            start += block.rows
-        return CodedSample(EncodedRows(self.rows.encoding, tuple(blocks)))
+        return CodedSample(self.rows.chosen(np.flatnonzero(chosen)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -248,12 +244,3 @@ def _with_rows(rows: EncodedRows, place: Place) -> EncodedRows:
     if not any(block.rows for block in rows.blocks()):
         raise InputError(complaint(expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."))
     return rows
-
-
-def _some(block: RowBlock, chosen: Mask) -> RowBlock:
-    return RowBlock(
-        np.ascontiguousarray(block.numbers[:, chosen]),
-        np.ascontiguousarray(block.codes[:, chosen]),
-        None if block.labels is None else block.labels[chosen],
-        None if block.sensitive is None else np.ascontiguousarray(block.sensitive[:, chosen]),
-    )

@@ -22,18 +22,17 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import _safe_indexing
 
 from .. import _checks
 from ..data import EncodedRows
 from ..errors import InputError, complaint
-from ..facts import RowBlock, RowSource, Schema
+from ..facts import RowSource, Schema
 from ..facts.columns import Boolean, Category
 from ..fairness import Notion
 from ..fairness.rates import RateConstraint
@@ -49,6 +48,7 @@ from .certificate import Certificate
 from .certifying import certify, confidence_of
 from .columns import names_in, read_labels
 from .recorded import remembered, require_room
+from .row_parts import length_of, rows_at
 
 SHARE, CHANCE, LEAST, BLIND = 0.3, 0.8, 0.2, 0.5
 """The share that is set aside, the chance that margins are for, the least part of a bound that is aimed at, and the part of it
@@ -94,10 +94,11 @@ class Both:
         """Set aside, fit, certify, publish."""
         self._refuse(X, sample_weight)
         aim, tightened = self._aim(X, y, groups)
-        rows = _length(X)
+        rows = length_of(X) or 0
         stream = NoiseSource.of(bases.derived_seed(self.seed, 31)).stream("sampling")
         aside = stream.uniforms(rows) < self.share
-        parts = [(_taken(X, at, rows), _taken(y, at, rows), _groups(groups, at, rows)) for at in (~aside, aside)]
+        places = (np.flatnonzero(~aside), np.flatnonzero(aside))
+        parts = [(rows_at(X, at), rows_at(y, at), _groups(groups, at, rows)) for at in places]
         _require_both(parts, y)
         self._require_room()
         inner = self._inner(tightened, rows)
@@ -259,49 +260,19 @@ def _of_target(schema: Schema | None) -> tuple[float, ...] | None:
     return target.shares if isinstance(target, Category | Boolean) else None
 
 
-def _length(X: Any) -> int:
-    if isinstance(X, EncodedRows):
-        return sum(block.rows for block in X.blocks())
-    if isinstance(X, Mapping):
-        return len(next(iter(X.values())))
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _taken(values: Any, chosen: npt.NDArray[np.bool_], rows: int) -> Any:
-    """The chosen rows of a table, an array, a list or a mapping of columns; None stays None."""
-    if values is None:
-        return None
-    if isinstance(values, EncodedRows):
-        return _taken_blocks(values, chosen)
-    if isinstance(values, Mapping):
-        return {name: _taken(column, chosen, rows) for name, column in values.items()}
-    return _safe_indexing(values, np.flatnonzero(chosen))
-
-
-def _taken_blocks(rows: EncodedRows, chosen: npt.NDArray[np.bool_]) -> EncodedRows:
-    out, a = [], 0
-    for block in rows.blocks():
-        at = np.flatnonzero(chosen[a : a + block.rows])
-        labels = None if block.labels is None else block.labels[at]
-        groups = None if block.sensitive is None else block.sensitive[:, at]
-        out.append(RowBlock(block.numbers[:, at], block.codes[:, at], labels, groups))
-        a += block.rows
-    return EncodedRows(rows.encoding, tuple(out))
-
-
-def _groups(groups: Any, chosen: npt.NDArray[np.bool_], rows: int) -> Any:
+def _groups(groups: Any, at: npt.NDArray[np.intp], rows: int) -> Any:
     """The same of groups: names of columns stay names; a list of columns is one of them."""
     names = names_in(groups)
     if names is not None and len(names) != rows:
         return groups
     if isinstance(groups, list | tuple) and len(groups) != rows:
-        return [_taken(column, chosen, rows) for column in groups]
-    return _taken(groups, chosen, rows)
+        return [rows_at(column, at) for column in groups]
+    return rows_at(groups, at)
 
 
 def _require_both(parts: list[tuple[Any, Any, Any]], y: Any) -> None:
     """Nobody on one side, or a class that only those set aside have: told before anything is released."""
-    if min(_length(part[0]) for part in parts) == 0:
+    if not all(length_of(part[0]) for part in parts):
         remedy = "Pass more rows, or another certify_share."
         raise InputError(complaint(expected="rows on both sides", of="certify_share", got="none on one", remedy=remedy))
     if y is None:

@@ -17,19 +17,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
 from .._waiting import waiting
-from ..data import EncodedRows
 from ..errors import InputError, PrivacyError, complaint
 from ..estimators import bases, inputs, pipelines, promises
 from ..estimators.bases import derived_seed
+from ..estimators.row_parts import length_of, rows_at
 from ..privacy.events import Event, NoOp, Repeated
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.ambient import checked, current, paid_for
@@ -431,7 +429,7 @@ def _candidates(given: Any, n_iter: Any, seed: int | None, name: str, last: Any)
 
 def _split(X: Any, y: Any, groups: Any, share: float, seed: int | None) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
     """(rows to fit, rows to score): each row by a coin of its own, which no other row moves."""
-    count = _length(X)
+    count = None if isinstance(X, list | tuple) else length_of(X)
     if count is None:
         remedy = "Pass an array, a table of pandas or polars, a mapping of columns, or rows that a schema coded."
         got = type(X).__name__
@@ -447,8 +445,8 @@ def _split(X: Any, y: Any, groups: Any, share: float, seed: int | None) -> tuple
 
     def part(mask: Any) -> tuple[Any, Any, Any]:
         at = np.flatnonzero(mask)
-        kept = groups if groups is None or (named and _names(X, groups)) else _chosen(groups, at)
-        return _chosen(X, at), None if y is None else _chosen(y, at), kept
+        kept = groups if named and _names(X, groups) else rows_at(groups, at)
+        return rows_at(X, at), rows_at(y, at), kept
 
     return part(~aside), part(aside)
 
@@ -457,21 +455,3 @@ def _names(X: Any, groups: Any) -> bool:
     """Whether texts are names of columns of X, and not groups of rows."""
     listed = [groups] if isinstance(groups, str) else list(groups)
     return set(listed) <= set(map(str, X if isinstance(X, Mapping) else getattr(X, "columns", ())))
-
-
-def _length(X: Any) -> int | None:
-    if isinstance(X, EncodedRows):
-        return sum(block.rows for block in X.blocks())
-    if isinstance(X, Mapping):
-        return len(next(iter(X.values()))) if X else None
-    found = getattr(X, "shape", (None,))[0]
-    return None if found is None else int(found)
-
-
-def _chosen(given: Any, at: npt.NDArray[np.intp]) -> Any:
-    """Some of the rows, in their order."""
-    if isinstance(given, EncodedRows):
-        return given.chosen(at)
-    if isinstance(given, Mapping):
-        return {name: _safe_indexing(column, at) for name, column in given.items()}
-    return _safe_indexing(given, at)
