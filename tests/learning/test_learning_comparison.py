@@ -7,7 +7,7 @@ import pytest
 
 from fairveil import DemographicParity, EqualizedOdds, ErrorRateParity, FalseNegativeRate, Promise
 from fairveil.curator import Curator, Rows
-from fairveil.learning import LinearDescent, Settings, companion, descend, plans
+from fairveil.learning import LinearDescent, Settings, constants, descend, plans
 from fairveil.learning.comparison import Comparison, Free, Limits, Table
 from fairveil.privacy import NoiseSource
 
@@ -104,11 +104,12 @@ def test_constants_have_the_noise_and_the_sampling_error_that_are_stated_of_them
     true = table if plan.by_label else table.sum(axis=1, keepdims=True)
     if not plan.system.needs_groups:
         true = true.sum(axis=0, keepdims=True)
-    stated, drawn = plan.noise_of_constants(true), companion.sampling_of_constants(plan, true)
+    stated = constants.noise_of(plan.system, true, plan.floor, plan.count_noise)
+    drawn = constants.sampling_of(plan.system, true, plan.floor, plan.max_sample_weight)
     noisy = true + plan.counts_multiplier * rng.normal(size=(4000, *true.shape))
     people = rng.multinomial(3000, true.ravel() / 3000, size=4000).reshape(-1, *true.shape)
     for counts, deviations in ((noisy, stated), (people, drawn)):
-        seen = np.std([companion.constants_of(plan, one) for one in counts], axis=0)
+        seen = np.std([constants.values_of(plan.system, one, plan.floor) for one in counts], axis=0)
         assert seen == pytest.approx(deviations, rel=0.06, abs=1e-9)
     assert (stated > 0).any() == isinstance(notion, ErrorRateParity)
 

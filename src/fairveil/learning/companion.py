@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..curator import FULL, Ask, Linear
+from . import constants
 from .comparison import Comparison, Free, Limits, Table
 from .descent import Answers, Batch, Floats, Reason, Search
 from .outcome import Outcome
 from .plans import Plan
 from .primal import Walk
-from .systems import slopes_of_constant
 from .units import in_coded_units, in_inner_units
 
 LATE = 0.5
@@ -131,23 +131,7 @@ def compared(planned: Plan, found: Outcome, table: Table) -> Outcome:
         return found
     limits = None
     if planned.system is not None:
-        noise, drawn = planned.noise_of_constants(found.counts), sampling_of_constants(planned, found.counts)
-        limits = Limits(found.values, found.bounds, found.spread, constants_of(planned, found.counts), noise, drawn)
+        known = (planned.system, found.counts, planned.floor)
+        noise, drawn = constants.noise_of(*known, planned.count_noise), constants.sampling_of(*known, planned.max_sample_weight)
+        limits = Limits(found.values, found.bounds, found.spread, constants.values_of(*known), noise, drawn)
     return replace(found, comparison=Comparison(table, found.rows, limits))
-
-
-def constants_of(planned: Plan, counts: Floats) -> Floats:
-    """The constraints' values of deciding for one class, whatever the row: (classes, constraints)."""
-    assert planned.system is not None
-    classes = planned.system.shape[2]
-    histograms = counts[np.newaxis, ..., np.newaxis] * np.eye(classes)[:, np.newaxis, np.newaxis, :]
-    many = np.broadcast_to(counts, (classes, *counts.shape))
-    return planned.system.exact_values(histograms, many, planned.floor)
-
-
-def sampling_of_constants(planned: Plan, counts: Floats) -> Floats:
-    """The standard deviation of these values over draws of the rows; 0 of those that no count moves: rates of 0 and 1."""
-    assert planned.system is not None
-    out = [planned.sampling_of_histogram(counts[..., np.newaxis] * one, counts) for one in np.eye(planned.system.shape[2])]
-    moved = [slopes_of_constant(planned.system, counts, planned.floor, k) for k in range(len(out))]
-    return np.where(np.stack(moved) > 0.0, out, 0.0)

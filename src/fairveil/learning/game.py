@@ -36,7 +36,7 @@ from ..curator import Ask, Curator, describe
 from ..fairness import ConstraintSystem, sampling
 from ..fairness.systems import FixedCounts
 from ..privacy.events import Event, Repeated, compose
-from . import program
+from . import constants, program
 from .comparison import Comparison, Free, Limits, Table
 from .descent import Floats, Progress, Reason
 from .duals import ExponentiatedGradient, Leaning
@@ -46,7 +46,7 @@ from .oracles import GroupedRule, LinearRule, Oracle, Rule, audit_asks, audited,
 from .outcome import not_met
 from .program import Choice
 from .settled import Settled, any_ask, counted
-from .systems import lengths, slopes_of_constant, slopes_of_counts
+from .systems import lengths, slopes_of_counts
 
 TINY = 1e-9  # of a number of rows that divides
 COMPARING = 0.3
@@ -378,7 +378,7 @@ class Game:
         elif choice is not None and not choice.is_model:
             of_free = self._noise_of_values(state.counts, self._free_scale)
             noise = choice.model * audit / math.sqrt(max(1, state.seen.counted)) + choice.free * of_free
-            noise = noise + choice.constants @ self._noise_of_constants(state.counts)
+            noise = noise + choice.constants @ constants.noise_of(self.system, state.counts, self.floor, self._count_scale)
         return Guarantee.of(
             state.seen,
             self.system,
@@ -429,14 +429,10 @@ class Game:
             return Table(histogram.sum(axis=0) / per_row, noise)
 
         table = table_of(self._found(state), audit)
-        everybody = state.counts[np.newaxis, ..., np.newaxis] * np.eye(self.ground.classes)[:, np.newaxis, np.newaxis, :]
-        many = np.broadcast_to(state.counts, (self.ground.classes, *state.counts.shape))
-        constants = self.system.exact_values(everybody, many, self.floor)
-        doubts, drawn = (
-            self._noise_of_constants(state.counts),
-            np.stack([self._sampling(one, state.counts) for one in everybody]),
-        )
-        limits = Limits(values, self.system.bounds, spread, constants, doubts, np.where(doubts > 0.0, drawn, 0.0))
+        known = (self.system, state.counts, self.floor)
+        doubts = constants.noise_of(*known, self._count_scale)
+        drawn = constants.sampling_of(*known, self.ground.max_sample_weight)
+        limits = Limits(values, self.system.bounds, spread, constants.values_of(*known), doubts, drawn)
         return Comparison(table, state.rows, limits, self._free_of(state, table_of))
 
     def _free_of(self, state: State, table_of: Callable[[Floats, float], Table]) -> Free | None:
@@ -454,16 +450,6 @@ class Game:
     def _sampling(self, histogram: Floats, counts: Floats) -> Floats:
         assert self.system is not None
         return sampling.deviations(self.system, histogram, counts, heaviest=self.ground.max_sample_weight)
-
-    def _noise_of_constants(self, counts: Floats) -> Floats:
-        """The standard deviation of each constraint's value of deciding for one class, whatever the row, by the noise of the
-        counts: (classes, constraints)."""
-        assert self.system is not None
-        classes = self.ground.classes
-        if self.floor is None:
-            return np.zeros((classes, len(self.system)))
-        slopes = [slopes_of_constant(self.system, counts, self.floor, k) for k in range(classes)]
-        return np.asarray(self._count_scale * np.stack(slopes))
 
     def _rows_off(self, state: State) -> tuple[float, float]:
         """Between what the true number of rows lies, over the number that errors are divided by."""

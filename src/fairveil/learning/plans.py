@@ -45,7 +45,7 @@ from .descent import Answers, Batch, Floats
 from .gaussian import budget_of
 from .players import AVERAGED, weights_of
 from .settings import Settings
-from .systems import onto_totals, slopes_of_constant, slopes_of_counts, slopes_of_decisions, system_of
+from .systems import onto_totals, slopes_of_counts, slopes_of_decisions, system_of
 
 if TYPE_CHECKING:
     from ..models import Skeleton
@@ -509,7 +509,7 @@ class Plan:
         the last ones' unless it is given."""
         if self.is_exact or self.system is None:
             return lambda bins: np.zeros(0 if self.system is None else len(self.system))
-        of_counts = self.counts_multiplier * self._unit(CellCounts(self.cells, self.by_label)) * self._slopes(counts, decisions)
+        of_counts = self.count_noise * self._slopes(counts, decisions)
         sizes = slopes_of_decisions(self.system, counts, self.floor, self.outputs)
         noise = (self.report_multiplier if multiplier is None else multiplier) * self._unit(self.histogram(self.start()))
 
@@ -519,14 +519,10 @@ class Plan:
 
         return spread
 
-    def noise_of_constants(self, counts: Floats) -> Floats:
-        """The same of deciding for one class, whatever the row, which released counts alone move: (classes, constraints)."""
-        assert self.system is not None
-        classes = range(self.system.shape[2])
-        if self.is_exact:
-            return np.zeros((len(classes), len(self.system)))
-        noise = self.counts_multiplier * self._unit(CellCounts(self.cells, self.by_label))
-        return noise * np.stack([slopes_of_constant(self.system, counts, self.floor, k) for k in classes])
+    @cached_property
+    def count_noise(self) -> float:
+        """The standard deviation of the noise of one count."""
+        return 0.0 if self.is_exact else self.counts_multiplier * self._unit(CellCounts(self.cells, self.by_label))
 
     @cached_property
     def blur(self) -> float:
@@ -538,11 +534,8 @@ class Plan:
     def sampling_of(self, counts: Floats, decisions: Floats) -> Floats:
         """The standard deviation of each constraint's value over draws of the rows, from the released decisions (cells, labels,
         outputs) and counts."""
-        return self.sampling_of_histogram(self.by_class(decisions[np.newaxis], counts[np.newaxis])[0], counts)
-
-    def sampling_of_histogram(self, histogram: Floats, counts: Floats) -> Floats:
-        """The same, from decisions of every class."""
         assert self.system is not None
+        histogram = self.by_class(decisions[np.newaxis], counts[np.newaxis])[0]
         return sampling.deviations(self.system, histogram, counts, heaviest=heaviest(self.promise, self.max_sample_weight))
 
     def _slopes(self, counts: Floats, decisions: Floats) -> Floats:
