@@ -13,8 +13,8 @@ from collections.abc import Callable
 import dp_accounting as dp
 from dp_accounting import pld
 
-from fairveil.privacy.accounting import epsilon
-from fairveil.privacy.calibration import calibrate, full_batch, most_rounds
+from fairveil.privacy.accounting.accountant import epsilon
+from fairveil.privacy.accounting.calibration import calibrate, full_batch, most_rounds
 from fairveil.privacy.events import Composed, Event, Gaussian, Laplace, PoissonSampled, Repeated
 from fairveil.privacy.promise import Promise
 

@@ -29,11 +29,11 @@ from scipy import stats
 
 import fairveil as fv
 from fairveil.facts import Cells
-from fairveil.learning.certificate_rates import layout_of
-from fairveil.learning.certificate_tails import Counted, _Search, upper_bounds
-from fairveil.learning.count_noise import CountNoise
-from fairveil.learning.monitor_evidence import Bet, e_value, p_value
-from fairveil.privacy.noise import NoiseSource
+from fairveil.learning.certificates.evidence import Bet, e_value, p_value
+from fairveil.learning.certificates.parts import layout_of
+from fairveil.learning.certificates.tails import Counted, _Search, upper_bounds
+from fairveil.learning.counts.noise import CountNoise
+from fairveil.privacy.noise.sources import NoiseSource
 
 LEVEL = 0.025
 LAPLACE = CountNoise("discrete-laplace", 1.0)

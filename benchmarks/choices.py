@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 import fairveil as fv
 from fairveil.curator import Curator, Linear, PredictionHistogram, Question, Rows, Score, ScoreHistogram
-from fairveil.curator.totals import totals
+from fairveil.curator.totals.passes import totals
 from fit_speed import adult, least
 
 CANDIDATES = 10_000

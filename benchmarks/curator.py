@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 import psutil
 
-from fairveil.curator import GradientSum, Linear, PredictionHistogram, Rows, kernels
-from fairveil.curator.totals import totals
+from fairveil.curator import GradientSum, Linear, PredictionHistogram, Rows
+from fairveil.curator.kernels import linear as kernels
+from fairveil.curator.totals.passes import totals
 from fairveil.data import synthetic
 
 ADULT_ROWS = 36_632

@@ -42,9 +42,9 @@ from fairveil.curator import Curator, Linear, PredictionHistogram, Rows
 from fairveil.errors import ConstraintNotMet
 from fairveil.facts import Schema
 from fairveil.fairness.objectives import parse_constraint, parse_objective
-from fairveil.learning.choosing import Class, directions, thresholds
-from fairveil.learning.group_problem import Posed, Problem
-from fairveil.learning.oracles import LinearRule, count_rows
+from fairveil.learning.group_objective.problem import Posed, Problem
+from fairveil.learning.oracles.choosing import Class, directions, thresholds
+from fairveil.learning.oracles.oracle import LinearRule, count_rows
 
 Floats = npt.NDArray[np.float64]
 CONSTRAINTS = ("equalized_odds:0.05", "gmean:0.3")

@@ -53,7 +53,8 @@ def floor(matrix: npt.NDArray[np.float32], batch: int, *, gather: bool) -> Calla
 def whole_round(rows: Any) -> Callable[[], Any]:
     """A function that makes one round of the search for a logistic regression under the penalty."""
     from fairveil.curator import Curator
-    from fairveil.learning import Settings, fermi
+    from fairveil.learning import Settings
+    from fairveil.learning.lagrangian import fermi
     from fairveil.privacy import Promise
 
     promise = Promise(3.0, 1e-6)

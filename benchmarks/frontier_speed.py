@@ -38,7 +38,7 @@ def seconds(job: Callable[[], Any]) -> tuple[float, float]:
 def panel_pass(source: Any, models: int) -> Callable[[], Any]:
     """The fused pass of a panel over all rows: its sums, with nothing around them."""
     from fairveil.curator import GradientSum, Linear, PredictionHistogram, Rows
-    from fairveil.curator.totals import Passes
+    from fairveil.curator.totals.passes import Passes
 
     rows, rng = Rows(source), np.random.default_rng(0)
     cells = rows.cells()

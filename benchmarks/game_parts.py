@@ -23,16 +23,17 @@ from typing import Any
 import numpy as np
 
 from fairveil.curator import Curator
-from fairveil.estimators import inputs, promises
+from fairveil.estimators.fitting import promises
+from fairveil.estimators.reading import inputs
 from fairveil.facts import RowBlock
-from fairveil.learning.game import Equilibrium, Game, play
-from fairveil.learning.game_plan import plan
-from fairveil.learning.gradient_oracle import Descent
-from fairveil.learning.ground import Ground
-from fairveil.learning.oracles import LinearRule
-from fairveil.learning.regression import Regression
+from fairveil.learning.game import plan
+from fairveil.learning.game.game import Equilibrium, Game, play
+from fairveil.learning.oracles.descent import Descent
+from fairveil.learning.oracles.ground import Ground
+from fairveil.learning.oracles.oracle import LinearRule
+from fairveil.learning.oracles.regression import Regression
 from fairveil.models import LinearModel, MixtureModel
-from fairveil.privacy.noise import NoiseSource
+from fairveil.privacy.noise.sources import NoiseSource
 from fairveil.privacy.promise import Promise
 from frontier import comparing, figures
 from frontier.splits import Coded, load, measure, parts

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import fairveil as fv
-from fairveil.estimators.promises import notions_of
+from fairveil.estimators.fitting.promises import notions_of
 from fairveil.facts import Category, Number, Schema
 from fairveil.fairness import resolve
 

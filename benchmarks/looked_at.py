@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fairveil.learning.postprocess import CountNoise
+from fairveil.learning.postprocessing.counting import CountNoise
 from fairveil.privacy import Filter, Promise, calibrate
+from fairveil.privacy.accounting.routes import gaussian_mu
+from fairveil.privacy.accounting.two_steps import reference, within
 from fairveil.privacy.events import DiscreteLaplace, Event, Exponential, Gaussian, Pure, compose
-from fairveil.privacy.routes import gaussian_mu
-from fairveil.privacy.two_steps import reference, within
 
 Floats = npt.NDArray[np.float64]
 KINDS: dict[str, Callable[[float], Event]] = {"discrete-laplace": DiscreteLaplace, "gaussian": Gaussian}

@@ -27,8 +27,8 @@ import torch
 from torch import nn
 
 from fairveil.curator import Network, NetworkGradient, NetworkHistogram, Rows
-from fairveil.curator.torch_gradient import engine
-from fairveil.curator.totals import totals
+from fairveil.curator.kernels.torch_gradient import engine
+from fairveil.curator.totals.passes import totals
 from fairveil.models import Skeleton
 
 BETWEEN = (nn.ReLU, nn.ReLU, nn.LeakyReLU, nn.Tanh, nn.Sigmoid, nn.GELU, nn.ELU, nn.Softplus, nn.SiLU, nn.Hardtanh)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from randomgen import ChaCha
 
-from fairveil.privacy.noise import NoiseSource
+from fairveil.privacy.noise.sources import NoiseSource
 
 
 def microseconds(call: Callable[[], object], seconds: float = 0.4) -> float:

@@ -18,8 +18,8 @@ import pandas as pd
 
 import fairveil as fv
 from fairveil.privacy import epsilon
+from fairveil.privacy.accounting.routes import gaussian_mu
 from fairveil.privacy.events import Gaussian, Repeated
-from fairveil.privacy.routes import gaussian_mu
 
 CANDIDATES = {"clip": [0.5, 1.0, 2.0, 4.0], "rounds": [30, 120]}
 DELTA = 1e-6

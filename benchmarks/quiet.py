@@ -13,8 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from fairveil.curator import Curator, RowFunction, Rows, row_function
-from fairveil.curator.quiet import Troubles, quietly
+from fairveil.curator import Curator, RowFunction, Rows
+from fairveil.curator.questions import row_function
+from fairveil.curator.quiet.calls import Troubles, quietly
 from fairveil.privacy import NoiseSource, Promise
 
 

@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 
 import fairveil as fv
-from fairveil.estimators import released_classifier
-from fairveil.estimators.promises import notions_of
+from fairveil.estimators.fitting.promises import notions_of
+from fairveil.estimators.released import classifier as released_classifier
 from fairveil.fairness import resolve
-from fairveil.learning import soft_search
+from fairveil.learning.released import search as soft_search
 from fairveil.models import MixtureModel
 from frontier import communities
 from frontier.splits import Coded

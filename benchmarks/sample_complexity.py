@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 import fairveil as fv
-from fairveil.curator.ranges import of_decisions
+from fairveil.curator.choices.ranges import of_decisions
 from fairveil.facts import Cells, RowLayout
 from fairveil.fairness.group_function import GroupFunction, Joint, corollary_4_2, range_of
 from fairveil.fairness.objectives import Error, Frame, Gap

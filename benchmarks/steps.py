@@ -76,7 +76,8 @@ def rounds(rows: Any, *, fair: bool) -> Callable[[], Any]:
     """A function that makes one whole round of a search on Poisson batches; with a constraint, the duals moving."""
     from fairveil.curator import Curator
     from fairveil.fairness import DemographicParity
-    from fairveil.learning import LinearDescent, Settings, plans
+    from fairveil.learning import LinearDescent, Settings
+    from fairveil.learning.lagrangian import plan as plans
     from fairveil.privacy import Promise
 
     promise = Promise(3.0, 1e-6)
@@ -98,7 +99,7 @@ def rounds(rows: Any, *, fair: bool) -> Callable[[], Any]:
 def fused_pass(rows: Any) -> Callable[[], Any]:
     """The floor of a full-batch step: its fused pass over the rows, with nothing around it."""
     from fairveil.curator import GradientSum, Linear, PredictionHistogram
-    from fairveil.curator.totals import Passes
+    from fairveil.curator.totals.passes import Passes
 
     cells, rng = rows.cells(), np.random.default_rng(0)
     model = Linear(rng.normal(size=1 + rows.layout.width) * 0.1)

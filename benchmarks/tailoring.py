@@ -45,7 +45,7 @@ from fairveil import data
 from fairveil.errors import ConstraintNotMet
 from fairveil.facts import Category, Column, Number, Schema
 from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
-from fairveil.privacy.routes import gaussian_epsilon
+from fairveil.privacy.accounting.routes import gaussian_epsilon
 
 Floats = npt.NDArray[np.float64]
 DELTA = 1e-6

@@ -25,18 +25,62 @@ LINES = (
     ("compat", "cards"),  # ring 6
     ("cli",),  # ring 7
 )
+
+# The same inside the large rooms, from the ground up: sub-rooms, and modules that stand beside them.
+INSIDE = {
+    "privacy": (
+        ("events", "noise", "shown", "units"),
+        ("promise",),
+        ("accounting", "sensitivity"),
+        ("statement",),
+        ("ledger",),
+        ("importing",),
+    ),
+    "curator": (
+        ("budget", "question", "quiet"),
+        ("kernels", "rows"),
+        ("questions",),
+        ("totals",),
+        ("pricing",),
+        ("choices", "journal", "noising"),
+        ("prepared",),
+        ("curator",),
+    ),
+    "learning": (
+        ("checkpoint", "comparison", "counts", "gaussian"),
+        ("certificates", "descent", "postprocessing"),
+        ("outcome", "private_tables", "public_rows", "saddle", "systems", "units"),
+        ("allocation", "constants", "released"),
+        ("lagrangian",),
+        ("oracles",),
+        ("game", "group_objective"),
+        ("least_squares",),
+        ("tailoring",),
+        ("forecasting",),
+    ),
+    "estimators": (
+        ("reading", "reports"),
+        ("fitting", "handed", "saving"),
+        ("faces", "tailored"),
+        ("descending", "group_objective_regressor", "tailored_classifier", "wrapped"),
+        ("certifying", "fermi", "mixing", "released", "tailored_regressor"),
+        ("group_objective", "oracle_game", "rate_constrained"),
+        ("batched", "post_processing"),
+        ("files",),
+    ),
+}
 LEVEL = {room: level for level, rooms in enumerate(LINES) for room in rooms}
 
 # The front door hands out names of every room and is imported by the command line alone.
 FRONT = ("__init__", "__main__")
 
 CONFINED = {
-    "torch": ("curator/torch_*.py", "models/torch_*.py"),
+    "torch": ("curator/kernels/torch_*.py", "models/torch_*.py"),
     "safetensors": ("models/*.py",),
     "dp_accounting": (),
-    "cryptography": ("privacy/signing_keys.py",),
+    "cryptography": ("privacy/statement/signing_keys.py",),
     "onnx": ("export/tensors.py",),
-    "numba": ("*/kernels*.py", "*/samplers*.py"),
+    "numba": ("*/kernels*.py", "curator/kernels/*.py", "*/samplers*.py"),
 }
 VAGUE = ("utils", "util", "helpers", "helper", "common", "misc", "tools")
 
@@ -44,6 +88,26 @@ VAGUE = ("utils", "util", "helpers", "helper", "common", "misc", "tools")
 def test_every_import_goes_downwards() -> None:
     found = [wrong for path in _sources() for wrong in violations(path.relative_to(ROOT), path.read_text("utf-8"))]
     assert not found, "\n".join(found)
+
+
+def test_every_import_inside_a_room_goes_downwards() -> None:
+    """Of sub-rooms one line apart none imports the other, in functions neither: so there is no circle between them."""
+    found = [wrong for path in _sources() for wrong in inner_violations(path.relative_to(ROOT), path.read_text("utf-8"))]
+    assert not found, "\n".join(found)
+
+
+def test_every_module_inside_a_large_room_has_its_line() -> None:
+    for room, lines in INSIDE.items():
+        there = {path.stem for path in (ROOT / room).iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+        assert there - {"__init__", "__pycache__"} == {name for line in lines for name in line}, room
+
+
+def test_every_sub_room_says_in_one_sentence_what_it_holds() -> None:
+    for room in INSIDE:
+        for door in (ROOT / room).glob("*/__init__.py"):
+            said = ast.get_docstring(ast.parse(door.read_text("utf-8")))
+            assert said, door
+            assert said.splitlines()[0].endswith((".", ":")), door
 
 
 def test_every_module_belongs_to_a_room() -> None:
@@ -64,17 +128,17 @@ def test_no_module_has_a_vague_name() -> None:
         ("fairness/rates.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..privacy import Promise"),
         ("facts/cells.py", "from ..privacy.promise import Promise"),
         ("errors.py", "from . import _checks"),
-        ("curator/rows.py", "from ..cli import main"),
-        ("curator/rows.py", "from .. import Promise"),
-        ("curator/rows.py", "import fairveil"),
-        ("curator/rows.py", "import torch.nn"),
+        ("curator/rows/rows.py", "from ...cli import main"),
+        ("curator/rows/rows.py", "from ... import Promise"),
+        ("curator/rows/rows.py", "import fairveil"),
+        ("curator/rows/rows.py", "import torch.nn"),
         ("models/linear.py", "def f():\n    import torch"),
-        ("privacy/accounting.py", "def f():\n    import dp_accounting"),
-        ("curator/rows.py", "import numba"),
+        ("privacy/accounting/accountant.py", "def f():\n    import dp_accounting"),
+        ("curator/rows/rows.py", "import numba"),
         ("data/csv.py", "import importlib\nimportlib.import_module('torch')"),
         ("data/csv.py", "__import__('torch')"),
         ("data/csv.py", "from importlib import import_module\nimport_module(name)"),
-        ("privacy/noise.py", "import importlib\nimportlib.import_module('..curator', __package__)"),
+        ("privacy/noise/sources.py", "import importlib\nimportlib.import_module('...curator', __package__)"),
         ("audit/attack.py", "from ..study import frontier"),
         ("data/encoded.py", "from ..estimators import RateConstrainedClassifier"),
         ("figures/gaps.py", "from ..fairness import GroupTable"),
@@ -90,17 +154,32 @@ def test_a_wrong_import_is_found(path: str, source: str) -> None:
         ("privacy/promise.py", "from .. import _checks\nfrom ..errors import InputError\nfrom .events import Event"),
         ("facts/cells.py", "from .. import _checks"),
         ("curator/curator.py", "from ..privacy import events\nfrom ..facts import RowBlock\nimport numpy"),
-        ("curator/torch_gradient.py", "import torch"),
+        ("curator/kernels/torch_gradient.py", "import torch"),
         ("models/torch_module.py", "from torch import nn"),
-        ("privacy/noise.py", "import importlib\nimportlib.import_module('.samplers', __package__)"),
-        ("curator/kernels.py", "import numba"),
-        ("estimators/inputs.py", "from ..data import encode\nfrom ..learning import descend"),
+        ("privacy/noise/sources.py", "import importlib\nimportlib.import_module('.samplers', __package__)"),
+        ("curator/kernels/linear.py", "import numba"),
+        ("estimators/reading/inputs.py", "from ..data import encode\nfrom ..learning import descend"),
         ("cli/demo.py", "from .. import __version__\nfrom ..curator import Curator"),
         ("__init__.py", "from .privacy import Promise"),
     ],
 )
 def test_a_right_import_is_let_through(path: str, source: str) -> None:
     assert not violations(Path(path), source)
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "found"),
+    [
+        ("curator/rows/block.py", "from ..totals.passes import Passes", True),
+        ("curator/rows/block.py", "def f():\n    from .. import curator", True),
+        ("curator/kernels/linear.py", "from ..rows.block import Block", True),
+        ("curator/totals/passes.py", "from ..rows.block import Block\nfrom .reference import total", False),
+        ("learning/oracles/ground.py", "from ..game.plan import Plan", True),
+        ("learning/game/plan.py", "from ..oracles.ground import Ground\nfrom ...curator import Curator", False),
+    ],
+)
+def test_a_wrong_import_inside_a_room_is_found(path: str, source: str, found: bool) -> None:
+    assert bool(inner_violations(Path(path), source)) is found
 
 
 def violations(path: Path, source: str) -> list[str]:
@@ -126,7 +205,19 @@ def _verdict(path: Path, target: str) -> str | None:
     return f"{own} imports {target}"
 
 
-def _imports(path: Path, source: str) -> Iterator[str]:
+def inner_violations(path: Path, source: str) -> list[str]:
+    """What a module of a large room imports of the same room, though it stands beside it or above."""
+    room = path.parts[0]
+    if room not in INSIDE or len(path.parts) < 2 or path.parts[1] == "__init__.py":
+        return []
+    level = {name: number for number, line in enumerate(INSIDE[room]) for name in line}
+    own = Path(path.parts[1]).stem
+    targets = {target.split(".")[2] for target in _imports(path, source, inside=room) if target.startswith(f"fairveil.{room}.")}
+    wrong = sorted(other for other in targets - {own} if other in level and level[other] >= level[own])
+    return [f"{path}: {room}/{own} imports {room}/{other}" for other in wrong]
+
+
+def _imports(path: Path, source: str, inside: str | None = None) -> Iterator[str]:
     """Absolute names of all that is imported, wherever it stands; a name that is computed counts as the front door."""
     package = ("fairveil", *path.parent.parts)
     for node in ast.walk(ast.parse(source)):
@@ -135,7 +226,8 @@ def _imports(path: Path, source: str) -> Iterator[str]:
                 yield from (alias.name for alias in names)
             case ast.ImportFrom(module=module, names=names, level=level):
                 start = _absolute("." * level + (module or ""), package)
-                yield from ([f"fairveil.{alias.name}" for alias in names] if start == "fairveil" else [start])
+                packages = ("fairveil", f"fairveil.{inside}")
+                yield from ([f"{start}.{alias.name}" for alias in names] if start in packages else [start])
             case ast.Call(func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__")):
                 if path.name != "_lazy.py":
                     named = node.args[0] if node.args else None

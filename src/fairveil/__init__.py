@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .privacy.ledger import Ledger as Ledger
     from .privacy.ledger import ledger as ledger
     from .privacy.promise import Promise as Promise
-    from .privacy.statement import PrivacyStatement as PrivacyStatement
+    from .privacy.statement.statement import PrivacyStatement as PrivacyStatement
     from .study import Frontier as Frontier
     from .study import PrivateSearchCV as PrivateSearchCV
     from .study import frontier as frontier
@@ -121,7 +121,7 @@ PLACES = {
     "study": ".study",
     "Ledger": ".privacy.ledger",
     "ledger": ".privacy.ledger",
-    "PrivacyStatement": ".privacy.statement",
+    "PrivacyStatement": ".privacy.statement.statement",
     "Promise": ".privacy.promise",
     "Frontier": ".study",
     "PrivateSearchCV": ".study",

@@ -23,7 +23,7 @@ from scipy import stats
 
 from fairveil.audit import AuditResult, EventsClaim, GaussianClaim, Tape, Witness, audit_fit, audit_scores
 from fairveil.curator import FULL, Ask, Curator, GradientSum, Linear, Poisson, PredictionHistogram, Rows, describe, pricing
-from fairveil.curator.sampling import Batch
+from fairveil.curator.rows.sampling import Batch
 from fairveil.privacy import NoiseSource, Promise, calibrate, epsilon, full_batch, split
 from fairveil.privacy.events import Event, Repeated
 

@@ -13,9 +13,10 @@ import pytest
 from fairveil import DemographicParity, EqualizedOdds, Promise, RateConstrainedClassifier
 from fairveil.audit import EventsClaim, GaussianClaim, PointClaim, Tape, Witness, audit_fit, audit_scores
 from fairveil.curator import Curator, Rows, pricing
-from fairveil.learning import LinearDescent, Settings, descend, plans
+from fairveil.learning import LinearDescent, Settings, descend
+from fairveil.learning.lagrangian import plan as plans
 from fairveil.privacy import NoiseSource, epsilon
-from fairveil.privacy.routes import gaussian_mu
+from fairveil.privacy.accounting.routes import gaussian_mu
 
 MANY = 100  # fits in one pass, each with noise of its own: the same as alone, to the bit
 PROMISE = Promise(1.0, 1e-5)

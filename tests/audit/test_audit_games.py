@@ -13,12 +13,12 @@ import pytest
 from fairveil import EqualizedOdds, Promise
 from fairveil.audit import EventsClaim, Tape, Witness, audit_scores
 from fairveil.curator import Curator, Rows, pricing
-from fairveil.learning.game import Game, play
-from fairveil.learning.game_plan import plan
-from fairveil.learning.ground import Ground
-from fairveil.learning.regression import Regression
+from fairveil.learning.game import plan
+from fairveil.learning.game.game import Game, play
+from fairveil.learning.oracles.ground import Ground
+from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.routes import gaussian_mu
+from fairveil.privacy.accounting.routes import gaussian_mu
 
 MU = gaussian_mu(1.0, 1e-5)
 

@@ -12,17 +12,18 @@ import pytest
 
 from fairveil import Promise
 from fairveil.audit import EventsClaim, PointClaim, Tape, Witness, audit_scores
-from fairveil.curator import Curator, Rows, pricing, ranges
+from fairveil.curator import Curator, Rows, pricing
+from fairveil.curator.choices import ranges
 from fairveil.fairness.objectives import parse_constraint, parse_objective
-from fairveil.learning.choosing import LinearClass
-from fairveil.learning.exponential import Sampling, plan_sampling
-from fairveil.learning.gradient_oracle import Descent
-from fairveil.learning.group_loop import Loop
-from fairveil.learning.group_plan import plan_loop
-from fairveil.learning.group_problem import Problem
-from fairveil.learning.regression import Regression
+from fairveil.learning.group_objective.exponential import Sampling, plan_sampling
+from fairveil.learning.group_objective.loop import Loop
+from fairveil.learning.group_objective.plan import plan_loop
+from fairveil.learning.group_objective.problem import Problem
+from fairveil.learning.oracles.choosing import LinearClass
+from fairveil.learning.oracles.descent import Descent
+from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.routes import gaussian_mu
+from fairveil.privacy.accounting.routes import gaussian_mu
 
 EPSILON = 4.0
 MU = gaussian_mu(EPSILON, 1e-5)

@@ -16,13 +16,13 @@ from fairveil.audit import GaussianClaim, Tape, Witness, audit_scores
 from fairveil.curator import Curator, Rows, pricing
 from fairveil.facts import Cells
 from fairveil.fairness.objectives import Constraint, LargestGroupLoss, MeanGroupLoss
-from fairveil.learning.regression_task import RegressionTask
-from fairveil.learning.tailored_descent import plan_tailored_descent
-from fairveil.learning.tailored_regression import TailoredRegression, plan_tailored_regression
-from fairveil.learning.tailoring import Allocation
+from fairveil.learning.allocation import Allocation
+from fairveil.learning.least_squares.task import RegressionTask
+from fairveil.learning.tailoring.descent import plan_tailored_descent
+from fairveil.learning.tailoring.regression import TailoredRegression, plan_tailored_regression
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.by_group import by_group
-from fairveil.privacy.routes import gaussian_mu
+from fairveil.privacy.accounting import by_group
+from fairveil.privacy.accounting.routes import gaussian_mu
 
 DELTA = 1e-5
 PROMISE = Promise(14.0, DELTA)

@@ -12,7 +12,7 @@ from fairveil.audit.overheard import Overheard, Reader
 from fairveil.audit.planted import HALF_NOISE, SAME_SEED
 from fairveil.audit.targets import HERE, THERE, Bug, FitTarget, FunctionTarget
 from fairveil.curator import CellCounts, Curator, Rows
-from fairveil.curator.listening import heard_by
+from fairveil.curator.journal.listening import heard_by
 from fairveil.facts import Category, Number, Schema
 from fairveil.privacy import NoiseSource, Promise
 

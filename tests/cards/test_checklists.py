@@ -8,7 +8,7 @@ from cards_samples import model
 from fairveil.cards import nist_checklist, w3c_checklist
 from fairveil.cards.checklists import NIST, NOT_SAID, W3C, Part
 from fairveil.errors import InputError
-from fairveil.privacy.statement_words import items
+from fairveil.privacy.statement.words import items
 
 
 @pytest.mark.parametrize(("parts", "write"), [(NIST, nist_checklist), (W3C, w3c_checklist)])

@@ -12,7 +12,7 @@ from fairveil.cards import registry_entry, registry_findings
 from fairveil.cards.registry import FIELDS
 from fairveil.errors import InputError
 from fairveil.privacy.promise import Promise
-from fairveil.privacy.statement import PrivacyStatement
+from fairveil.privacy.statement.statement import PrivacyStatement
 from fairveil.privacy.units import Unit
 
 

@@ -16,7 +16,8 @@ import fairveil
 from fairveil.cli import app, complaints, completing, methods
 from fairveil.data.registry import ENTRIES
 from fairveil.fairness import notions, objectives
-from fairveil.learning import fermi, tailoring
+from fairveil.learning import allocation as tailoring
+from fairveil.learning.lagrangian import fermi
 
 
 def test_the_words_are_the_librarys() -> None:

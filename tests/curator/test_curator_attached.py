@@ -9,8 +9,8 @@ import pytest
 from curator_pools import attribute_move, largest_moves, pool
 
 from fairveil.curator import Ask, AttachedHistogram, AttachedLosses, CellCounts, Curator, describe, pricing
-from fairveil.curator.attached import Attached
-from fairveil.curator.totals import totals
+from fairveil.curator.questions.attached import Attached
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.events import DiscreteLaplace

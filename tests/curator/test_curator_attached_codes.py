@@ -9,7 +9,7 @@ import pytest
 from curator_pools import attribute_move, largest_moves, pool
 
 from fairveil.curator import Ask, AttachedCodes, CodeHistogram, Curator, describe, pricing
-from fairveil.curator.totals import totals
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.events import DiscreteLaplace

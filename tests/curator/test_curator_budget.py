@@ -9,7 +9,7 @@ import pytest
 
 from fairveil.curator import Curator, Rows
 from fairveil.curator.budget import Budget
-from fairveil.curator.row_function import RowFunction
+from fairveil.curator.questions.row_function import RowFunction
 from fairveil.errors import PrivacyError
 from fairveil.privacy import Promise
 from fairveil.privacy.events import Gaussian

@@ -10,21 +10,11 @@ import numpy as np
 import pytest
 from curator_pools import COMBINATIONS, WIDTH, attribute_move, contributions, largest_moves, norms, pool
 
-from fairveil.curator import (
-    Ask,
-    Curator,
-    GradientSum,
-    GroupLosses,
-    Linear,
-    Poisson,
-    PredictionHistogram,
-    Rows,
-    cell_weights,
-    public_scale,
-    reference,
-)
-from fairveil.curator import totals as totals_module
-from fairveil.curator.totals import totals
+from fairveil.curator import Ask, Curator, GradientSum, GroupLosses, Linear, Poisson, PredictionHistogram, Rows
+from fairveil.curator.questions import cell_weights
+from fairveil.curator.totals import passes as totals_module
+from fairveil.curator.totals import public_scale, reference
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.facts import Cells, RowBlock
 from fairveil.privacy import NoiseSource, Promise

@@ -23,13 +23,11 @@ from fairveil.curator import (
     Rows,
     Score,
     ScoreHistogram,
-    choice,
-    decisions,
-    public_scale,
-    ranges,
-    reference,
 )
-from fairveil.curator.totals import totals
+from fairveil.curator.choices import by_decisions as decisions
+from fairveil.curator.choices import choice, ranges
+from fairveil.curator.totals import public_scale, reference
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.events import Exponential, NoOp, Repeated

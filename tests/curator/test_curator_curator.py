@@ -24,15 +24,14 @@ from fairveil.curator import (
     RowFunction,
     Rows,
     describe,
-    public_scale,
-    reference,
 )
-from fairveil.curator.totals import totals
+from fairveil.curator.totals import public_scale, reference
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import BudgetError, InputError, MissingBoundError, PrivacyError
 from fairveil.facts import Cells
 from fairveil.privacy import NoiseSource, Promise, epsilon
+from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.events import Exponential, Gaussian, NonPrivate, Repeated
-from fairveil.privacy.filters import Filter
 
 WIDE = Promise(1000.0, 1e-6)
 WEIGHTS = np.linspace(-1, 1, 11)

@@ -12,18 +12,11 @@ import pytest
 from curator_pools import COMBINATIONS, WIDTH, pool
 from scipy import stats
 
-from fairveil.curator import (
-    AttachedHistogram,
-    Curator,
-    GroupLosses,
-    Linear,
-    PredictionHistogram,
-    choice,
-    decisions,
-    describe_choice,
-    reference,
-)
-from fairveil.curator.attached import Attached
+from fairveil.curator import AttachedHistogram, Curator, GroupLosses, Linear, PredictionHistogram, describe_choice
+from fairveil.curator.choices import by_decisions as decisions
+from fairveil.curator.choices import choice
+from fairveil.curator.questions.attached import Attached
+from fairveil.curator.totals import reference
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.events import Exponential, NonPrivate, NoOp, Repeated

@@ -22,11 +22,11 @@ from fairveil.curator import (
     RowFunction,
     Rows,
 )
-from fairveil.curator.journal_lines import CUT, SITTING
+from fairveil.curator.journal.lines import CUT, SITTING
 from fairveil.errors import BudgetError, InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.events import Composed, Gaussian, OnPart, Repeated, spelled_out
-from fairveil.privacy.filters import Filter
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
 PLAN = Repeated(Composed((Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2), OnPart(Gaussian(20.0), 1, 2))), 4)

@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from fairveil.curator import kernels, kernels_panel
+from fairveil.curator.kernels import linear as kernels
+from fairveil.curator.kernels import panel as kernels_panel
 from fairveil.curator.question import gridded
-from fairveil.curator.totals import chunk
+from fairveil.curator.totals.passes import chunk
 from fairveil.privacy.sensitivity import Bound
 
 SIZES = (8, 16, 7, 14, 6, 5, 41)

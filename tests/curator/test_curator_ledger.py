@@ -14,15 +14,15 @@ from fairveil.audit import Witness
 from fairveil.audit.witness import Heard
 from fairveil.curator import FULL, CellCounts, Curator, GradientSum, Journal, Linear, Part, RowCount, Rows
 from fairveil.curator.pricing import Ask
-from fairveil.curator.totals import Passes
+from fairveil.curator.totals.passes import Passes
 from fairveil.errors import InputError, LedgerError, NotSettled, Overspent, PrivacyError, WentOnElsewhere
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.events import Composed, Gaussian, OnPart, PerCell, Repeated
-from fairveil.privacy.filters import Filter
 from fairveil.privacy.ledger import Ledger, ledger
-from fairveil.privacy.ledger.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED
-from fairveil.privacy.ledger.store import MemoryStore
-from fairveil.privacy.statement import READ_FROM_DATA, PublicFact, StatedBound
+from fairveil.privacy.ledger.stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED
+from fairveil.privacy.ledger.stores.store import MemoryStore
+from fairveil.privacy.statement.statement import READ_FROM_DATA, PublicFact, StatedBound
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
 PLAN = Repeated(Composed((Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2), OnPart(Gaussian(20.0), 1, 2))), 4)

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 from fairveil.curator import Curator, Rows
-from fairveil.curator.mixture_histogram import MixtureHistogram, decided
+from fairveil.curator.questions.mixture_histogram import MixtureHistogram, decided
 from fairveil.errors import InputError, PrivacyError
 from fairveil.models import LinearModel
 from fairveil.privacy.promise import Promise

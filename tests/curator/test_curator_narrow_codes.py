@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from fairveil.curator import CellCounts, FeatureSums, GradientSum, Linear, NumberMoments, Rows, public_scale, reference
-from fairveil.curator import block as block_module
-from fairveil.curator.totals import totals
+from fairveil.curator import CellCounts, FeatureSums, GradientSum, Linear, NumberMoments, Rows
+from fairveil.curator.rows import block as block_module
+from fairveil.curator.totals import public_scale, reference
+from fairveil.curator.totals.passes import totals
 from fairveil.data import encode
 from fairveil.errors import InputError, SchemaError
 from fairveil.facts import Category, Cells, RowBlock, RowLayout, Schema

@@ -1,4 +1,4 @@
-"""Questions about networks, by the guarantees of curator/networks.py."""
+"""Questions about networks, by the guarantees of curator/questions/networks.py."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from fairveil.curator import (  # noqa: E402
     Rows,
     describe,
 )
+from fairveil.curator.kernels.torch_gradient import Wanted, engine  # noqa: E402
 from fairveil.curator.pricing import constant_scale  # noqa: E402
-from fairveil.curator.quiet import Troubles  # noqa: E402
-from fairveil.curator.torch_gradient import Wanted, engine  # noqa: E402
-from fairveil.curator.totals import Passes, totals  # noqa: E402
+from fairveil.curator.quiet.calls import Troubles  # noqa: E402
+from fairveil.curator.totals.passes import Passes, totals  # noqa: E402
 from fairveil.errors import InputError, MissingBoundError, PrivacyError  # noqa: E402
 from fairveil.facts import RowBlock  # noqa: E402
 from fairveil.models import NetworkModel, Skeleton  # noqa: E402

@@ -36,11 +36,11 @@ from fairveil.curator import (
     Rows,
     ScoreHistogram,
     describe,
-    public_scale,
 )
-from fairveil.curator.persons import kept, of_person, persons_of
 from fairveil.curator.pricing import constant_scale
-from fairveil.curator.totals import totals
+from fairveil.curator.rows.persons import kept, of_person, persons_of
+from fairveil.curator.totals import public_scale
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise, Unit, epsilon, full_batch
 from fairveil.privacy.events import DiscreteLaplace, Gaussian, NoOp, PoissonSampled

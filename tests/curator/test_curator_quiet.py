@@ -1,4 +1,4 @@
-"""User code beside rows is not heard before the run has ended: the guarantees of curator/quiet.py."""
+"""User code beside rows is not heard before the run has ended: the guarantees of curator/quiet/calls.py."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from fairveil.curator import (
     Rows,
     Score,
     ScoreHistogram,
-    quiet,
-    totals,
 )
-from fairveil.curator.quiet import Troubles, quietly
+from fairveil.curator.quiet import calls as quiet
+from fairveil.curator.quiet.calls import Troubles, quietly
+from fairveil.curator.totals import passes as totals
 from fairveil.errors import PrivacyError, WorseThanBaseline
 from fairveil.privacy import NoiseSource, Promise
 
@@ -506,7 +506,7 @@ def test_guarantee_4_streams_of_any_kind(monkeypatch):
 
 BUFFERED = """
     import ctypes, sys
-    from fairveil.curator.quiet import Troubles, quietly
+    from fairveil.curator.quiet.calls import Troubles, quietly
 
     library, troubles = ctypes.CDLL(None), Troubles()
     library.puts(b"before")
@@ -516,7 +516,7 @@ BUFFERED = """
 """
 FORKED = """
     import os, select, sys, threading
-    from fairveil.curator.quiet import Troubles, quietly
+    from fairveil.curator.quiet.calls import Troubles, quietly
 
     begun, end, troubles = threading.Event(), threading.Event(), Troubles()
 

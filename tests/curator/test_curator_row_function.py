@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from fairveil.curator import Curator, RowFunction, reference
+from fairveil.curator import Curator, RowFunction
+from fairveil.curator.totals import reference
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.events import Gaussian

@@ -18,10 +18,10 @@ from fairveil.curator import (
     NumberMoments,
     RowFunction,
     Rows,
-    reference,
 )
-from fairveil.curator.arrays import Table
-from fairveil.curator.totals import totals
+from fairveil.curator.rows.arrays import Table
+from fairveil.curator.totals import reference
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.facts import Cells, RowBlock, RowLayout
 from fairveil.privacy import Promise

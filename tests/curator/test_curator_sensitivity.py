@@ -27,12 +27,12 @@ from fairveil.curator import (
     RowFunction,
     Rows,
     ScoreHistogram,
-    choice,
     describe,
-    public_scale,
 )
-from fairveil.curator.attached import Attached
-from fairveil.curator.totals import totals
+from fairveil.curator.choices import choice
+from fairveil.curator.questions.attached import Attached
+from fairveil.curator.totals import public_scale
+from fairveil.curator.totals.passes import totals
 from fairveil.facts import RowBlock
 from fairveil.privacy import Promise
 from fairveil.privacy.events import Gaussian, compose

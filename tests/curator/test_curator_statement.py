@@ -10,8 +10,8 @@ import pytest
 
 from fairveil.curator import Ask, CellCounts, Curator, Entry, GradientSum, Linear, Poisson, RowFunction, Rows
 from fairveil.privacy import NoiseSource, PrivacyStatement, Promise, price
+from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.events import Event, Gaussian, PoissonSampled, Repeated
-from fairveil.privacy.filters import Filter
 
 PROMISE = Promise(1.0, 1e-6)
 

@@ -19,15 +19,14 @@ from fairveil.curator import (
     PredictionHistogram,
     RowCount,
     describe,
-    kernels_public,
-    public_scale,
-    reference,
-    threads,
 )
-from fairveil.curator import descents as descents_module
+from fairveil.curator.kernels import public as kernels_public
 from fairveil.curator.noising import Need, draw, draws
 from fairveil.curator.pricing import Ask
-from fairveil.curator.totals import totals
+from fairveil.curator.rows import threads
+from fairveil.curator.totals import descent_pass as descents_module
+from fairveil.curator.totals import public_scale, reference
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.events import Composed, Gaussian

@@ -1,4 +1,4 @@
-"""Sums told apart by cell and sums weighed by cell, by the guarantees of curator/tailored.py.
+"""Sums told apart by cell and sums weighed by cell, by the guarantees of curator/questions/by_cell.py.
 
 A total is the sum of its rows' integers, so a neighbour moves it by one row's vector or by the difference of two: all of them
 are enumerated over a small universe of rows, each under every combination of sensitive values.
@@ -30,18 +30,17 @@ from fairveil.curator import (
     PredictionHistogram,
     Rows,
     Weighed,
-    cell_order,
     describe,
-    public_scale,
-    reference,
 )
 from fairveil.curator.pricing import constant_scale, noise_scale
-from fairveil.curator.totals import totals
+from fairveil.curator.rows import cell_order
+from fairveil.curator.totals import public_scale, reference
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, MissingBoundError, PrivacyError
 from fairveil.facts import RowBlock
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.privacy.accounting.inventory import per_cell_squares
 from fairveil.privacy.events import Gaussian, PerCell, PoissonSampled, VisiblySampled
-from fairveil.privacy.leaves import per_cell_squares
 
 NAMES, GROUPS = ("sex", "age"), ((0, 1), (0, 1, 2))
 COMBINATIONS = list(itertools.product(*GROUPS))

@@ -1,4 +1,4 @@
-"""A row's contribution is its own: guarantee 1 of curator/torch_gradient.py, searched for by rows that hang on last bits."""
+"""A row's contribution is its own: guarantee 1 of kernels/torch_gradient.py, searched by rows that hang on last bits."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from fairveil.curator import Network, NetworkGradient, NetworkHistogram, Rows  # noqa: E402
-from fairveil.curator.quiet import Troubles  # noqa: E402
-from fairveil.curator.torch_alone import Method, Trial, ladder, smooth  # noqa: E402
-from fairveil.curator.torch_gradient import Wanted, engine  # noqa: E402
-from fairveil.curator.torch_ways import ROW_BY_ROW, Way  # noqa: E402
-from fairveil.curator.totals import totals  # noqa: E402
+from fairveil.curator.kernels.torch_alone import Method, Trial, ladder, smooth  # noqa: E402
+from fairveil.curator.kernels.torch_gradient import Wanted, engine  # noqa: E402
+from fairveil.curator.kernels.torch_ways import ROW_BY_ROW, Way  # noqa: E402
+from fairveil.curator.quiet.calls import Troubles  # noqa: E402
+from fairveil.curator.totals.passes import totals  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 
 FEW = (*range(1, 21), 31, 32, 33, 63, 64, 65, 66, 127, 129, 299)
@@ -159,7 +159,7 @@ def test_taking_away_a_row_takes_away_its_contribution_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["dense", "images"])
 def test_on_two_threads_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairveil.curator.torch_alone.MOST", 512)
+    monkeypatch.setattr("fairveil.curator.kernels.torch_alone.MOST", 512)
     torch.set_num_threads(2)
     skeleton, X, y = drawn(name, rows=600)
     sums = Sums(skeleton, X, y)
@@ -215,7 +215,7 @@ def test_convolutions_of_flat_images_whose_kernels_add_up_to_nothing() -> None:
 
 def test_a_climb_towards_the_largest_move_finds_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Widths, sizes of rows, their number and place are changed for as long as that moves the others further."""
-    monkeypatch.setattr("fairveil.curator.torch_alone.MOST", 64)
+    monkeypatch.setattr("fairveil.curator.kernels.torch_alone.MOST", 64)
     rng, worst = np.random.default_rng(7), 0.0
     for width, hidden in ((64, 64), (14, 6), (33, 30)):
         best: tuple[float, Any] = (-1.0, None)
@@ -329,7 +329,7 @@ def test_plain_products_that_hang_on_a_rows_place_are_padded() -> None:
 
 
 def test_each_number_of_threads_is_tried_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairveil.curator.torch_alone.MOST", 32)
+    monkeypatch.setattr("fairveil.curator.kernels.torch_alone.MOST", 32)
     skeleton = Skeleton.of(dense(6, 8, 3), 6, 3)
     ready = engine(skeleton)
     one = ready.method

@@ -12,9 +12,9 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from fairveil.curator.quiet import Troubles  # noqa: E402
-from fairveil.curator.torch_gradient import Engine, Wanted, engine  # noqa: E402
-from fairveil.curator.torch_layers import Built, Looked, Part, Product, Scratch  # noqa: E402
+from fairveil.curator.kernels.torch_gradient import Engine, Wanted, engine  # noqa: E402
+from fairveil.curator.kernels.torch_layers import Built, Looked, Part, Product, Scratch  # noqa: E402
+from fairveil.curator.quiet.calls import Troubles  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 
 ROWS, CLIP = 23, 0.3

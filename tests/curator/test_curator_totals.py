@@ -20,16 +20,12 @@ from fairveil.curator import (
     RowFunction,
     Rows,
     ScoreHistogram,
-    reference,
 )
-from fairveil.curator import (
-    rows as rows_module,
-)
-from fairveil.curator import (
-    totals as totals_module,
-)
-from fairveil.curator.attached import Attached
-from fairveil.curator.totals import totals
+from fairveil.curator.questions.attached import Attached
+from fairveil.curator.rows import rows as rows_module
+from fairveil.curator.totals import passes as totals_module
+from fairveil.curator.totals import reference
+from fairveil.curator.totals.passes import totals
 from fairveil.facts import RowBlock
 
 WIDTH = 1 + 3 + 4 + 3

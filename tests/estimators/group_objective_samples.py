@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.errors import ConstraintNotMet
 from fairveil.fairness import objectives
-from fairveil.privacy import accounting
-from fairveil.privacy.statement import PrivacyStatement
+from fairveil.privacy.accounting import accountant as accounting
+from fairveil.privacy.statement.statement import PrivacyStatement
 
 ROWS = 1500
 ODDS = "equalized_odds:0.1"

@@ -9,8 +9,8 @@ import numpy as np
 
 import fairveil as fv
 from fairveil.errors import ConstraintNotMet
-from fairveil.privacy import accounting
-from fairveil.privacy.statement import PrivacyStatement
+from fairveil.privacy.accounting import accountant as accounting
+from fairveil.privacy.statement.statement import PrivacyStatement
 
 ROWS = 1200
 INF = float("inf")

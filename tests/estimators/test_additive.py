@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError, NoSteps, UnstatedBounds
-from fairveil.estimators.additive import MANY, ROWS_A_NUMBER
-from fairveil.estimators.unread import Unread
+from fairveil.estimators.reading.additive import MANY, ROWS_A_NUMBER
+from fairveil.estimators.reading.unread import Unread
 from fairveil.facts import Category, Number, Schema
 from fairveil.privacy.events import compose
 

@@ -22,8 +22,10 @@ from sklearn.svm import LinearSVC
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError
-from fairveil.estimators import base_answers, post_report, post_rows
-from fairveil.learning import score_bins
+from fairveil.estimators.post_processing import report as post_report
+from fairveil.estimators.post_processing import rows as post_rows
+from fairveil.estimators.wrapped import answers as base_answers
+from fairveil.learning.postprocessing import score_bins
 
 ROWS = 3000
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import InputError, WorseThanBaseline
-from fairveil.estimators.baselines import CONSTANT, FREE, MIXING, BaselineReport, Compared, warn_if_worse
+from fairveil.estimators.reports.baselines import CONSTANT, FREE, MIXING, BaselineReport, Compared, warn_if_worse
 from fairveil.models import LinearModel, MixtureModel
 
 INF = float("inf")

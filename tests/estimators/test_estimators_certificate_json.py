@@ -11,8 +11,8 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError
-from fairveil.estimators.certificate_json import examine
-from fairveil.estimators.counts_json import checksum
+from fairveil.estimators.certifying.certificate_json import examine
+from fairveil.estimators.certifying.counts_json import checksum
 
 RNG = np.random.default_rng(0)
 GROUP = RNG.integers(3, size=3000)

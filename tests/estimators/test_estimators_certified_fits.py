@@ -13,7 +13,7 @@ from scipy import stats
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
-from fairveil.estimators import certified_run
+from fairveil.estimators.certifying import certified_run
 
 
 @pytest.fixture(autouse=True)

@@ -13,10 +13,10 @@ from group_objective_samples import GROUPS, METHODS, ODDS, ROWS, SEX, X, Y, cand
 import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, FairveilError, InputError
-from fairveil.estimators import progress
-from fairveil.learning.exponential import Sampling
-from fairveil.learning.group_loop import Loop
-from fairveil.learning.group_public import PublicSearch
+from fairveil.estimators.fitting import progress
+from fairveil.learning.group_objective.exponential import Sampling
+from fairveil.learning.group_objective.loop import Loop
+from fairveil.learning.group_objective.public_features import PublicSearch
 
 INF = math.inf
 RELATIONS: Any = pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
-from fairveil.estimators import bases, decided
+from fairveil.estimators.wrapped import bases, decided
 from fairveil.fairness import BoundedGroupLoss
 from fairveil.models import DerandomisedModel, MixtureModel
 

@@ -24,7 +24,7 @@ from fairveil.data import encode
 from fairveil.errors import ConstraintNotMet, InputError, PrivacyError, UnstatedBounds
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.fairness import objectives
-from fairveil.privacy import accounting
+from fairveil.privacy.accounting import accountant as accounting
 
 INF = math.inf
 ROWS = 3000

@@ -301,7 +301,7 @@ def test_coded_rows_bring_their_own_labels_and_groups(people: Columns, schema: f
 
 
 def test_a_mostly_empty_matrix_is_kept_sparse_and_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairveil.estimators import inputs
+    from fairveil.estimators.reading import inputs
 
     rng = np.random.default_rng(0)
     X = np.eye(12)[rng.integers(0, 12, 400)]

@@ -22,10 +22,10 @@ from sklearn.preprocessing import MinMaxScaler
 import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, LedgerError, Overspent, PrivacyError
-from fairveil.estimators import base_spends
+from fairveil.estimators.wrapped import spends as base_spends
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.privacy.events import Gaussian
-from fairveil.privacy.ledger.entries import COMMITTED, REFUNDED, RESERVED, RESUMED
+from fairveil.privacy.ledger.stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED
 
 ROWS = 240
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import pytest
 import fairveil as fv
 from fairveil import data
 from fairveil.errors import InputError
-from fairveil.estimators.carried import MOST_CELLS, most_groups
+from fairveil.estimators.reading.carried import MOST_CELLS, most_groups
 
 MAKERS = hostile.makers()
 

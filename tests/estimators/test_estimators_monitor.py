@@ -15,7 +15,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
-from fairveil.estimators import monitor_state
+from fairveil.estimators.certifying import monitor_state
 
 FIXED = {"groups": {"sex": ["f", "m"]}, "classes": [0, 1], "epsilon": 1.0}
 

@@ -12,10 +12,11 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import BudgetError
-from fairveil.estimators import base_statement
-from fairveil.privacy import PrivacyStatement, accounting, price_after
+from fairveil.estimators.wrapped import statement as base_statement
+from fairveil.privacy import PrivacyStatement, price_after
+from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.events import DiscreteLaplace, Event, Gaussian
-from fairveil.privacy.statement_checks import BASE_FACT
+from fairveil.privacy.statement.checks import BASE_FACT
 
 RNG = np.random.default_rng(0)
 ROWS = 400

@@ -15,13 +15,13 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.audit import audit_fit
 from fairveil.errors import BudgetError, PrivacyError
-from fairveil.estimators import bases
-from fairveil.estimators.inputs import Coded
+from fairveil.estimators.reading.inputs import Coded
+from fairveil.estimators.wrapped import bases
 from fairveil.facts import RowBlock, RowLayout
-from fairveil.learning import mixing, mixing_bounds
-from fairveil.privacy import accounting
+from fairveil.learning.postprocessing import mixing, mixing_bounds
+from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.events import Gaussian
-from fairveil.privacy.statement import READ_FROM_DATA
+from fairveil.privacy.statement.statement import READ_FROM_DATA
 
 RNG = np.random.default_rng(0)
 ROWS = 2000

@@ -10,8 +10,8 @@ import pytest
 import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import LedgerError
-from fairveil.estimators import bases, decided
-from fairveil.privacy.noise import NoiseSource
+from fairveil.estimators.wrapped import bases, decided
+from fairveil.privacy.noise.sources import NoiseSource
 
 RNG = np.random.default_rng(0)
 ROWS = 300

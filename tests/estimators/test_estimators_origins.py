@@ -10,7 +10,7 @@ import pytest
 import fairveil as fv
 from fairveil.curator import Ask, Curator, FeatureSums, Rows
 from fairveil.data import Category, Number, Schema
-from fairveil.privacy.statement import PrivacyStatement
+from fairveil.privacy.statement.statement import PrivacyStatement
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::fairveil.errors.ConstraintNotMet", "ignore::fairveil.errors.UnstatedBounds", "ignore::fairveil.errors.WeakDelta"

@@ -132,8 +132,8 @@ def test_values_of_a_metric_stay_between_its_bounds_whatever_the_function_does(c
 
 def test_the_coins_of_a_metric_are_new_each_time_and_belong_to_no_position() -> None:
     """Two secure tables of one metric of 0.5 agree in all 300 coins with probability 2^-300."""
-    from fairveil.estimators.row_metric import RowMetric
-    from fairveil.privacy.noise import NoiseSource
+    from fairveil.estimators.certifying.row_metric import RowMetric
+    from fairveil.privacy.noise.sources import NoiseSource
 
     half = RowMetric(lambda X, y, prediction: np.full(len(prediction), 0.5))
     thrown = [half.coins(None, None, np.zeros(300), NoiseSource.secure().stream("sampling").uniforms(300)) for _ in range(2)]

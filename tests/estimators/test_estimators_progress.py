@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from estimator_samples import Columns, short
 
-from fairveil.estimators import progress
+from fairveil.estimators.fitting import progress
 
 
 class Terminal(io.StringIO):

@@ -14,8 +14,8 @@ from tailored_estimator_samples import AGE, INF, LABELS, RELATIONS, ROWS, SEX, X
 import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet
-from fairveil.learning.tailoring import ALLOCATIONS
-from fairveil.privacy.by_group import by_group
+from fairveil.learning.allocation import ALLOCATIONS
+from fairveil.privacy.accounting import by_group
 from fairveil.privacy.events import PoissonSampled
 
 GIVEN = {"m": 1.0, "f": 3.0}

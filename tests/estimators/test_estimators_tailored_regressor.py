@@ -17,9 +17,9 @@ import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, UnstatedBounds, WorseThanBaseline
 from fairveil.facts import Category, Number, Schema
-from fairveil.learning.tailoring import ALLOCATIONS
-from fairveil.privacy.by_group import by_group
-from fairveil.privacy.routes import gaussian_mu
+from fairveil.learning.allocation import ALLOCATIONS
+from fairveil.privacy.accounting import by_group
+from fairveil.privacy.accounting.routes import gaussian_mu
 
 METHODS = ["moments", "descent"]
 GIVEN = {"m": 1.0, "f": 3.0}

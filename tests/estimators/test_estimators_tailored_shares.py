@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tailored_estimator_samples as t
 
-from fairveil.learning.tailoring import as_paid
+from fairveil.learning.allocation import as_paid
 from fairveil.privacy.events import PerCell, compose, spelled_out
 from fairveil.report import payments
 

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.errors import InputError
-from fairveil.estimators import unused
+from fairveil.estimators.fitting import unused
 
 INF = float("inf")
 ROWS = 240

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from fairveil.data import Encoding, encode
-from fairveil.estimators.additive import ANYWHERE, Additive
-from fairveil.estimators.coding import RowsCoding, SchemaCoding
-from fairveil.estimators.shapes import Shapes, Side
+from fairveil.estimators.reading.additive import ANYWHERE, Additive
+from fairveil.estimators.reading.coding import RowsCoding, SchemaCoding
+from fairveil.estimators.reading.shapes import Shapes, Side
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 
 A, B = Side("a", 0, (-0.5, 0.0, 0.5), (-2.0, 0.0, 2.0)), Side("b", 1, (0.25,), (0.25,))

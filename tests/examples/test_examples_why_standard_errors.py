@@ -15,7 +15,7 @@ import pytest
 from scipy import optimize
 
 from fairveil import Promise
-from fairveil.learning.tailoring import afforded, least_noise
+from fairveil.learning.allocation import afforded, least_noise
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "why_standard_errors.py"
 DRAWS = 40_000

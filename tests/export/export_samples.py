@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.errors import FairveilError
-from fairveil.estimators.additive import Additive
+from fairveil.estimators.reading.additive import Additive
 from fairveil.export.reading import read
 from fairveil.facts import Boolean, Category, Number, RowLayout, Schema
 from fairveil.models import LinearModel, MixtureModel

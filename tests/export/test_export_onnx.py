@@ -13,7 +13,7 @@ from export_samples import ARRAYS, MAKERS, REGRESSIONS, agree, foreign, ordinary
 import fairveil as fv
 from fairveil.export import onnx_bytes
 from fairveil.export.reading import read
-from fairveil.privacy.statement import PrivacyStatement
+from fairveil.privacy.statement.statement import PrivacyStatement
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'fairveil[export]'")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")

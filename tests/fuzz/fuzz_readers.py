@@ -30,11 +30,11 @@ from fairveil.estimators import files as estimator_files
 from fairveil.learning.checkpoint import Checkpoint
 from fairveil.models import files as model_files
 from fairveil.models import npz
-from fairveil.privacy import statement_json
 from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import documents
 from fairveil.privacy.ledger.checking import findings
-from fairveil.privacy.ledger.entries import Entry
+from fairveil.privacy.ledger.stores.entries import Entry
+from fairveil.privacy.statement import documents as statement_json
 
 ROWS = 240
 SCHEMA = Schema(

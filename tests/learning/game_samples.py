@@ -11,10 +11,10 @@ from scipy import optimize
 from fairveil.curator import Curator, Rows
 from fairveil.errors import InputError
 from fairveil.fairness import Notion, resolve
-from fairveil.learning.game import Equilibrium, Game, play
-from fairveil.learning.game_plan import plan
-from fairveil.learning.ground import Ground
-from fairveil.learning.oracles import Oracle
+from fairveil.learning.game import plan
+from fairveil.learning.game.game import Equilibrium, Game, play
+from fairveil.learning.oracles.ground import Ground
+from fairveil.learning.oracles.oracle import Oracle
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.promise import Promise
 

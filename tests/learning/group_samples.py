@@ -14,13 +14,13 @@ from scipy import optimize
 from fairveil.audit import Tape, Witness
 from fairveil.curator import Curator, pricing
 from fairveil.fairness.objectives import parse_constraint, parse_objective
-from fairveil.learning.choosing import Choice, Each, thresholds
-from fairveil.learning.gradient_oracle import Begun, Descent
-from fairveil.learning.group_loop import Loop, run
-from fairveil.learning.group_plan import plan_loop
-from fairveil.learning.group_problem import Found, Posed, Problem
-from fairveil.learning.oracles import count_rows
-from fairveil.learning.regression import Regression
+from fairveil.learning.group_objective.loop import Loop, run
+from fairveil.learning.group_objective.plan import plan_loop
+from fairveil.learning.group_objective.problem import Found, Posed, Problem
+from fairveil.learning.oracles.choosing import Choice, Each, thresholds
+from fairveil.learning.oracles.descent import Begun, Descent
+from fairveil.learning.oracles.oracle import count_rows
+from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.promise import Promise
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairveil.curator import Rows
 from fairveil.facts import Cells
-from fairveil.learning.grams import GroupQuadratics
+from fairveil.learning.least_squares.grams import GroupQuadratics
 
 
 def sample(groups: int = 2, numbers: int = 3, rows: int = 4000, seed: int = 0) -> tuple[Any, Any, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from fairveil.curator import Curator, Rows
 from fairveil.facts import Cells
 from fairveil.fairness.objectives import Constraint, Error, MeanGroupLoss
-from fairveil.learning.regression_task import RegressionTask
+from fairveil.learning.least_squares.task import RegressionTask
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.events import Composed, Gaussian, PerCell, Repeated
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairveil.errors import InputError
-from fairveil.learning.ball import least_in_ball
+from fairveil.learning.least_squares.ball import least_in_ball
 
 
 def problems(count: int, seed: int):

@@ -12,10 +12,10 @@ from scipy import stats
 from fairveil import DemographicParity, EqualizedOdds, ErrorRateParity, FalseNegativeRate, RateConstraint, SelectionRateRatio
 from fairveil.facts import Cells
 from fairveil.fairness.rates import ErrorRate, Event, PredictionRate
-from fairveil.learning.certificate import Certified, Evidence, certified, rounded_up
-from fairveil.learning.certificate_rates import Layout, layout_of
-from fairveil.learning.count_noise import CountNoise
-from fairveil.learning.noise_laws import law_of_sum
+from fairveil.learning.certificates.certificate import Certified, Evidence, certified, rounded_up
+from fairveil.learning.certificates.parts import Layout, layout_of
+from fairveil.learning.counts.laws import law_of_sum
+from fairveil.learning.counts.noise import CountNoise
 
 LAPLACE = CountNoise("discrete-laplace", 0.4)
 TWO = Cells((("f", "m"),), names=("sex",))

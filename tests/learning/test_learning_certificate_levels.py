@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairveil.learning.certificate_levels import area, corners, shares
+from fairveil.learning.certificates.levels import area, corners, shares
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.2, 0.1, 0.05, 0.01, 1e-3, 1e-6])

@@ -8,10 +8,10 @@ from scipy import stats
 
 from fairveil import DemographicParity, FalseNegativeRate, SelectionRateRatio
 from fairveil.facts import Cells
-from fairveil.learning.certificate import Evidence
-from fairveil.learning.certificate_margin import SupposedPeople, even, margins
-from fairveil.learning.certificate_rates import layout_of
-from fairveil.learning.count_noise import CountNoise
+from fairveil.learning.certificates.certificate import Evidence
+from fairveil.learning.certificates.margin import SupposedPeople, even, margins
+from fairveil.learning.certificates.parts import layout_of
+from fairveil.learning.counts.noise import CountNoise
 
 TWO = Cells((("f", "m"),), names=("sex",))
 NOISE = CountNoise("discrete-laplace", 1.0)

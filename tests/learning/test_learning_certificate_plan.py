@@ -11,11 +11,11 @@ import pytest
 from fairveil import DemographicParity, FalseNegativeRate
 from fairveil.curator import Curator, Rows
 from fairveil.facts import Cells
-from fairveil.learning.certificate_plan import noise_of, plan
-from fairveil.learning.certificate_rates import layout_of
+from fairveil.learning.certificates.parts import layout_of
+from fairveil.learning.certificates.plan import noise_of, plan
 from fairveil.privacy import epsilon
 from fairveil.privacy.events import NonPrivate, NoOp
-from fairveil.privacy.noise import NoiseSource
+from fairveil.privacy.noise.sources import NoiseSource
 from fairveil.privacy.promise import Promise
 
 PROMISES = [

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairveil.learning.certificate_tails import Counted, _Search, fewest_people, lower_bounds, upper_bounds
-from fairveil.learning.count_noise import CountNoise
-from fairveil.learning.noise_laws import law_of_sum
+from fairveil.learning.certificates.tails import Counted, _Search, fewest_people, lower_bounds, upper_bounds
+from fairveil.learning.counts.laws import law_of_sum
+from fairveil.learning.counts.noise import CountNoise
 
 LEVELS = (0.05, 0.3)
 MOST = 7

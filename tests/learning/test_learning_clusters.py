@@ -9,7 +9,7 @@ import pytest
 
 from fairveil._json import Document
 from fairveil.errors import InputError
-from fairveil.learning import clusters
+from fairveil.learning.released import clusters
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 4))

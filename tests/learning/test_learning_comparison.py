@@ -7,8 +7,9 @@ import pytest
 
 from fairveil import DemographicParity, EqualizedOdds, ErrorRateParity, FalseNegativeRate, Promise
 from fairveil.curator import Curator, Rows
-from fairveil.learning import LinearDescent, Settings, constants, descend, plans
+from fairveil.learning import LinearDescent, Settings, constants, descend
 from fairveil.learning.comparison import Comparison, Free, Limits, Table
+from fairveil.learning.lagrangian import plan as plans
 from fairveil.privacy import NoiseSource
 
 

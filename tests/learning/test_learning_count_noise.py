@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fairveil.learning.count_noise import CountNoise
+from fairveil.learning.counts.noise import CountNoise
 
 LAWS = [CountNoise("discrete-laplace", scale) for scale in (0.8, 7.0)] + [CountNoise("gaussian", scale) for scale in (0.6, 9.0)]
 

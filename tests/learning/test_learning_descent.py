@@ -10,7 +10,8 @@ import pytest
 from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.curator import CellCounts, Curator, Rows
 from fairveil.errors import PrivacyError
-from fairveil.learning import LinearDescent, Pressure, ProjectedAscent, Settings, Walk, descend, plans
+from fairveil.learning import LinearDescent, Pressure, ProjectedAscent, Settings, Walk, descend
+from fairveil.learning.lagrangian import plan as plans
 from fairveil.privacy import NoiseSource
 
 SHORT = Settings(rounds=6)

@@ -15,12 +15,12 @@ from scipy import stats
 
 from fairveil.errors import InputError
 from fairveil.fairness.objectives import Error, parse_constraint
-from fairveil.learning.choosing import Choice, thresholds
-from fairveil.learning.divergence import Divergence
-from fairveil.learning.gradient_oracle import Descent
-from fairveil.learning.group_plan import plan_loop
-from fairveil.learning.group_problem import Problem
-from fairveil.learning.regression import Regression
+from fairveil.learning.group_objective.plan import plan_loop
+from fairveil.learning.group_objective.problem import Problem
+from fairveil.learning.oracles.choosing import Choice, thresholds
+from fairveil.learning.oracles.descent import Descent
+from fairveil.learning.oracles.divergence import Divergence
+from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy import price
 from fairveil.privacy.events import (
     Approximate,

@@ -1,4 +1,4 @@
-"""Exponential sampling: guarantees of `learning/exponential.py`, by exact probabilities, neighbour by neighbour."""
+"""Exponential sampling: guarantees of `learning/group_objective/exponential.py`, by exact probabilities, one by one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from fairveil.curator import Curator, choice
+from fairveil.curator import Curator
+from fairveil.curator.choices import choice
 from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import Gap, GMean, SmoothedOdds
-from fairveil.learning.choosing import Labellings, LinearClass, Listed, directions, thresholds
-from fairveil.learning.exponential import Sampling, plan_sampling
-from fairveil.learning.group_problem import Found
+from fairveil.learning.group_objective.exponential import Sampling, plan_sampling
+from fairveil.learning.group_objective.problem import Found
+from fairveil.learning.oracles.choosing import Labellings, LinearClass, Listed, directions, thresholds
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.events import DiscreteLaplace, Exponential, spelled_out
 from fairveil.privacy.promise import Promise

@@ -12,16 +12,18 @@ import pytest
 
 from fairveil import Promise
 from fairveil.audit import Tape, Witness
-from fairveil.curator import Ask, Curator, GradientSum, Linear, PredictionHistogram, Rows, public_scale
+from fairveil.curator import Ask, Curator, GradientSum, Linear, PredictionHistogram, Rows
 from fairveil.curator.pricing import is_free
-from fairveil.curator.totals import totals
+from fairveil.curator.totals import public_scale
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.fairness.dependence import Dependence
-from fairveil.learning import LinearDescent, Penalty, PenaltySettings, Reason, Settings, descend, fermi
+from fairveil.learning import LinearDescent, Penalty, PenaltySettings, Reason, Settings, descend
+from fairveil.learning.lagrangian import fermi
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
+from fairveil.privacy.accounting.routes import gaussian_mu
 from fairveil.privacy.events import NoOp, compose, spelled_out
-from fairveil.privacy.routes import gaussian_mu
 
 NOTIONS = fermi.NOTIONS
 PROMISES = {

@@ -14,17 +14,20 @@ from fairveil import _verdicts as verdicts
 from fairveil.facts import Cells, RowLayout
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalseNegativeRate, resolve
 from fairveil.fairness.objectives import parse_constraint, parse_objective
-from fairveil.learning import LinearDescent, Settings, added_error, forecast, plans, postprocess
-from fairveil.learning.choosing import Choice, thresholds
-from fairveil.learning.exponential import plan_sampling
-from fairveil.learning.game_plan import plan as plan_game
-from fairveil.learning.gradient_oracle import Descent
-from fairveil.learning.ground import Ground
-from fairveil.learning.group_plan import plan_loop
-from fairveil.learning.group_problem import Problem
-from fairveil.learning.primal import Walk
-from fairveil.learning.regression import Regression
-from fairveil.learning.supposed import Supposed
+from fairveil.learning import LinearDescent, Settings
+from fairveil.learning.forecasting import added_error, forecast
+from fairveil.learning.forecasting.supposed import Supposed
+from fairveil.learning.game import plan as plan_game
+from fairveil.learning.group_objective.exponential import plan_sampling
+from fairveil.learning.group_objective.plan import plan_loop
+from fairveil.learning.group_objective.problem import Problem
+from fairveil.learning.lagrangian import plan as plans
+from fairveil.learning.lagrangian.primal import Walk
+from fairveil.learning.oracles.choosing import Choice, thresholds
+from fairveil.learning.oracles.descent import Descent
+from fairveil.learning.oracles.ground import Ground
+from fairveil.learning.oracles.regression import Regression
+from fairveil.learning.postprocessing import counting as postprocess
 from fairveil.privacy.events import spelled_out
 from fairveil.privacy.promise import Promise
 

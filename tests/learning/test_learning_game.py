@@ -1,4 +1,4 @@
-"""The game: guarantees of `learning/game.py`, its privacy by enumerated neighbours, and what its bounds promise.
+"""The game: guarantees of `learning/game/game.py`, its privacy by enumerated neighbours, and what its bounds promise.
 
 Judges are independent: neighbours one by one, a linear program over the whole class, exact tables of what was played.
 """
@@ -16,18 +16,18 @@ from scipy import stats
 
 from fairveil.audit import Tape, Witness
 from fairveil.curator import Curator, pricing
-from fairveil.curator.decisions import Costs
+from fairveil.curator.choices.by_decisions import Costs
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import EqualizedOdds
-from fairveil.learning import game as games
-from fairveil.learning import game_plan
-from fairveil.learning.choosing import Choice, Labellings, reach, thresholds
 from fairveil.learning.descent import Reason
-from fairveil.learning.game import Equilibrium
-from fairveil.learning.gradient_oracle import Begun, Descent
-from fairveil.learning.oracles import GroupedRule, LinearRule, indicators
-from fairveil.learning.regression import Regression
-from fairveil.learning.responses import Responses
+from fairveil.learning.game import game as games
+from fairveil.learning.game import plan as game_plan
+from fairveil.learning.game.game import Equilibrium
+from fairveil.learning.oracles.choosing import Choice, Labellings, reach, thresholds
+from fairveil.learning.oracles.descent import Begun, Descent
+from fairveil.learning.oracles.oracle import GroupedRule, LinearRule, indicators
+from fairveil.learning.oracles.regression import Regression
+from fairveil.learning.oracles.responses import Responses
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.events import Exponential
 from fairveil.privacy.promise import Promise

@@ -1,4 +1,4 @@
-"""What a game promises of itself (`learning/game_bounds.py`): each part by simulation, then whole games, then figures.
+"""What a game promises of itself (`learning/game/bounds.py`): each part by simulation, then whole games, then figures.
 
 A part's simulated misses are binomial with at most the stated chance: the tests' own false-alarm rate is 1e-5 each. Each part
 is also run with half of the noise stated, which must be caught.
@@ -16,11 +16,11 @@ from scipy import stats
 
 from fairveil.curator import Curator
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity, resolve
-from fairveil.learning.choosing import Choice, Labellings, thresholds
-from fairveil.learning.game_bounds import Guarantee, Lag, Seen, count_errors, drift
-from fairveil.learning.gradient_oracle import Descent
-from fairveil.learning.oracles import indicators
-from fairveil.learning.regression import Regression
+from fairveil.learning.game.bounds import Guarantee, Lag, Seen, count_errors, drift
+from fairveil.learning.oracles.choosing import Choice, Labellings, thresholds
+from fairveil.learning.oracles.descent import Descent
+from fairveil.learning.oracles.oracle import indicators
+from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy.promise import Promise
 
 ALARM = 1e-5

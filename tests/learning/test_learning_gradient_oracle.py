@@ -1,4 +1,4 @@
-"""The gradient oracle that begins at a model without constraints: the guarantees of `learning/gradient_oracle.py`.
+"""The gradient oracle that begins at a model without constraints: the guarantees of `learning/oracles/descent.py`.
 
 Neighbours, logs and prices with a game and a loop around it: test_learning_game.py, test_learning_group_loop.py.
 """
@@ -14,10 +14,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fairveil.fairness import DemographicParity, EqualizedOdds
-from fairveil.learning import game_plan
-from fairveil.learning.game import play
-from fairveil.learning.gradient_oracle import FREE_ROUNDS, Begun
-from fairveil.learning.oracles import LinearRule
+from fairveil.learning.game import plan as game_plan
+from fairveil.learning.game.game import play
+from fairveil.learning.oracles.descent import FREE_ROUNDS, Begun
+from fairveil.learning.oracles.oracle import LinearRule
 from fairveil.learning.units import in_coded_units, in_inner_units
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.promise import Promise

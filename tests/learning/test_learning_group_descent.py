@@ -1,4 +1,4 @@
-"""Group objectives of log losses by private descent: the guarantees of `learning/group_descent.py`, and how good it is.
+"""Group objectives of log losses by private descent: guarantees of `learning/group_objective/descent.py`, and how good it is.
 
 Neighbours of what is asked are those of tests/curator: gradients with weights by cell, and cut losses by group.
 """
@@ -19,8 +19,8 @@ from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import BoundedGroupLoss
 from fairveil.fairness.objectives import LargestGroupLoss
 from fairveil.learning.descent import Reason
-from fairveil.learning.group_descent import MOST, LossDescent, State, plan_descent
-from fairveil.learning.group_problem import Found
+from fairveil.learning.group_objective.descent import MOST, LossDescent, State, plan_descent
+from fairveil.learning.group_objective.problem import Found
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.events import NonPrivate

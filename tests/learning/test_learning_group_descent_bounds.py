@@ -11,15 +11,16 @@ import group_samples as s
 import numpy as np
 import pytest
 
-from fairveil.curator import Curator, Rows, describe, public_scale
+from fairveil.curator import Curator, Rows, describe
 from fairveil.curator.pricing import constant_scale, noise_scale
-from fairveil.curator.sampling import FULL
-from fairveil.curator.totals import totals
+from fairveil.curator.rows.sampling import FULL
+from fairveil.curator.totals import public_scale
+from fairveil.curator.totals.passes import totals
 from fairveil.fairness import BoundedGroupLoss
-from fairveil.learning.duals import Leaning
-from fairveil.learning.group_descent import MOST, LossDescent, plan_descent
+from fairveil.learning.group_objective.descent import MOST, LossDescent, plan_descent
+from fairveil.learning.lagrangian.duals import Leaning
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.leaves import inventory
+from fairveil.privacy.accounting import inventory
 
 GROUPS = ((0, 1), (0, 1, 2))
 COMBINATIONS = list(itertools.product(*GROUPS))

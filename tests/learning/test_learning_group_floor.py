@@ -1,4 +1,4 @@
-"""What a loop hands out: the guarantees of `learning/group_floor.py`. The judge without noise is a program of its own."""
+"""What a loop hands out: the guarantees of `learning/group_objective/floor.py`. The judge without noise is its own program."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from fairveil.learning import group_loop
-from fairveil.learning.group_floor import ENOUGH, Stake, shares_of
-from fairveil.learning.group_plan import plan_loop
+from fairveil.learning.group_objective import loop as group_loop
+from fairveil.learning.group_objective.floor import ENOUGH, Stake, shares_of
+from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.privacy.promise import Promise
 
 PARITY = "demographic_parity:0.05"

@@ -17,10 +17,10 @@ from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.fairness import DemographicParity
 from fairveil.fairness.objectives import Custom, Gap, GMean, LargestGroupLoss, WeightedError
-from fairveil.learning import group_loop
-from fairveil.learning.choosing import Choice, thresholds
 from fairveil.learning.descent import Reason
-from fairveil.learning.group_plan import plan_loop
+from fairveil.learning.group_objective import loop as group_loop
+from fairveil.learning.group_objective.plan import plan_loop
+from fairveil.learning.oracles.choosing import Choice, thresholds
 from fairveil.privacy.promise import Promise
 
 ODDS = "equalized_odds:0.05"

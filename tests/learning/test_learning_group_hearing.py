@@ -1,4 +1,4 @@
-"""What is heard of released losses: the guarantees of `learning/group_hearing.py`, and what fits find with it in hard cases."""
+"""What is heard of released losses (`learning/group_objective/hearing.py`), and what fits find with it in hard cases."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 
 from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import FalseNegatives, GMean
-from fairveil.learning.duals import ExponentiatedGradient, Leaning
-from fairveil.learning.gradient_oracle import CURVE, DROWNED, Descent
-from fairveil.learning.group_hearing import BLOCKS, KNOWN, ROOM, Heard, aimed, blocks_of, noise_of_excesses
-from fairveil.learning.group_problem import Posed
-from fairveil.learning.regression import Regression
+from fairveil.learning.group_objective.hearing import BLOCKS, KNOWN, ROOM, Heard, aimed, blocks_of, noise_of_excesses
+from fairveil.learning.group_objective.problem import Posed
+from fairveil.learning.lagrangian.duals import ExponentiatedGradient, Leaning
+from fairveil.learning.oracles.descent import CURVE, DROWNED, Descent
+from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy.promise import Promise
 
 AUDITOR = ExponentiatedGradient(20.0)

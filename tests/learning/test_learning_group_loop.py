@@ -1,4 +1,4 @@
-"""Group objectives by linear oracles: the guarantees of `learning/group_loop.py`, neighbours one by one, noise by simulation.
+"""Group objectives by linear oracles (`learning/group_objective/loop.py`): neighbours one by one, noise by simulation.
 
 What is found: test_learning_group_found.py.
 """
@@ -19,11 +19,11 @@ from fairveil.curator import Curator
 from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import Gap
-from fairveil.learning import group_loop
-from fairveil.learning.choosing import Choice, Each, LinearClass
 from fairveil.learning.descent import Reason
-from fairveil.learning.group_plan import plan_loop
-from fairveil.learning.oracles import LinearRule, audit_asks, audited, count_rows
+from fairveil.learning.group_objective import loop as group_loop
+from fairveil.learning.group_objective.plan import plan_loop
+from fairveil.learning.oracles.choosing import Choice, Each, LinearClass
+from fairveil.learning.oracles.oracle import LinearRule, audit_asks, audited, count_rows
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.events import NonPrivate

@@ -12,12 +12,12 @@ from scipy import optimize
 
 from fairveil.curator import Rows
 from fairveil.fairness.objectives import GMean, HMean
-from fairveil.learning import master
-from fairveil.learning.choosing import Choice, thresholds
 from fairveil.learning.descent import Reason
-from fairveil.learning.group_loop import Loop, State, run
-from fairveil.learning.group_plan import plan_loop
-from fairveil.learning.master import NEAR
+from fairveil.learning.group_objective import master
+from fairveil.learning.group_objective.loop import Loop, State, run
+from fairveil.learning.group_objective.master import NEAR
+from fairveil.learning.group_objective.plan import plan_loop
+from fairveil.learning.oracles.choosing import Choice, thresholds
 
 
 def three_classes(n: int = 600) -> Rows:

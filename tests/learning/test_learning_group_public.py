@@ -1,4 +1,4 @@
-"""Group objectives on public rows: the guarantees of `learning/group_public.py`, neighbours one by one, noise by simulation."""
+"""Group objectives on public rows: neighbours one by one, noise by simulation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fairveil.curator import Curator
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.learning.descent import Reason
-from fairveil.learning.group_plan import plan_public
-from fairveil.learning.group_public import PublicSearch
-from fairveil.learning.responses import PARTS, Responses
+from fairveil.learning.group_objective.plan import plan_public
+from fairveil.learning.group_objective.public_features import PublicSearch
+from fairveil.learning.oracles.responses import PARTS, Responses
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.promise import Promise

@@ -12,15 +12,16 @@ import pytest
 from regression_samples import cells_of, rows_of, sample
 
 from fairveil.curator import Curator, GramMatrices, GroupLosses, Linear, NumberMoments, Rows, Score
-from fairveil.curator.totals import totals
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.facts import RowLayout
 from fairveil.fairness import BoundedGroupLoss, DemographicParity, objectives
-from fairveil.learning.group_regression import Scaling, plan_regression
-from fairveil.learning.hull import Ended, cutting_planes
-from fairveil.learning.regression_choice import CoefficientChoice, grid, plan_choice
-from fairveil.learning.regression_task import RegressionTask
-from fairveil.privacy import NoiseSource, Promise, accounting
+from fairveil.learning.least_squares.by_group import Scaling, plan_regression
+from fairveil.learning.least_squares.choice import CoefficientChoice, grid, plan_choice
+from fairveil.learning.least_squares.hull import Ended, cutting_planes
+from fairveil.learning.least_squares.task import RegressionTask
+from fairveil.privacy import NoiseSource, Promise
+from fairveil.privacy.accounting import accountant as accounting
 
 GROUPS = 2
 X, Y, A = sample(GROUPS)

@@ -13,8 +13,8 @@ from scipy.optimize import NonlinearConstraint, minimize
 from fairveil.errors import InputError
 from fairveil.fairness import objectives
 from fairveil.fairness.group_function import Joint, corollary_4_2
-from fairveil.learning.grams import GroupQuadratics
-from fairveil.learning.hull import METHODS, Ended, cutting_planes, frank_wolfe
+from fairveil.learning.least_squares.grams import GroupQuadratics
+from fairveil.learning.least_squares.hull import METHODS, Ended, cutting_planes, frank_wolfe
 
 GROUPS = (2, 3, 6)
 

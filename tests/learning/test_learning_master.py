@@ -10,7 +10,7 @@ from scipy import optimize, sparse
 
 from fairveil.fairness import outer
 from fairveil.fairness.group_function import GroupFunction, Joint
-from fairveil.learning.master import Master
+from fairveil.learning.group_objective.master import Master
 
 SHAPE = (2, 2, 2)
 OUTERS = {

@@ -10,9 +10,9 @@ from scipy import stats
 
 from fairveil import DemographicParity
 from fairveil.facts import Cells
-from fairveil.learning.certificate_rates import layout_of
-from fairveil.learning.count_noise import CountNoise
-from fairveil.learning.monitor_evidence import LEVELS, Bet, e_value, p_value
+from fairveil.learning.certificates.evidence import LEVELS, Bet, e_value, p_value
+from fairveil.learning.certificates.parts import layout_of
+from fairveil.learning.counts.noise import CountNoise
 
 NOISE = CountNoise("discrete-laplace", 0.4)
 LAYOUT = layout_of([DemographicParity(0.3)], Cells((("f", "m"),)), (0, 1))

@@ -31,12 +31,14 @@ from fairveil.curator import (  # noqa: E402
     describe,
 )
 from fairveil.curator.pricing import constant_scale  # noqa: E402
-from fairveil.curator.totals import totals  # noqa: E402
+from fairveil.curator.totals.passes import totals  # noqa: E402
 from fairveil.fairness.dependence import Dependence  # noqa: E402
-from fairveil.learning import Constraints, NetworkDescent, Penalty, Reason, Settings, descend, fermi, plans  # noqa: E402
+from fairveil.learning import Constraints, NetworkDescent, Penalty, Reason, Settings, descend  # noqa: E402
 from fairveil.learning.checkpoint import Checkpoint  # noqa: E402
-from fairveil.learning.network import centres_of, columns_of  # noqa: E402
-from fairveil.learning.players import constraints_of  # noqa: E402
+from fairveil.learning.lagrangian import fermi  # noqa: E402
+from fairveil.learning.lagrangian import plan as plans  # noqa: E402
+from fairveil.learning.lagrangian.network import centres_of, columns_of  # noqa: E402
+from fairveil.learning.lagrangian.players import constraints_of  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 from fairveil.privacy import NoiseSource  # noqa: E402
 from fairveil.privacy import epsilon as price  # noqa: E402

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairveil.learning.count_noise import CountNoise
-from fairveil.learning.noise_laws import NoiseLaw, law_of_sum
-from fairveil.privacy.noise import NoiseSource
+from fairveil.learning.counts.laws import NoiseLaw, law_of_sum
+from fairveil.learning.counts.noise import CountNoise
+from fairveil.privacy.noise.sources import NoiseSource
 
 KINDS = [
     CountNoise("discrete-laplace", 0.7),

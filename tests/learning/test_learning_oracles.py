@@ -14,10 +14,10 @@ from scipy import optimize, stats
 from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity
-from fairveil.learning.choosing import Choice, Labellings, LinearClass, reach, thresholds
-from fairveil.learning.gradient_oracle import Descent
-from fairveil.learning.oracles import indicators
-from fairveil.learning.regression import Regression, principal
+from fairveil.learning.oracles.choosing import Choice, Labellings, LinearClass, reach, thresholds
+from fairveil.learning.oracles.descent import Descent
+from fairveil.learning.oracles.oracle import indicators
+from fairveil.learning.oracles.regression import Regression, principal
 
 NOTIONS = {
     "odds": [EqualizedOdds(0.03)],

@@ -12,11 +12,12 @@ from fairveil import DemographicParity, EqualizedOdds, FalseNegativeRate, Promis
 from fairveil.facts import Cells
 from fairveil.fairness import resolve
 from fairveil.fairness.dependence import Dependence
-from fairveil.learning import Constraints, Penalty, ProjectedAscent, fermi
+from fairveil.learning import Constraints, Penalty, ProjectedAscent
 from fairveil.learning.checkpoint import check_values
-from fairveil.learning.duals import Pressure
-from fairveil.learning.plans import usual_clip
-from fairveil.learning.players import TELLABLE, weights_of
+from fairveil.learning.lagrangian import fermi
+from fairveil.learning.lagrangian.duals import Pressure
+from fairveil.learning.lagrangian.plan import usual_clip
+from fairveil.learning.lagrangian.players import TELLABLE, weights_of
 
 FLOOR = 3.0
 CELLS = Cells((("f", "m", "x"),))

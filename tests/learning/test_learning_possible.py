@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairveil.learning import possible
+from fairveil.learning.counts import possible
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -28,12 +28,14 @@ from fairveil.fairness import (
     Notion,
     resolve,
 )
-from fairveil.learning import mixing, mixing_bounds, mixing_comparison, possible, postprocess
-from fairveil.learning.mixing import Program
-from fairveil.learning.postprocess import CountNoise, Released
-from fairveil.privacy import accounting
+from fairveil.learning.counts import possible
+from fairveil.learning.postprocessing import counting as postprocess
+from fairveil.learning.postprocessing import mixing, mixing_bounds, mixing_comparison
+from fairveil.learning.postprocessing.counting import CountNoise, Released
+from fairveil.learning.postprocessing.mixing import Program
+from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.events import Approximate, DiscreteLaplace, Gaussian
-from fairveil.privacy.noise import NoiseSource
+from fairveil.privacy.noise.sources import NoiseSource
 from fairveil.privacy.promise import Promise
 
 Floats = npt.NDArray[np.float64]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fairveil._verdicts import deviations
-from fairveil.learning import program
 from fairveil.learning.comparison import Comparison, Free, Limits, Table
-from fairveil.learning.threshold import WORTH
+from fairveil.learning.lagrangian import program
+from fairveil.learning.lagrangian.threshold import WORTH
 
 ROWS = 1000.0
 

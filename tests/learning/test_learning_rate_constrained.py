@@ -1,4 +1,4 @@
-"""RaCO-DP, corrected: guarantees of `learning/linear.py`, its privacy by enumerated neighbours, its limits."""
+"""RaCO-DP, corrected: guarantees of `learning/lagrangian/linear.py`, its privacy by enumerated neighbours, its limits."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from fairveil import (
 )
 from fairveil.audit import Tape, Witness
 from fairveil.curator import FULL, Ask, Curator, Linear, Poisson, Rows
-from fairveil.curator.totals import totals
+from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.fairness import Event, PredictionRate
-from fairveil.learning import LinearDescent, Reason, Settings, descend, plans
+from fairveil.learning import LinearDescent, Reason, Settings, descend
+from fairveil.learning.lagrangian import plan as plans
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
-from fairveil.privacy.routes import gaussian_mu
+from fairveil.privacy.accounting.routes import gaussian_mu
 
 INF = math.inf
 

@@ -15,14 +15,14 @@ from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.facts import Cells
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity
-from fairveil.learning import game as games
-from fairveil.learning.choosing import directions
-from fairveil.learning.game_plan import SETTLED
-from fairveil.learning.memberships import memberships
-from fairveil.learning.oracles import LinearRule
+from fairveil.learning.game import game as games
+from fairveil.learning.game.plan import SETTLED
+from fairveil.learning.oracles import memberships
+from fairveil.learning.oracles.choosing import directions
+from fairveil.learning.oracles.oracle import LinearRule
+from fairveil.learning.oracles.regression import Regression
+from fairveil.learning.oracles.responses import Responses
 from fairveil.learning.public_rows import PublicRows
-from fairveil.learning.regression import Regression
-from fairveil.learning.responses import Responses
 from fairveil.privacy.promise import Promise
 
 ODDS = [EqualizedOdds(0.05)]

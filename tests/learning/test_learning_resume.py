@@ -9,7 +9,9 @@ import pytest
 
 from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.curator import Curator, Rows
-from fairveil.learning import Checkpoint, LinearDescent, Settings, descend, fermi, plans
+from fairveil.learning import Checkpoint, LinearDescent, Settings, descend
+from fairveil.learning.lagrangian import fermi
+from fairveil.learning.lagrangian import plan as plans
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.events import spelled_out
 

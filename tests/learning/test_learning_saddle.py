@@ -1,4 +1,4 @@
-"""Private descent-ascent for a user's saddle functions: the guarantees in `learning/saddle.py`, and known solutions."""
+"""Private descent-ascent for a user's saddle functions: the guarantees in `learning/saddle/descent.py`, and known solutions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairveil import Promise
 from fairveil.curator import Ask, Curator, Part, Poisson, Rows, describe, pricing
 from fairveil.errors import InputError, PrivacyError
 from fairveil.learning import Checkpoint, Reason, SaddleDescent, SaddleProblem, Smoothness, descend
-from fairveil.learning.saddle_plan import handed_of
+from fairveil.learning.saddle.plan import handed_of
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.events import Gaussian, NoOp, OnPart, PoissonSampled, Repeated, spelled_out
 

@@ -10,9 +10,9 @@ import pytest
 
 from fairveil.facts import Cells
 from fairveil.fairness import EqualizedOdds, resolve
-from fairveil.learning import soft_rates
-from fairveil.learning.count_noise import CountNoise
-from fairveil.learning.group_counts import GroupCounts
+from fairveil.learning.counts.noise import CountNoise
+from fairveil.learning.released import rates as soft_rates
+from fairveil.learning.released.group_counts import GroupCounts
 
 RNG = np.random.default_rng(0)
 NO_NOISE = CountNoise("none", 0.0)

@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 from fairveil.facts import Cells
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalseNegativeRate, resolve
-from fairveil.learning import soft_search
 from fairveil.learning.public_rows import PublicRows
-from fairveil.learning.soft_search import Candidates, Soft
+from fairveil.learning.released import search as soft_search
+from fairveil.learning.released.search import Candidates, Soft
 
 RNG = np.random.default_rng(0)
 ROWS = 800

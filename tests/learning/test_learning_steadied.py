@@ -1,4 +1,4 @@
-"""How far coefficients follow noisy groups: the guarantees of `learning/steadied.py`, and that "error" is never much better."""
+"""How far coefficients follow noisy groups (`least_squares/steadied.py`), and that "error" is never much better."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from regression_samples import cells_of, rows_of
 
 from fairveil.curator import Curator
 from fairveil.fairness import objectives
-from fairveil.learning import steadied
-from fairveil.learning.grams import GroupQuadratics
-from fairveil.learning.group_regression import LENGTH, plan_regression
-from fairveil.learning.hull import Ended
-from fairveil.learning.regression_task import RegressionOutcome, RegressionTask
+from fairveil.learning.least_squares import steadied
+from fairveil.learning.least_squares.by_group import LENGTH, plan_regression
+from fairveil.learning.least_squares.grams import GroupQuadratics
+from fairveil.learning.least_squares.hull import Ended
+from fairveil.learning.least_squares.task import RegressionOutcome, RegressionTask
 from fairveil.privacy import NoiseSource, Promise
 
 RECORDS, GROUPS = Promise(1.0, 1e-6), Promise(1.0, 1e-6, "sensitive_features")

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from fairveil.facts import Cells
-from fairveil.learning.count_noise import CountNoise
-from fairveil.learning.table_gaps import MISSES, difference, ratio
-from fairveil.learning.table_layout import Metric, TableLayout
-from fairveil.learning.table_rates import TableEvidence
+from fairveil.learning.counts.noise import CountNoise
+from fairveil.learning.private_tables.gaps import MISSES, difference, ratio
+from fairveil.learning.private_tables.layout import Metric, TableLayout
+from fairveil.learning.private_tables.rates import TableEvidence
 
 LAYOUT = TableLayout(Cells((("a", "b", "c"),)), (0, 1), False, (), 1)
 GROUPS = [1, 2, 3]

@@ -9,7 +9,7 @@ import pytest
 
 from fairveil import group_table
 from fairveil.facts import Cells
-from fairveil.learning.table_layout import Metric, TableLayout, counted
+from fairveil.learning.private_tables.layout import Metric, TableLayout, counted
 
 CELLS = Cells((("f", "m"), ("x", "y", "z"), (0, 1)), names=("sex", "town", "old"))
 

@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from fairveil.facts import Cells
-from fairveil.learning import table_rates
-from fairveil.learning.certificate_tails import Counted
-from fairveil.learning.count_noise import CountNoise
-from fairveil.learning.table_layout import TableLayout
-from fairveil.learning.table_rates import TableEvidence
+from fairveil.learning.certificates.tails import Counted
+from fairveil.learning.counts.noise import CountNoise
+from fairveil.learning.private_tables import rates as table_rates
+from fairveil.learning.private_tables.layout import TableLayout
+from fairveil.learning.private_tables.rates import TableEvidence
 
 CELLS = Cells((("f", "m"), ("x", "y")), names=("sex", "town"))
 LAYOUT = TableLayout(CELLS, (0, 1), True, (), 2)

@@ -1,4 +1,4 @@
-"""Private descent whose budget is shared among groups: the guarantees of `learning/tailored_descent.py`.
+"""Private descent whose budget is shared among groups: the guarantees of `learning/tailoring/descent.py`.
 
 Neighbours of what is asked are those of tests/curator (test_curator_tailored.py); here whole runs are held against people at
 the end of every clip.
@@ -20,13 +20,14 @@ from sklearn.linear_model import LogisticRegression
 from fairveil.curator import Rows
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
-from fairveil.learning.hull import Ended
-from fairveil.learning.tailored_descent import TailoredDescent, plan_tailored_descent
-from fairveil.learning.tailoring import ALLOCATIONS, Allocation
-from fairveil.privacy import Promise, accounting
-from fairveil.privacy.by_group import by_group
+from fairveil.learning.allocation import ALLOCATIONS, Allocation
+from fairveil.learning.least_squares.hull import Ended
+from fairveil.learning.tailoring.descent import TailoredDescent, plan_tailored_descent
+from fairveil.privacy import Promise
+from fairveil.privacy.accounting import accountant as accounting
+from fairveil.privacy.accounting import by_group
+from fairveil.privacy.accounting.routes import gaussian_mu
 from fairveil.privacy.events import Gaussian, PoissonSampled, compose, spelled_out
-from fairveil.privacy.routes import gaussian_mu
 
 SIZES = (300, 120, 40)
 X, Y, A = t.sample(SIZES)

@@ -18,14 +18,15 @@ from scipy import optimize
 
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
-from fairveil.learning.hull import Ended
-from fairveil.learning.regression_task import RegressionTask
-from fairveil.learning.tailored_regression import TailoredRegression, plan_tailored_regression
-from fairveil.learning.tailoring import ALLOCATIONS, Allocation
-from fairveil.privacy import Promise, accounting
-from fairveil.privacy.by_group import by_group
+from fairveil.learning.allocation import ALLOCATIONS, Allocation
+from fairveil.learning.least_squares.hull import Ended
+from fairveil.learning.least_squares.task import RegressionTask
+from fairveil.learning.tailoring.regression import TailoredRegression, plan_tailored_regression
+from fairveil.privacy import Promise
+from fairveil.privacy.accounting import accountant as accounting
+from fairveil.privacy.accounting import by_group
+from fairveil.privacy.accounting.routes import gaussian_mu
 from fairveil.privacy.events import Gaussian
-from fairveil.privacy.routes import gaussian_mu
 
 SIZES = (700, 250, 50)
 X, Y, A = t.sample(SIZES)
@@ -119,7 +120,7 @@ def test_guarantee_1_with_fixed_shares_a_group_pays_what_one_over_squared_noise_
 
 @pytest.mark.parametrize("rule", ["standard-error", "size"])
 def test_guarantee_1_with_shares_of_answers_a_group_pays_both_halves(rule: str) -> None:
-    """The sum of what all share and of what her group's matrices cost, at half of delta each (privacy/by_group.py)."""
+    """The sum of what all share and of what her group's matrices cost, at half of delta each (accounting/by_group.py)."""
     plan = planned(t.task_of(ROWS, t.ADDED), rule, scales=True)
     _, shares, curator = t.ran(plan, ROWS)
     assert not shares.fixed

@@ -17,7 +17,7 @@ from scipy import optimize
 from fairveil.curator import CellCounts
 from fairveil.errors import InputError
 from fairveil.facts import Cells
-from fairveil.learning.tailoring import (
+from fairveil.learning.allocation import (
     ALLOCATIONS,
     NO_INFORMATION,
     SMALLEST,

@@ -9,7 +9,9 @@ import pytest
 
 from fairveil import DemographicParity, FalseNegativeRate, Promise
 from fairveil.curator import Curator, Rows
-from fairveil.learning import LinearDescent, Settings, descend, plans, threshold
+from fairveil.learning import LinearDescent, Settings, descend
+from fairveil.learning.lagrangian import plan as plans
+from fairveil.learning.lagrangian import threshold
 from fairveil.privacy import NoiseSource
 
 EDGES = (-2.0, -1.0, 0.0, 1.0, 2.0)

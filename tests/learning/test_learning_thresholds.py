@@ -24,12 +24,13 @@ from fairveil.fairness import (
     Notion,
     resolve,
 )
-from fairveil.learning import mixing, mixing_bounds, postprocess, score_bins, threshold_bounds
-from fairveil.learning.count_noise import CountNoise
-from fairveil.learning.mixing import Program
-from fairveil.learning.postprocess import Released
-from fairveil.learning.tables import Tables
-from fairveil.privacy.noise import NoiseSource
+from fairveil.learning.counts.noise import CountNoise
+from fairveil.learning.postprocessing import counting as postprocess
+from fairveil.learning.postprocessing import mixing, mixing_bounds, score_bins, threshold_bounds
+from fairveil.learning.postprocessing.counting import Released
+from fairveil.learning.postprocessing.mixing import Program
+from fairveil.learning.postprocessing.tables import Tables
+from fairveil.privacy.noise.sources import NoiseSource
 from fairveil.privacy.promise import Promise
 
 Floats = npt.NDArray[np.float64]

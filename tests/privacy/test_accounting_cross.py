@@ -13,8 +13,9 @@ import pytest
 from dp_accounting import pld, rdp
 from dp_accounting.dp_event import DiscreteLaplaceDpEvent, RepeatAndSelectDpEvent, ZCDpEvent
 
-from fairveil.privacy import profiles, renyi
-from fairveil.privacy.accounting import delta, epsilon, price, routes_of
+from fairveil.privacy.accounting import profiles
+from fairveil.privacy.accounting import rdp as renyi
+from fairveil.privacy.accounting.accountant import delta, epsilon, price, routes_of
 from fairveil.privacy.events import (
     Composed,
     DiscreteGaussian,

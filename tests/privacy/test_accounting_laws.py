@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairveil.errors import InputError
-from fairveil.privacy import accounting
-from fairveil.privacy.calibration import scaled
+from fairveil.privacy.accounting import accountant as accounting
+from fairveil.privacy.accounting.calibration import scaled
 from fairveil.privacy.events import (
     Approximate,
     Composed,

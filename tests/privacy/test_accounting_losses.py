@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from fairveil.privacy import losses, profiles, routes
+from fairveil.privacy.accounting import inventory, profiles, routes
+from fairveil.privacy.accounting import pld as losses
 from fairveil.privacy.events import Gaussian, Pure, Repeated
-from fairveil.privacy.leaves import inventory
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.05, 1.0, 6.0, 40.0])

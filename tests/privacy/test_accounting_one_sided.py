@@ -13,9 +13,12 @@ import pytest
 from scipy.stats import binom
 
 from fairveil.errors import InputError
-from fairveil.privacy import leaves, profiles, renyi
-from fairveil.privacy.accounting import delta, epsilon, price, routes_of
-from fairveil.privacy.calibration import full_batch
+from fairveil.privacy.accounting import inventory as leaves
+from fairveil.privacy.accounting import profiles
+from fairveil.privacy.accounting import rdp as renyi
+from fairveil.privacy.accounting.accountant import delta, epsilon, price, routes_of
+from fairveil.privacy.accounting.calibration import full_batch
+from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.events import (
     Approximate,
     Composed,
@@ -32,7 +35,6 @@ from fairveil.privacy.events import (
     SamplerError,
     VisiblySampled,
 )
-from fairveil.privacy.filters import Filter
 from fairveil.privacy.promise import Promise
 
 REPLACE = "replace-one"

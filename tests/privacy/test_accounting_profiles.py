@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from fairveil.privacy import leaves, profiles, renyi
+from fairveil.privacy.accounting import inventory as leaves
+from fairveil.privacy.accounting import profiles
+from fairveil.privacy.accounting import rdp as renyi
 from fairveil.privacy.events import Composed, DiscreteLaplace, Gaussian, Laplace, PerCell, PoissonSampled
 
 EPSILONS = np.array([0.0, 0.05, 0.3, 1.0, 2.5])

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairveil.errors import BudgetError, InputError
-from fairveil.privacy import calibration, calibration_cache
-from fairveil.privacy.accounting import epsilon
-from fairveil.privacy.calibration import calibrate, full_batch, most_rounds, scaled, split
+from fairveil.privacy.accounting import cache as calibration_cache
+from fairveil.privacy.accounting import calibration
+from fairveil.privacy.accounting.accountant import epsilon
+from fairveil.privacy.accounting.calibration import calibrate, full_batch, most_rounds, scaled, split
 from fairveil.privacy.events import (
     Approximate,
     Composed,
@@ -87,7 +88,8 @@ def test_full_batch_beside_other_releases() -> None:
 
 def test_full_batch_loads_no_accounting_library() -> None:
     code = (
-        "import sys; from fairveil.privacy.calibration import full_batch; from fairveil.privacy.promise import Promise; "
+        "import sys; from fairveil.privacy.accounting.calibration import full_batch; "
+        "from fairveil.privacy.promise import Promise; "
         "full_batch(Promise(1.0, 1e-6), 10); print(sorted(m for m in sys.modules if m.startswith('dp_accounting')))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

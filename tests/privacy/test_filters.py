@@ -9,9 +9,11 @@ import mpmath
 import pytest
 
 from fairveil.errors import BudgetError, InputError
-from fairveil.privacy import filters, profiles, renyi
-from fairveil.privacy.accounting import delta, epsilon
-from fairveil.privacy.calibration import calibrate
+from fairveil.privacy.accounting import filters, profiles
+from fairveil.privacy.accounting import rdp as renyi
+from fairveil.privacy.accounting.accountant import delta, epsilon
+from fairveil.privacy.accounting.calibration import calibrate
+from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.events import (
     Approximate,
     Composed,
@@ -27,7 +29,6 @@ from fairveil.privacy.events import (
     SamplerError,
     ZeroConcentrated,
 )
-from fairveil.privacy.filters import Filter
 from fairveil.privacy.promise import Promise
 
 PROMISE = Promise(1.0, 1e-5)

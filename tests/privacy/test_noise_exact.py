@@ -15,10 +15,10 @@ from mpmath import mp, mpf
 from numpy.typing import NDArray
 
 from fairveil.errors import InputError
-from fairveil.privacy import samplers_exact as exact
-from fairveil.privacy import samplers_kernels as kernels
-from fairveil.privacy.noise import NoiseSource
-from fairveil.privacy.samplers import Stream
+from fairveil.privacy.noise import samplers_exact as exact
+from fairveil.privacy.noise import samplers_kernels as kernels
+from fairveil.privacy.noise.samplers import Stream
+from fairveil.privacy.noise.sources import NoiseSource
 
 SCORES = np.random.default_rng(1).normal(size=8)
 CASES: dict[str, Callable[[Stream], Any]] = {

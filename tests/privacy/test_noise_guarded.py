@@ -15,7 +15,7 @@ import pytest
 from randomgen import ChaCha
 
 from fairveil.errors import PrivacyError
-from fairveil.privacy.noise import NoiseSource
+from fairveil.privacy.noise.sources import NoiseSource
 
 
 def generator() -> np.random.Generator:
@@ -73,7 +73,7 @@ def test_a_seeded_one_is_numpys_own() -> None:
 
 
 def test_generators_that_nobody_holds_are_let_go() -> None:
-    from fairveil.privacy import guarded
+    from fairveil.privacy.noise import guarded
 
     gc.collect()
     before = len(guarded._HANDED_OUT)
@@ -88,7 +88,7 @@ FORK = """
 import os, sys
 import numpy as np
 from fairveil.errors import PrivacyError
-from fairveil.privacy.noise import NoiseSource
+from fairveil.privacy.noise.sources import NoiseSource
 made = NoiseSource.secure().stream("prediction", 1).generator()
 made.random()
 bound, around = made.random, np.random.Generator(made.bit_generator)

@@ -16,8 +16,8 @@ from mpmath import erf, mp, mpf, sqrt
 from numpy.typing import NDArray
 from scipy import stats
 
-from fairveil.privacy.noise import NoiseSource
-from fairveil.privacy.samplers import Stream
+from fairveil.privacy.noise.samplers import Stream
+from fairveil.privacy.noise.sources import NoiseSource
 
 FALSE_ALARM = 1e-6
 

@@ -14,8 +14,8 @@ import pytest
 from randomgen import ChaCha
 
 from fairveil.errors import InputError, PrivacyError
-from fairveil.privacy import samplers_kernels
-from fairveil.privacy.noise import NoiseSource, encode_path
+from fairveil.privacy.noise import samplers_kernels
+from fairveil.privacy.noise.sources import NoiseSource, encode_path
 
 # RFC 8439, sec. 2.3.2 (key 00 01 .. 1f, counter 1, nonce 00:00:00:09:00:00:00:4a:00:00:00:00), and vectors 1, 2 of A.1
 RFC_BLOCK = (
@@ -142,7 +142,7 @@ def test_a_secure_source_is_never_copied() -> None:
 FORK = """
 import os
 from fairveil.errors import PrivacyError
-from fairveil.privacy.noise import NoiseSource
+from fairveil.privacy.noise.sources import NoiseSource
 source = NoiseSource.secure()
 warm, cold = source.stream("noise", 1), source.stream("noise", 2)
 warm.words(3), warm.uniforms(1)
@@ -215,7 +215,7 @@ def test_bad_paths_are_refused(path: tuple[object, ...]) -> None:
 
 def test_importing_the_module_loads_no_compiler() -> None:
     code = (
-        "import sys; from fairveil.privacy.noise import NoiseSource; NoiseSource.secure().stream('noise'); "
+        "import sys; from fairveil.privacy.noise.sources import NoiseSource; NoiseSource.secure().stream('noise'); "
         "print([m for m in ('numba', 'randomgen', 'scipy') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=900)

@@ -11,8 +11,9 @@ import pytest
 
 from fairveil.curator import CellCounts, Curator, Journal, Poisson, Rows, describe
 from fairveil.errors import PrivacyError
-from fairveil.privacy import NoiseSource, PrivacyStatement, Promise, leaves
-from fairveil.privacy.bounding import covers
+from fairveil.privacy import NoiseSource, PrivacyStatement, Promise
+from fairveil.privacy.accounting import inventory as leaves
+from fairveil.privacy.accounting.bounding import covers
 from fairveil.privacy.events import (
     Composed,
     Event,
@@ -26,7 +27,7 @@ from fairveil.privacy.events import (
     VisiblySampled,
 )
 from fairveil.privacy.promise import NEIGHBOURS, Neighbours
-from fairveil.privacy.statement_checks import is_prefix
+from fairveil.privacy.statement.checks import is_prefix
 
 PROMISES = {
     "add-remove": Promise(20.0, 1e-6),

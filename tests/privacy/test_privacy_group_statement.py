@@ -11,13 +11,14 @@ import pytest
 
 from fairveil.curator import CellCounts, Curator, Rows, describe
 from fairveil.errors import FairveilError, InputError, StatementError
-from fairveil.privacy import NamedGroups, NoiseSource, PrivacyStatement, Promise, leaves
-from fairveil.privacy.accounting import epsilon
-from fairveil.privacy.by_group import by_group
+from fairveil.privacy import NamedGroups, NoiseSource, PrivacyStatement, Promise
+from fairveil.privacy.accounting import by_group
+from fairveil.privacy.accounting import inventory as leaves
+from fairveil.privacy.accounting.accountant import epsilon
 from fairveil.privacy.events import Event, Gaussian, NonPrivate, PerCell, PoissonSampled, Repeated
-from fairveil.privacy.statement import GroupGuarantee
-from fairveil.privacy.statement_json import checksum
-from fairveil.privacy.statement_words import items
+from fairveil.privacy.statement.documents import checksum
+from fairveil.privacy.statement.statement import GroupGuarantee
+from fairveil.privacy.statement.words import items
 
 PROMISE = Promise(8.0, 1e-6)
 CELLS = PerCell(((5.0, 9.0, 20.0),), (2.0,))

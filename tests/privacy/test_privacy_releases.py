@@ -34,11 +34,11 @@ from fairveil.privacy.events import (
     VisiblySampled,
     ZeroConcentrated,
 )
-from fairveil.privacy.releases import ALL_ROWS, Release, releases_of, same_releases
-from fairveil.privacy.statement import PrivacyStatement, StatedBound
-from fairveil.privacy.statement_checks import examine
-from fairveil.privacy.statement_json import checksum
-from fairveil.privacy.statement_words import HEADS, items, table, table_lines
+from fairveil.privacy.statement.checks import examine
+from fairveil.privacy.statement.documents import checksum
+from fairveil.privacy.statement.releases import ALL_ROWS, Release, releases_of, same_releases
+from fairveil.privacy.statement.statement import PrivacyStatement, StatedBound
+from fairveil.privacy.statement.words import HEADS, items, table, table_lines
 
 PROMISE = Promise(2.0, 1e-6)
 JOINT = Composed((Gaussian(57.0), Gaussian(87.5)))

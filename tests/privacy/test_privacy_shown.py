@@ -10,11 +10,11 @@ import pytest
 
 from fairveil.cli import balances
 from fairveil.privacy import Promise
-from fairveil.privacy.calibration import calibrate, full_batch
+from fairveil.privacy.accounting.calibration import calibrate, full_batch
 from fairveil.privacy.events import Event, Gaussian, Laplace, PerCell, Repeated
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.shown import at_least, at_most, promised
-from fairveil.privacy.statement import NamedGroups, PrivacyStatement
+from fairveil.privacy.statement.statement import NamedGroups, PrivacyStatement
 from fairveil.report import Report
 from fairveil.report import ledger as section
 from fairveil.report.page import render

@@ -1,4 +1,4 @@
-"""Signatures of statements and of folders: the guarantees of privacy/signatures.py."""
+"""Signatures of statements and of folders: the guarantees of privacy/statement/signatures.py."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ import fairveil as fv
 from fairveil.errors import DataNotFoundError, ExposedKey, InputError, SignatureError, StatementError
 from fairveil.privacy import NamedGroups, PrivacyStatement, Promise, PublicFact, Signature, new_key, sign, verify_signature
 from fairveil.privacy.events import Gaussian, PerCell
-from fairveil.privacy.releases import releases_of
-from fairveil.privacy.signatures import canonical, remarks
-from fairveil.privacy.statement import READ_FROM_DATA, Audit, Receipt, StatedBound
-from fairveil.privacy.statement_checks import ON_TRUST, RECOMPUTED, examine
-from fairveil.privacy.statement_json import FIELDS, LATER, checksum
+from fairveil.privacy.statement.checks import ON_TRUST, RECOMPUTED, examine
+from fairveil.privacy.statement.documents import FIELDS, LATER, checksum
+from fairveil.privacy.statement.releases import releases_of
+from fairveil.privacy.statement.signatures import canonical, remarks
+from fairveil.privacy.statement.statement import READ_FROM_DATA, Audit, Receipt, StatedBound
 
 PLAN = [Gaussian(20.0), PerCell(((40.0, 120.0),), (2.0,))]
 
@@ -302,7 +302,7 @@ def test_without_the_library_the_error_says_how_to_get_it(
 
 
 def test_the_library_is_imported_only_where_it_is_used() -> None:
-    code = "import sys, fairveil.privacy.signatures, fairveil.cli; assert 'cryptography' not in sys.modules"
+    code = "import sys, fairveil.privacy.statement.signatures, fairveil.cli; assert 'cryptography' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

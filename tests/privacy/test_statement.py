@@ -1,4 +1,4 @@
-"""The privacy statement. G1 to G4 are the numbered guarantees of fairveil/privacy/statement.py."""
+"""The privacy statement. G1 to G4 are the numbered guarantees of fairveil/privacy/statement/statement.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairveil.errors import BudgetError, FairveilError, InputError, StatementError
-from fairveil.privacy import Promise, price, statement_checks
+from fairveil.privacy import Promise, price
+from fairveil.privacy.accounting.filters import KINDS as FILTERS
+from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.events import (
     Composed,
     DiscreteLaplace,
@@ -31,12 +33,11 @@ from fairveil.privacy.events import (
     SamplerError,
     VisiblySampled,
 )
-from fairveil.privacy.filters import KINDS as FILTERS
-from fairveil.privacy.filters import Filter
-from fairveil.privacy.statement import READ_FROM_DATA, Audit, PrivacyStatement, PublicFact, Receipt, StatedBound
-from fairveil.privacy.statement_checks import examine, is_prefix
-from fairveil.privacy.statement_json import checksum
-from fairveil.privacy.statement_words import items
+from fairveil.privacy.statement import checks as statement_checks
+from fairveil.privacy.statement.checks import examine, is_prefix
+from fairveil.privacy.statement.documents import checksum
+from fairveil.privacy.statement.statement import READ_FROM_DATA, Audit, PrivacyStatement, PublicFact, Receipt, StatedBound
+from fairveil.privacy.statement.words import items
 
 GAUSSIANS = [Gaussian(20.0), *[Gaussian(30.0)] * 5]
 PROMISE = Promise(1.0, 1e-6)

@@ -13,8 +13,10 @@ from scipy import special
 
 from fairveil.errors import BudgetError, InputError
 from fairveil.facts import Cells
-from fairveil.learning import postprocess
-from fairveil.privacy import accounting, price_after
+from fairveil.learning.postprocessing import counting as postprocess
+from fairveil.privacy import price_after
+from fairveil.privacy.accounting import accountant as accounting
+from fairveil.privacy.accounting.two_steps import TwoSteps, last_apart, reference, share_of, within
 from fairveil.privacy.events import (
     Approximate,
     Composed,
@@ -30,8 +32,7 @@ from fairveil.privacy.events import (
     spelled_out,
 )
 from fairveil.privacy.promise import Promise
-from fairveil.privacy.statement import PrivacyStatement
-from fairveil.privacy.two_steps import TwoSteps, last_apart, reference, share_of, within
+from fairveil.privacy.statement.statement import PrivacyStatement
 
 Floats = npt.NDArray[np.float64]
 Atoms = tuple[Floats, Floats, float]
@@ -126,7 +127,7 @@ def test_guarantee_1_the_attack_that_the_tight_price_of_a_plan_does_not_stop() -
 
 def _least(promise: Promise, base: Event, kind: str, looked_at: bool) -> Event:
     """The least noise of this kind that is admitted."""
-    from fairveil.privacy.calibration import calibrate
+    from fairveil.privacy.accounting.calibration import calibrate
 
     def event(z: float) -> Event:
         return DiscreteLaplace(z) if kind == "discrete-laplace" else Gaussian(z)

@@ -17,7 +17,7 @@ from fairveil.figures import BudgetFigure, CourseFigure, Moment, Part, svg_budge
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger
-from fairveil.privacy.statement_checks import Finding
+from fairveil.privacy.statement.checks import Finding
 from fairveil.report import LedgerSection, Report, ledger, render, to_dict, write
 from fairveil.report.ledger import AGREES, CONTRADICTS, MOST_SPENDS, NOT_RECORDED, budget_figure, course_figure
 

@@ -1,4 +1,4 @@
-"""Frontiers: guarantees of `study/sweep.py` and `estimators/side_by_side.py`, their numbers, files and refusals."""
+"""Frontiers: guarantees of `study/sweep.py` and `estimators/batched.py`, their numbers, files and refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from scipy import stats
 
 import fairveil as fv
 from fairveil.errors import ConstraintNotMet, InputError, WeakDelta
-from fairveil.estimators import inputs, side_by_side
+from fairveil.estimators import batched as side_by_side
+from fairveil.estimators.reading import inputs
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.figures import Point, Series
 from fairveil.models import MixtureModel

@@ -10,10 +10,11 @@ from scipy import stats
 
 from fairveil import Promise
 from fairveil.errors import PrivacyError
-from fairveil.privacy import NoiseSource, epsilon, renyi
+from fairveil.privacy import NoiseSource, epsilon
+from fairveil.privacy.accounting import inventory
+from fairveil.privacy.accounting import rdp as renyi
+from fairveil.privacy.accounting.routes import gaussian_mu
 from fairveil.privacy.events import Exponential, Gaussian, PrivateSelection
-from fairveil.privacy.leaves import inventory
-from fairveil.privacy.routes import gaussian_mu
 from fairveil.study import search_price
 from fairveil.study.search_price import ALL, SELECTION
 

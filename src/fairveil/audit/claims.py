@@ -9,10 +9,10 @@ from scipy import special
 
 from .. import _checks
 from ..errors import InputError, complaint
-from ..privacy import accounting
+from ..privacy.accounting import accountant as accounting
 from ..privacy.events import Composed, Event, compose
 from ..privacy.promise import NEIGHBOURS
-from ..privacy.statement import PrivacyStatement
+from ..privacy.statement.statement import PrivacyStatement
 
 
 class Claim:

@@ -24,7 +24,7 @@ from scipy import special
 
 from ..errors import PrivacyError
 from ..figures import Curve, CurvesFigure, Measure, svg_curves
-from ..privacy import accounting
+from ..privacy.accounting import accountant as accounting
 from .claims import Claim, EventsClaim, GaussianClaim, PointClaim
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from typing import Any
 
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
 from ..errors import InputError, complaint
-from ..privacy import accounting
+from ..privacy.accounting import accountant as accounting
 from ..privacy.events import Gaussian
 from ..privacy.promise import Promise
-from ..privacy.statement import Audit, PrivacyStatement
+from ..privacy.statement.statement import Audit, PrivacyStatement
 from . import bounds
 from .claims import Claim, PointClaim
 from .drawn import figure

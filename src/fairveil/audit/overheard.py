@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..curator import AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction
-from ..curator.listening import Scalings
+from ..curator.journal.listening import Scalings
 from ..curator.pricing import Ask
-from ..curator.rows import Rows
-from ..curator.sampling import Batch, Part, Poisson
-from ..curator.tailored import inner_of
+from ..curator.questions.by_cell import inner_of
+from ..curator.rows.rows import Rows
+from ..curator.rows.sampling import Batch, Part, Poisson
 from ..privacy.promise import Promise
 from .witness import Heard, Witness
 

@@ -32,7 +32,7 @@ from ..errors import InputError, complaint
 from ..privacy.ledger import Ledger
 from ..privacy.ledger import ledger as recorded_in
 from ..privacy.ledger.ambient import checked
-from ..privacy.statement import PrivacyStatement
+from ..privacy.statement.statement import PrivacyStatement
 from . import bounds
 from .claims import Claim, claim_of
 from .result import AuditResult, Errors

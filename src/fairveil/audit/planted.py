@@ -29,9 +29,9 @@ from scipy import stats
 
 from ..curator import pricing
 from ..curator.curator import Curator
-from ..curator.model_questions import GradientSum
 from ..curator.question import Scale
-from ..curator.sampling import Poisson
+from ..curator.questions.of_models import GradientSum
+from ..curator.rows.sampling import Poisson
 
 HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED = "half the noise", "no clip", "batch sizes released", "one seed for every run"
 BUGS = (HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED)

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
 from ..errors import InputError, complaint
-from ..privacy import accounting
+from ..privacy.accounting import accountant as accounting
+from ..privacy.accounting.inventory import inventory
 from ..privacy.events import Event, Gaussian, compose
-from ..privacy.leaves import inventory
 from ..privacy.promise import Neighbours
-from ..privacy.statement import Audit, PrivacyStatement
+from ..privacy.statement.statement import Audit, PrivacyStatement
 from . import bounds
 from .claims import Claim, EventsClaim, GaussianClaim, PointClaim, claim_of
 

@@ -21,10 +21,10 @@ import numpy as np
 from .. import _checks
 from ..errors import InputError, complaint
 from ..estimators import load
-from ..estimators.progress import progress as bar
+from ..estimators.fitting.progress import progress as bar
 from ..facts import Schema
 from ..privacy.promise import Promise
-from ..privacy.statement import PrivacyStatement
+from ..privacy.statement.statement import PrivacyStatement
 from . import drawn
 from .attack import Attack, Seeds
 from .claims import Claim, PointClaim, claim_of

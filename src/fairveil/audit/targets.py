@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..curator.listening import heard_by
-from ..curator.sampling import Poisson
+from ..curator.journal.listening import heard_by
+from ..curator.rows.sampling import Poisson
 from ..data import encode
 from ..errors import InputError, complaint
 from ..facts import Schema
 from ..privacy.ledger.ambient import paid_for
 from ..privacy.promise import Promise
-from ..privacy.statement import PrivacyStatement
+from ..privacy.statement.statement import PrivacyStatement
 from .claims import Claim, claim_of
 from .corners import Pair, Table
 from .overheard import Overheard, Reader

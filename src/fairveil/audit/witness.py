@@ -22,14 +22,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..curator import pricing, public_scale
+from ..curator import pricing
 from ..curator.curator import Curator
-from ..curator.model_questions import GradientSum
 from ..curator.pricing import Ask, as_asks
 from ..curator.question import Question, Scale
-from ..curator.rows import Rows
-from ..curator.sampling import FULL, Batch, Poisson
-from ..curator.totals import totals
+from ..curator.questions.of_models import GradientSum
+from ..curator.rows.rows import Rows
+from ..curator.rows.sampling import FULL, Batch, Poisson
+from ..curator.totals import public_scale
+from ..curator.totals.passes import totals
 from ..errors import InputError, complaint
 from ..privacy.promise import Promise
 

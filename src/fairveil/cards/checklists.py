@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import InputError, complaint
-from ..privacy.statement import PrivacyStatement
-from ..privacy.statement_words import items
+from ..privacy.statement.statement import PrivacyStatement
+from ..privacy.statement.words import items
 
 NOT_SAID = "The statement does not say"
 Part = tuple[str, tuple[str, ...], tuple[str, ...]]

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import InputError, complaint
 from ..privacy.shown import at_most
-from ..privacy.statement_words import STAMP_WORDS
+from ..privacy.statement.words import STAMP_WORDS
 from .told import Told, told_of
 from .yaml_text import yaml_text
 

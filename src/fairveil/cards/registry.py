@@ -18,8 +18,8 @@ from datetime import date
 from typing import Any
 
 from ..errors import InputError, complaint
-from ..privacy.statement import PrivacyStatement
-from ..privacy.statement_words import items
+from ..privacy.statement.statement import PrivacyStatement
+from ..privacy.statement.words import items
 
 VARIANTS = ("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom")
 PRODUCTS = ("Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API", "SQL queries")

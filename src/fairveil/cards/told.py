@@ -12,9 +12,9 @@ from .._json import Document
 from .._reading import MIB, read_bytes
 from ..errors import InputError, complaint
 from ..estimators import Certificate
-from ..estimators.constraint_report import ConstraintReport
-from ..privacy.statement import PrivacyStatement
-from ..privacy.statement_words import items
+from ..estimators.reports.constraint_report import ConstraintReport
+from ..privacy.statement.statement import PrivacyStatement
+from ..privacy.statement.words import items
 
 REPORT = Document("report", "Take the report.json that `fairveil fit` or fairveil.report.write wrote.")
 FORMAT = "fairveil-report"

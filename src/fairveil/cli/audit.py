@@ -86,7 +86,7 @@ def audit(
     from .. import _checks
     from .._waiting import waiting
     from ..errors import InputError, complaint
-    from ..estimators.promises import notions_of
+    from ..estimators.fitting.promises import notions_of
     from .folders import require_page
     from .measured import measure, table_of
     from .private_table import private_table
@@ -161,7 +161,7 @@ def _decisions(
 
 def _truth(clf: Fitted, place: Place, target: str | None, sensitive: list[str] | None) -> Truth:
     """Labels and groups: by the model's schema where it has one and names them, else as they come."""
-    from ..estimators.coding import SchemaCoding
+    from ..estimators.reading.coding import SchemaCoding
     from .deciding import coding_of
     from .samples import CodedSample, Roles, Truth
     from .tables import picked

@@ -57,8 +57,8 @@ def resolved(given: Mapping[str, dict[str, float]], groups: str, sample: Sample)
 
 
 def _groups(groups: str, sample: Sample) -> dict[str, Hashable]:
-    from ..estimators import inputs
-    from ..estimators.inputs import Ways
+    from ..estimators.reading import inputs
+    from ..estimators.reading.inputs import Ways
 
     rows = inputs.read(*sample.fit_arguments, None, Ways()).rows
     if not rows.layout.sensitive:

@@ -99,7 +99,7 @@ def statement(
     from .. import _checks
     from .._reading import read_bytes
     from ..cards import nist_checklist, w3c_checklist
-    from ..privacy.statement import PrivacyStatement
+    from ..privacy.statement.statement import PrivacyStatement
     from .folders import require_file
 
     _checks.one_of(GUIDES, **{"as": guide})

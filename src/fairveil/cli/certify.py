@@ -14,7 +14,7 @@ from .helping import DATA, FAIRNESS, OUTPUT, PRIVACY
 
 if TYPE_CHECKING:
     from ..estimators import Certificate
-    from ..estimators.decided_rows import Made
+    from ..estimators.wrapped.decided_rows import Made
     from .printing import Fact
     from .samples import Truth
     from .tables import Place
@@ -95,7 +95,7 @@ def certify(
     from .._waiting import waiting
     from ..errors import InputError, complaint
     from ..estimators import certify as certified
-    from ..estimators.certifying import notions_of
+    from ..estimators.certifying.certifying import notions_of
     from .folders import require_file, require_page
     from .ledger_option import opened
 
@@ -145,7 +145,7 @@ def _decisions(
     model: str, place: Place, target: str | None, sensitive: list[str] | None, prediction: str | None, seed: int | None
 ) -> tuple[Truth, Made]:
     """Labels, groups and decisions; of a model that decides by chance one draw a person."""
-    from ..estimators.decided_rows import GIVEN, Made
+    from ..estimators.wrapped.decided_rows import GIVEN, Made
     from .audit import _decisions as of_column
     from .audit import _read, _truth
     from .deciding import by_chance, loaded, shown_to
@@ -164,7 +164,7 @@ def _decisions(
 
 def certificate_facts(clf: Any) -> Iterator[Fact]:
     """What a fit certified, if it did: the verdict, and a line for each bound."""
-    from ..estimators.certificate import CERTIFIED, REFUSED
+    from ..estimators.certifying.certificate import CERTIFIED, REFUSED
     from .printing import Fact
 
     found = getattr(clf, "certificate_", None)
@@ -177,7 +177,7 @@ def certificate_facts(clf: Any) -> Iterator[Fact]:
 
 
 def _print(found: Certificate, out: Path | None, html: Path | None) -> None:
-    from ..estimators.certificate import CERTIFIED, REFUSED
+    from ..estimators.certifying.certificate import CERTIFIED, REFUSED
     from ..privacy.shown import at_most
     from .printing import Fact, print_facts
 

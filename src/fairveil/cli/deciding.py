@@ -25,9 +25,9 @@ from ..estimators import (
     TailoredClassifier,
     load,
 )
-from ..estimators.coded import as_array
-from ..estimators.coding import Coding, SchemaCoding, TableCoding
 from ..estimators.descending import DescentClassifier
+from ..estimators.faces.coded import as_array
+from ..estimators.reading.coding import Coding, SchemaCoding, TableCoding
 from ..facts import Cells
 from ..models import MixtureModel, PostProcessedModel
 from ..models.folders import read_folder

@@ -34,7 +34,7 @@ def encode(
     from .._waiting import waiting
     from ..data import write_store
     from ..errors import InputError, complaint
-    from ..estimators.progress import progress
+    from ..estimators.fitting.progress import progress
     from .printing import Fact, print_facts
 
     known = options.schema_of(schema)

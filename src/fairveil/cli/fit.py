@@ -13,7 +13,7 @@ from . import options
 if TYPE_CHECKING:
     from ..figures import CurvesFigure
     from ..models.folders import Staged
-    from ..privacy.statement import PrivacyStatement
+    from ..privacy.statement.statement import PrivacyStatement
     from ..report import Baselines, Certainty, CertificateSection, Payments, Report
     from .deciding import Fitted
     from .methods import Asked, Method

@@ -15,12 +15,12 @@ from .._reading import read_text
 from ..errors import DataNotFoundError, FairveilError, LedgerError, StatementError, complaint
 from ..privacy.ledger import documents
 from ..privacy.ledger.checking import findings
-from ..privacy.ledger.entries import Entry
 from ..privacy.ledger.handle import Ledger
 from ..privacy.ledger.lines import terms_of
 from ..privacy.ledger.receipts import findings_of
-from ..privacy.statement import PrivacyStatement, Receipt
-from ..privacy.statement_checks import UNPRICED, Finding, examine
+from ..privacy.ledger.stores.entries import Entry
+from ..privacy.statement.checks import UNPRICED, Finding, examine
+from ..privacy.statement.statement import PrivacyStatement, Receipt
 from .printing import on_one_line, print_json
 
 SQLITE_HEADER = b"SQLite format 3\x00"

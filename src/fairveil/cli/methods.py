@@ -17,16 +17,16 @@ from ..estimators import (
     RateConstrainedClassifier,
     TailoredClassifier,
 )
-from ..estimators.base_answers import METHODS as ANSWERS
+from ..estimators.fitting.promises import notions_of
 from ..estimators.group_objective import METHODS as SEARCHES
 from ..estimators.group_objective import NAMED
-from ..estimators.promises import notions_of
 from ..estimators.tailored import MODES, OBJECTIVES
+from ..estimators.wrapped.answers import METHODS as ANSWERS
 from ..fairness import Notion
 from ..fairness.notions import parse
 from ..fairness.objectives import Bound, Objective, parse_constraint, parse_objective
-from ..learning.fermi import NOTIONS
-from ..learning.tailoring import ALLOCATIONS, SPENDS
+from ..learning.allocation import ALLOCATIONS, SPENDS
+from ..learning.lagrangian.fermi import NOTIONS
 from ..models import MixtureModel
 from .by_group import numbers
 from .completing import MODELS

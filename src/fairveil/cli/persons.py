@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..curator.persons import kept, persons_of
+from ..curator.rows.persons import kept, persons_of
 from ..errors import InputError, complaint
 from ..facts import Schema
-from ..privacy.noise import NoiseSource
+from ..privacy.noise.sources import NoiseSource
 from .coins import set_aside
 from .samples import ColumnSample, Sample
 from .tables import Place, picked

@@ -13,7 +13,7 @@ from . import options
 from .helping import DATA, OUTPUT
 
 if TYPE_CHECKING:
-    from ..estimators.plan import Plan
+    from ..estimators.fitting.plan import Plan
     from ..facts import Schema
 
 ENDINGS = (".svg", ".json", ".txt")

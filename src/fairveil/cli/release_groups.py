@@ -12,7 +12,7 @@ from .helping import PRIVACY
 
 if TYPE_CHECKING:
     from ..estimators import ReleasedGroups
-    from ..privacy.statement import PrivacyStatement
+    from ..privacy.statement.statement import PrivacyStatement
 
 MARK = "groups.json"
 

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from ..data import EncodedRows
 from ..data.coding import is_missing
 from ..errors import InputError, complaint
-from ..estimators import inputs
-from ..estimators.coded import as_array
-from ..estimators.coding import TableCoding
-from ..estimators.inputs import Ways
+from ..estimators.faces.coded import as_array
+from ..estimators.reading import inputs
+from ..estimators.reading.coding import TableCoding
+from ..estimators.reading.inputs import Ways
 from ..facts import Schema
-from ..privacy.statement import PublicFact
+from ..privacy.statement.statement import PublicFact
 from ..study.held_out import HeldOut
 from .coins import set_aside
 from .tables import Columns, Place, picked

@@ -53,7 +53,7 @@ def sign(
     if passphrase:
         remedy = f"An encrypted key's is asked for by itself, or read from {PASSPHRASE_VARIABLE}."
         raise InputError(complaint(expected="--passphrase with --new-key alone", of="sign", got="--key", remedy=remedy))
-    from ..privacy import signatures
+    from ..privacy.statement import signatures
 
     with warnings_as_notes():
         made = signatures.sign(
@@ -68,7 +68,7 @@ def sign(
 def _make(path: Path, *, asked: bool) -> None:
     import os
 
-    from ..privacy import signing_keys
+    from ..privacy.statement import signing_keys
 
     word = os.environ.get(PASSPHRASE_VARIABLE) or None
     if asked and word is None:

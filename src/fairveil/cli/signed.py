@@ -20,7 +20,7 @@ class Signed:
 def checked(path: Path, key: Path | None, file: Path | None) -> Signed:
     """The signature of a statement or folder, held against a public key; without one only that there is one is said."""
     from ..errors import SignatureError
-    from ..privacy import signatures
+    from ..privacy.statement import signatures
 
     if key is None:
         if not signatures.signature_path(path).is_file():

@@ -13,7 +13,7 @@ from . import options
 from .helping import FAIRNESS, MODEL, PRIVACY
 
 if TYPE_CHECKING:
-    from ..privacy.statement import PrivacyStatement
+    from ..privacy.statement.statement import PrivacyStatement
     from ..study import PrivateSearchCV
 
 MARK = "estimator.json"

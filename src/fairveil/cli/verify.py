@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ..privacy.statement import PrivacyStatement
-    from ..privacy.statement_checks import Finding
+    from ..privacy.statement.checks import Finding
+    from ..privacy.statement.statement import PrivacyStatement
     from .signed import Signed
 
 LARGEST_FILE = 64 * 2**20
@@ -45,7 +45,7 @@ def verify(
     authorship.
     """
     from ..errors import InputError, complaint
-    from ..privacy.statement_checks import examine
+    from ..privacy.statement.checks import examine
     from .signed import checked
 
     if signature is not None and key is None:
@@ -75,7 +75,7 @@ def text_of(file: Path) -> str:
 
 
 def _print_words(statement: PrivacyStatement, found: list[Finding], signed: Signed) -> None:
-    from ..privacy.statement_checks import ON_TRUST, RECOMPUTED
+    from ..privacy.statement.checks import ON_TRUST, RECOMPUTED
 
     typer.echo(statement.summary())
     typer.echo("")
@@ -97,7 +97,7 @@ def _print_json(statement: PrivacyStatement, found: list[Finding], signed: Signe
     import json
     from dataclasses import asdict
 
-    from ..privacy.statement_checks import ON_TRUST, RECOMPUTED
+    from ..privacy.statement.checks import ON_TRUST, RECOMPUTED
 
     out = {
         "consistent": not any(finding.grave for finding in found),
@@ -117,14 +117,14 @@ def _is_certificate(text: str) -> bool:
     """By its first words: the rest is looked at when it is one."""
     if '"fairveil certificate"' not in text[:200]:
         return False
-    from ..estimators.certificate_json import is_certificate
+    from ..estimators.certifying.certificate_json import is_certificate
 
     return is_certificate(text)
 
 
 def _certificate(text: str, json: bool, signed: Signed) -> None:
     """A certificate: everything that follows from its counts, again."""
-    from ..estimators.certificate_json import ON_TRUST, RECOMPUTED, examine
+    from ..estimators.certifying.certificate_json import ON_TRUST, RECOMPUTED, examine
 
     certificate, found = examine(text)
     own = {"certified": certificate.recomputed.holds}
@@ -135,14 +135,14 @@ def _is_private_table(text: str) -> bool:
     """By its first words: the rest is looked at when it is one."""
     if '"fairveil private table"' not in text[:200]:
         return False
-    from ..estimators.private_table_json import is_private_table
+    from ..estimators.certifying.private_table_json import is_private_table
 
     return is_private_table(text)
 
 
 def _private_table(text: str, json: bool, signed: Signed) -> None:
     """A private table: everything that follows from its counts, again."""
-    from ..estimators.private_table_json import ON_TRUST, RECOMPUTED, examine
+    from ..estimators.certifying.private_table_json import ON_TRUST, RECOMPUTED, examine
 
     table, found = examine(text)
     _say_of_counts(str(table), {}, found, RECOMPUTED, ON_TRUST, json, signed)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.terms_words import left_share
-from ..privacy.statement import PrivacyStatement
+from ..privacy.statement.statement import PrivacyStatement
 from .printing import Fact
 
 

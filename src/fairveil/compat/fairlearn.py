@@ -259,7 +259,7 @@ def _no_place(of: str, name: str) -> NoReturn:
 
 
 def _require_state(estimator: Any, prefit: bool) -> None:
-    from ..estimators import bases
+    from ..estimators.wrapped import bases
 
     if estimator is not None and bases.is_fitted(estimator) != prefit:
         got = "one that is fitted" if not prefit else "one that is not"

@@ -25,8 +25,8 @@ from ..errors import InputError, complaint
 from ..estimators import Certificate
 from ..estimators import load as load_folder
 from ..estimators import save as save_folder
-from ..estimators.constraint_report import ConstraintReport
-from ..estimators.gap_report import GapReport
+from ..estimators.reports.constraint_report import ConstraintReport
+from ..estimators.reports.gap_report import GapReport
 from ..export.reading import columns_of_groups
 from ..models.folders import read_folder
 from .libraries import missing

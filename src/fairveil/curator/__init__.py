@@ -7,83 +7,83 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .attached import Attached as Attached
-    from .attached import AttachedHistogram as AttachedHistogram
-    from .attached import AttachedLosses as AttachedLosses
-    from .attached_codes import AttachedCodes as AttachedCodes
-    from .attached_codes import CodeHistogram as CodeHistogram
-    from .block import Block as Block
-    from .choice_by_function import Score as Score
+    from .choices.by_function import Score as Score
     from .curator import Curator as Curator
-    from .grouped import GroupedHistogram as GroupedHistogram
-    from .journal import Journal as Journal
-    from .log import Entry as Entry
-    from .log import Log as Log
-    from .mixture_histogram import MixtureHistogram as MixtureHistogram
-    from .model_questions import GradientSum as GradientSum
-    from .model_questions import GroupLosses as GroupLosses
-    from .model_questions import PredictionHistogram as PredictionHistogram
-    from .model_questions import ScoreHistogram as ScoreHistogram
-    from .networks import Network as Network
-    from .networks import NetworkGradient as NetworkGradient
-    from .networks import NetworkHistogram as NetworkHistogram
+    from .journal.journal import Journal as Journal
+    from .journal.log import Entry as Entry
+    from .journal.log import Log as Log
     from .pricing import Ask as Ask
     from .pricing import describe as describe
     from .pricing import describe_choice as describe_choice
     from .pricing import moved_by_one as moved_by_one
     from .question import Linear as Linear
     from .question import Question as Question
-    from .row_function import RowFunction as RowFunction
-    from .row_questions import CellCounts as CellCounts
-    from .row_questions import FeatureSums as FeatureSums
-    from .row_questions import GramMatrices as GramMatrices
-    from .row_questions import NumberMoments as NumberMoments
-    from .row_questions import RowCount as RowCount
-    from .rows import Rows as Rows
-    from .sampling import FULL as FULL
-    from .sampling import Full as Full
-    from .sampling import Part as Part
-    from .sampling import Poisson as Poisson
-    from .tailored import ByCell as ByCell
-    from .tailored import Weighed as Weighed
+    from .questions.attached import Attached as Attached
+    from .questions.attached import AttachedHistogram as AttachedHistogram
+    from .questions.attached import AttachedLosses as AttachedLosses
+    from .questions.attached_codes import AttachedCodes as AttachedCodes
+    from .questions.attached_codes import CodeHistogram as CodeHistogram
+    from .questions.by_cell import ByCell as ByCell
+    from .questions.by_cell import Weighed as Weighed
+    from .questions.grouped import GroupedHistogram as GroupedHistogram
+    from .questions.mixture_histogram import MixtureHistogram as MixtureHistogram
+    from .questions.networks import Network as Network
+    from .questions.networks import NetworkGradient as NetworkGradient
+    from .questions.networks import NetworkHistogram as NetworkHistogram
+    from .questions.of_models import GradientSum as GradientSum
+    from .questions.of_models import GroupLosses as GroupLosses
+    from .questions.of_models import PredictionHistogram as PredictionHistogram
+    from .questions.of_models import ScoreHistogram as ScoreHistogram
+    from .questions.of_rows import CellCounts as CellCounts
+    from .questions.of_rows import FeatureSums as FeatureSums
+    from .questions.of_rows import GramMatrices as GramMatrices
+    from .questions.of_rows import NumberMoments as NumberMoments
+    from .questions.of_rows import RowCount as RowCount
+    from .questions.row_function import RowFunction as RowFunction
+    from .rows.block import Block as Block
+    from .rows.rows import Rows as Rows
+    from .rows.sampling import FULL as FULL
+    from .rows.sampling import Full as Full
+    from .rows.sampling import Part as Part
+    from .rows.sampling import Poisson as Poisson
 
 PLACES = {
-    "FULL": ".sampling",
+    "FULL": ".rows.sampling",
     "Ask": ".pricing",
-    "Attached": ".attached",
-    "AttachedCodes": ".attached_codes",
-    "AttachedHistogram": ".attached",
-    "AttachedLosses": ".attached",
-    "Block": ".block",
-    "ByCell": ".tailored",
-    "CellCounts": ".row_questions",
-    "CodeHistogram": ".attached_codes",
+    "Attached": ".questions.attached",
+    "AttachedCodes": ".questions.attached_codes",
+    "AttachedHistogram": ".questions.attached",
+    "AttachedLosses": ".questions.attached",
+    "Block": ".rows.block",
+    "ByCell": ".questions.by_cell",
+    "CellCounts": ".questions.of_rows",
+    "CodeHistogram": ".questions.attached_codes",
     "Curator": ".curator",
-    "Entry": ".log",
-    "FeatureSums": ".row_questions",
-    "Full": ".sampling",
-    "GradientSum": ".model_questions",
-    "GramMatrices": ".row_questions",
-    "GroupLosses": ".model_questions",
-    "GroupedHistogram": ".grouped",
-    "Journal": ".journal",
+    "Entry": ".journal.log",
+    "FeatureSums": ".questions.of_rows",
+    "Full": ".rows.sampling",
+    "GradientSum": ".questions.of_models",
+    "GramMatrices": ".questions.of_rows",
+    "GroupLosses": ".questions.of_models",
+    "GroupedHistogram": ".questions.grouped",
+    "Journal": ".journal.journal",
     "Linear": ".question",
-    "Log": ".log",
-    "Part": ".sampling",
-    "Poisson": ".sampling",
-    "MixtureHistogram": ".mixture_histogram",
-    "Network": ".networks",
-    "NetworkGradient": ".networks",
-    "NetworkHistogram": ".networks",
-    "NumberMoments": ".row_questions",
-    "PredictionHistogram": ".model_questions",
+    "Log": ".journal.log",
+    "Part": ".rows.sampling",
+    "Poisson": ".rows.sampling",
+    "MixtureHistogram": ".questions.mixture_histogram",
+    "Network": ".questions.networks",
+    "NetworkGradient": ".questions.networks",
+    "NetworkHistogram": ".questions.networks",
+    "NumberMoments": ".questions.of_rows",
+    "PredictionHistogram": ".questions.of_models",
     "Question": ".question",
-    "RowCount": ".row_questions",
-    "RowFunction": ".row_function",
-    "Rows": ".rows",
-    "Score": ".choice_by_function",
-    "ScoreHistogram": ".model_questions",
-    "Weighed": ".tailored",
+    "RowCount": ".questions.of_rows",
+    "RowFunction": ".questions.row_function",
+    "Rows": ".rows.rows",
+    "Score": ".choices.by_function",
+    "ScoreHistogram": ".questions.of_models",
+    "Weighed": ".questions.by_cell",
     "describe": ".pricing",
     "describe_choice": ".pricing",
     "moved_by_one": ".pricing",

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from ..errors import BudgetError, InputError, PrivacyError, complaint
-from ..privacy.accounting import price
-from ..privacy.bounding import covers
+from ..privacy.accounting.accountant import price
+from ..privacy.accounting.bounding import covers
+from ..privacy.accounting.filters import Filter
 from ..privacy.events import Event, Gaussian, NoOp, OnPart, PoissonSampled, VisiblySampled, spelled_out
-from ..privacy.filters import Filter
 from ..privacy.promise import Promise
 
 _GOES_ON, _ENDED, _BROKEN = "one that goes on", "one that was ended", "one whose plan broke off when an answer failed"

@@ -25,38 +25,43 @@ import numpy.typing as npt
 from .. import _checks
 from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells
+from ..privacy.accounting.filters import Filter
 from ..privacy.events import Event, Exponential, NoOp, OnPart, compose
-from ..privacy.filters import Filter
 from ..privacy.ledger import Ledger
-from ..privacy.noise import NoiseSource
+from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
-from ..privacy.releases import releases_of
-from ..privacy.statement import Arithmetic, NamedGroups, Origin, PrivacyStatement, PublicFact, StatedBound, names_read
-from . import choice, choice_by_function, decisions, listening, noising, pricing, public_scale
-from .attached import Attached
-from .attached_codes import AttachedCodes, given_codes
-from .block import Block, Drawn, lines_of
+from ..privacy.statement.releases import releases_of
+from ..privacy.statement.statement import Arithmetic, NamedGroups, Origin, PrivacyStatement, PublicFact, StatedBound, names_read
+from . import noising, pricing
 from .budget import Budget
-from .choice_by_function import Score
-from .journal import Journal, earlier_entries
-from .journal_lines import SITTING
-from .log import Entry, Log
-from .model_questions import GradientSum, GroupLosses
-from .networks import NetworkGradient, NetworkHistogram
-from .persons import of_person
+from .choices import by_decisions as decisions
+from .choices import by_function as choice_by_function
+from .choices import choice
+from .choices.by_function import Score
+from .journal import listening
+from .journal.journal import Journal, earlier_entries
+from .journal.lines import SITTING
+from .journal.log import Entry, Log
+from .journal.recording import Recording
 from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
 from .pricing import Ask, Deciding
-from .public_facts import public_facts
-from .public_table import PublicTable, public_table
 from .question import Question, Scale
-from .quiet import Troubles
-from .recording import Recording
-from .row_function import RowFunction
-from .row_questions import FeatureSums, GramMatrices, NumberMoments, RowCount
-from .rows import MOST_ROWS, Rows
-from .sampling import FULL, Batch, Part, Poisson
-from .tailored import Around, Weighed, inner_of
-from .totals import Passes, check_labels
+from .questions.attached import Attached
+from .questions.attached_codes import AttachedCodes, given_codes
+from .questions.by_cell import Around, Weighed, inner_of
+from .questions.networks import NetworkGradient, NetworkHistogram
+from .questions.of_models import GradientSum, GroupLosses
+from .questions.of_rows import FeatureSums, GramMatrices, NumberMoments, RowCount
+from .questions.row_function import RowFunction
+from .quiet.calls import Troubles
+from .rows.block import Block, Drawn, lines_of
+from .rows.persons import of_person
+from .rows.public_facts import public_facts
+from .rows.public_table import PublicTable, public_table
+from .rows.rows import MOST_ROWS, Rows
+from .rows.sampling import FULL, Batch, Part, Poisson
+from .totals import public_scale
+from .totals.passes import Passes, check_labels
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

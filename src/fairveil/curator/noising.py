@@ -15,12 +15,12 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from ..privacy.noise import NoiseSource
-from ..privacy.samplers import Gaussians, Stream
+from ..privacy.noise.samplers import Gaussians, Stream
+from ..privacy.noise.sources import NoiseSource
 from .pricing import Ask
-from .row_questions import GramMatrices
-from .tailored import inner_of
-from .threads import beside
+from .questions.by_cell import inner_of
+from .questions.of_rows import GramMatrices
+from .rows.threads import beside
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

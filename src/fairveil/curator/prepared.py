@@ -10,8 +10,8 @@ import numpy.typing as npt
 from ..privacy.events import Event
 from . import noising
 from .question import Question, Scale
-from .sampling import Batch, Part, Poisson
-from .totals import Passes
+from .rows.sampling import Batch, Part, Poisson
+from .totals.passes import Passes
 
 Floats = npt.NDArray[np.float64]
 Sizes = list[float | Floats] | None  # of noise, one for all models or one a model; None: to be found, or none needed

@@ -37,15 +37,15 @@ from ..privacy.events import (
 )
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound, product_up
-from .attached import AttachedHistogram
-from .model_questions import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
-from .networks import NetworkGradient, NetworkHistogram
-from .person_pass import scale_of_gradient
-from .persons import of_person
-from .public_scale import needs_rows
 from .question import OwnJob, Question, Scale, need_order_two
-from .sampling import FULL, Batch, Full, Part, Poisson
-from .tailored import Around, Weighed, inner_of
+from .questions.attached import AttachedHistogram
+from .questions.by_cell import Around, Weighed, inner_of
+from .questions.networks import NetworkGradient, NetworkHistogram
+from .questions.of_models import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
+from .rows.persons import of_person
+from .rows.sampling import FULL, Batch, Full, Part, Poisson
+from .totals.person_pass import scale_of_gradient
+from .totals.public_scale import needs_rows
 
 Floats = npt.NDArray[np.float64]
 Deciding = PredictionHistogram | AttachedHistogram | ScoreHistogram

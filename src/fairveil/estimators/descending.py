@@ -13,23 +13,25 @@ from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness import Notion
 from ..learning import Checkpoint, NetworkDescent, Outcome, Settings, descend
-from ..learning import network as networks
 from ..learning.descent import Progress
+from ..learning.lagrangian import network as networks
 from ..models import LinearModel, MixtureModel
 from ..privacy.promise import Promise
-from ..privacy.statement import PrivacyStatement
-from . import additive, inputs, modules, promises, units, unused
-from .baselines import BaselineReport, warn_if_worse
-from .carried import groups_of
-from .coded import Floats
+from ..privacy.statement.statement import PrivacyStatement
+from .faces import modules
+from .faces.coded import Floats
+from .faces.linear import LinearClassifier
+from .fitting import promises, unused
+from .fitting.intents import Descent, Intent
+from .fitting.openings import Opening
+from .fitting.progress import progress
+from .fitting.publish import statement_of
 from .handed import handed
-from .inputs import Training, Ways
-from .intents import Descent, Intent
-from .linear import LinearClassifier
-from .openings import Opening
-from .progress import progress
-from .publish import statement_of
-from .unread import Read
+from .reading import additive, inputs, units
+from .reading.carried import groups_of
+from .reading.inputs import Training, Ways
+from .reading.unread import Read
+from .reports.baselines import BaselineReport, warn_if_worse
 
 KNOBS = ("rounds", "clip", "temperature", "sampling_rate", "learning_rate")
 

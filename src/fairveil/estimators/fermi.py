@@ -13,13 +13,14 @@ from .. import _checks
 from ..errors import InputError, NoGroups, complaint
 from ..facts import Cells
 from ..fairness import Notion
-from ..learning import Outcome, PenaltySettings, Settings, fermi
+from ..learning import Outcome, PenaltySettings, Settings
+from ..learning.lagrangian import fermi
 from ..privacy.promise import Promise
-from . import promises
 from .descending import DescentClassifier
-from .gap_report import GapReport
-from .inputs import Training
-from .intents import Descent
+from .fitting import promises
+from .fitting.intents import Descent
+from .reading.inputs import Training
+from .reports.gap_report import GapReport
 
 ITERATES = ("last", "average", "uniform")
 

@@ -23,10 +23,11 @@ import numpy as np
 from .._json import Document, Node, shown
 from ..errors import ChecksumError, FairveilError, InputError, complaint
 from ..fairness import keys
-from ..learning import mixing_bounds, postprocess
-from ..learning.choosing import AttachedRule
-from ..learning.oracles import GroupedRule, LinearRule, Rule
-from ..learning.soft_rates import SoftValue
+from ..learning.oracles.choosing import AttachedRule
+from ..learning.oracles.oracle import GroupedRule, LinearRule, Rule
+from ..learning.postprocessing import counting as postprocess
+from ..learning.postprocessing import mixing_bounds
+from ..learning.released.rates import SoftValue
 from ..models import (
     DerandomisedModel,
     GroupedLinearModel,
@@ -39,24 +40,29 @@ from ..models import (
 from ..models import files as model_files
 from ..models.folders import LARGEST_TEXT, read_folder, write_folder
 from ..models.model import known_classes
-from ..privacy.statement import PrivacyStatement
-from . import agreement, base_answers, bases, coding_json, files_json, group_objective_json, regression_json
-from .additive import Additive
-from .baselines import BaselineReport
-from .coded import as_array
-from .constraint_report import ConstraintLine, ConstraintReport
+from ..privacy.statement.statement import PrivacyStatement
 from .descending import DescentClassifier
+from .faces.coded import as_array
 from .fermi import FermiClassifier
+from .fitting.requirements import said
 from .group_objective import GroupObjectiveClassifier
 from .group_objective_regressor import GroupObjectiveRegressor
-from .odds_post_processor import OddsPostProcessor
 from .oracle_game import OracleGameClassifier
+from .post_processing.odds_post_processor import OddsPostProcessor
 from .rate_constrained import RateConstrainedClassifier
-from .released_classifier import ReleasedClassifier
-from .requirements import said
+from .reading import agreement, coding_json
+from .reading.additive import Additive
+from .released.classifier import ReleasedClassifier
+from .reports.baselines import BaselineReport
+from .reports.constraint_report import ConstraintLine, ConstraintReport
+from .saving import group_objective as group_objective_json
+from .saving import regression as regression_json
+from .saving import values as files_json
 from .tailored import TailoringReport
 from .tailored_classifier import TailoredClassifier
 from .tailored_regressor import TailoredRegressor
+from .wrapped import answers as base_answers
+from .wrapped import bases
 
 FORMAT = "fairveil-estimator"
 FORMAT_VERSION = 1

@@ -16,32 +16,33 @@ from ..curator import Curator
 from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowLayout, RowSource
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
-from ..learning.choosing import Choice, Class, Each, Labellings, LinearClass, directions, thresholds
 from ..learning.descent import Progress
-from ..learning.exponential import Certain, Sampling, plan_sampling
-from ..learning.group_descent import LossDescent, plan_descent
-from ..learning.group_loop import Loop, run
-from ..learning.group_plan import ROUNDS, plan_loop, plan_public
-from ..learning.group_problem import Found, Problem
-from ..learning.group_public import PublicSearch
-from ..learning.oracles import Oracle
-from ..learning.regression import Regression
-from ..learning.responses import Responses
+from ..learning.group_objective.descent import LossDescent, plan_descent
+from ..learning.group_objective.exponential import Certain, Sampling, plan_sampling
+from ..learning.group_objective.loop import Loop, run
+from ..learning.group_objective.plan import ROUNDS, plan_loop, plan_public
+from ..learning.group_objective.problem import Found, Problem
+from ..learning.group_objective.public_features import PublicSearch
+from ..learning.oracles.choosing import Choice, Class, Each, Labellings, LinearClass, directions, thresholds
+from ..learning.oracles.oracle import Oracle
+from ..learning.oracles.regression import Regression
+from ..learning.oracles.responses import Responses
 from ..models import DerandomisedModel, MixtureModel, Model
 from ..privacy.promise import Promise
-from . import additive, cautions, inputs, promises, units, unused
-from .baselines import BaselineReport, of_objective, warn_if_worse
-from .carried import groups_of
-from .cautions import Numbers
-from .coded import Floats
-from .constraint_report import ConstraintReport
-from .inputs import Training
+from .faces.coded import Floats
+from .fitting import promises, unused
+from .fitting.openings import Opening
+from .fitting.progress import progress
+from .fitting.publish import statement_of
+from .fitting.requirements import said
 from .mixing import MixingClassifier, candidates_of, descent_of, model_of, shares_of, told_of
-from .openings import Opening
-from .progress import progress
-from .publish import statement_of
-from .requirements import said
-from .unread import Read
+from .reading import additive, cautions, inputs, units
+from .reading.carried import groups_of
+from .reading.cautions import Numbers
+from .reading.inputs import Training
+from .reading.unread import Read
+from .reports.baselines import BaselineReport, of_objective, warn_if_worse
+from .reports.constraint_report import ConstraintReport
 
 Search = Sampling | Loop | PublicSearch | LossDescent
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")

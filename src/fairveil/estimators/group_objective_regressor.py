@@ -11,26 +11,27 @@ from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowSource
 from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
-from ..learning.group_regression import GroupRegression, plan_regression
-from ..learning.hull import METHODS, ROUNDS
-from ..learning.regression_choice import CoefficientChoice, checked, plan_choice
-from ..learning.regression_task import RegressionOutcome, RegressionTask
+from ..learning.least_squares.by_group import GroupRegression, plan_regression
+from ..learning.least_squares.choice import CoefficientChoice, checked, plan_choice
+from ..learning.least_squares.hull import METHODS, ROUNDS
+from ..learning.least_squares.task import RegressionOutcome, RegressionTask
 from ..models import RegressionModel
 from ..privacy.promise import Promise
-from . import additive, inputs, promises, units, unused
-from .baselines import BaselineReport, of_regression, warn_if_worse
-from .carried import groups_of
-from .cautions import Numbers
-from .coded_regressor import CodedRegressor, in_coded_units
-from .coding import SchemaCoding
-from .constraint_report import ConstraintReport
-from .inputs import Training
-from .openings import Opening
-from .progress import progress
-from .publish import statement_of
-from .requirements import said
-from .targets import NumericTarget
-from .unread import Read
+from .faces.coded_regressor import CodedRegressor, in_coded_units
+from .fitting import promises, unused
+from .fitting.openings import Opening
+from .fitting.progress import progress
+from .fitting.publish import statement_of
+from .fitting.requirements import said
+from .reading import additive, inputs, units
+from .reading.carried import groups_of
+from .reading.cautions import Numbers
+from .reading.coding import SchemaCoding
+from .reading.inputs import Training
+from .reading.targets import NumericTarget
+from .reading.unread import Read
+from .reports.baselines import BaselineReport, of_regression, warn_if_worse
+from .reports.constraint_report import ConstraintReport
 
 EXPONENTIAL = "exponential"
 Planned = GroupRegression | CoefficientChoice

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..learning import Outcome, program
+from ..learning import Outcome
 from ..learning.comparison import Comparison, Floats
-from ..learning.program import Choice
-from .baselines import FREE, MIXING, MIXTURE, MODEL, ONE_CLASS, BaselineReport, of_comparison
+from ..learning.lagrangian import program
+from ..learning.lagrangian.program import Choice
+from .reports.baselines import FREE, MIXING, MIXTURE, MODEL, ONE_CLASS, BaselineReport, of_comparison
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,18 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowSource
 from ..fairness.inputs import same_length
-from ..learning.choosing import AttachedRule, Listed
-from ..learning.gradient_oracle import Begun, Descent
-from ..learning.oracles import GroupedRule, LinearRule, Rule
+from ..learning.oracles.choosing import AttachedRule, Listed
+from ..learning.oracles.descent import Begun, Descent
+from ..learning.oracles.oracle import GroupedRule, LinearRule, Rule
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
-from . import bases, promises
-from .coded import CodedClassifier, Floats, labels_of
-from .coding import Coding, SchemaCoding
-from .columns import read_labels
-from .decided import codes_of, in_blocks, names_of, unheard, without
-from .inputs import Training, weights_of
+from .faces.coded import CodedClassifier, Floats, labels_of
+from .fitting import promises
+from .reading.coding import Coding, SchemaCoding
+from .reading.columns import read_labels
+from .reading.inputs import Training, weights_of
+from .wrapped import bases
+from .wrapped.decided import codes_of, in_blocks, names_of, unheard, without
 
 MADE_ELSEWHERE = (
     "the candidates: it is assumed that they were made without these rows, or without what is protected of them; what they "

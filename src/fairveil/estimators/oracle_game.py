@@ -16,35 +16,36 @@ from .. import _checks
 from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowBlock, RowSource
 from ..fairness import FalsePositiveRateParity, Notion
-from ..learning.choosing import Choice, Labellings, thresholds
-from ..learning.game import Equilibrium, Game, play
-from ..learning.game_bounds import Guarantee
-from ..learning.game_plan import plan
-from ..learning.ground import Ground
-from ..learning.oracles import Oracle
-from ..learning.program import Choice as Decided
-from ..learning.regression import Regression
-from ..learning.responses import Responses
+from ..learning.game.bounds import Guarantee
+from ..learning.game.game import Equilibrium, Game, play
+from ..learning.game.plan import plan
+from ..learning.lagrangian.program import Choice as Decided
+from ..learning.oracles.choosing import Choice, Labellings, thresholds
+from ..learning.oracles.ground import Ground
+from ..learning.oracles.oracle import Oracle
+from ..learning.oracles.regression import Regression
+from ..learning.oracles.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
-from . import additive, cautions, inputs, promises, units, unused
-from .baselines import BaselineReport, of_comparison, warn_if_worse
-from .cautions import Numbers
-from .certified_fits import certified
-from .coded import Floats
-from .columns import names_in
-from .constraint_report import ConstraintReport
-from .decided import group_ids
+from .certifying.certified_fits import certified
 from .descending import cells_of
+from .faces.coded import Floats
+from .fitting import promises, unused
+from .fitting.openings import Opening
+from .fitting.progress import progress
+from .fitting.publish import READS_GROUPS, statement_of
+from .fitting.requirements import said
 from .handed import words_of
-from .inputs import Training
 from .mixing import MixingClassifier, candidates_of, descent_of, model_of, shares_of, told_of
-from .openings import Opening
-from .progress import progress
-from .publish import READS_GROUPS, statement_of
-from .requirements import said
-from .unread import Read
+from .reading import additive, cautions, inputs, units
+from .reading.cautions import Numbers
+from .reading.columns import names_in
+from .reading.inputs import Training
+from .reading.unread import Read
+from .reports.baselines import BaselineReport, of_comparison, warn_if_worse
+from .reports.constraint_report import ConstraintReport
+from .wrapped.decided import group_ids
 
 ORACLES = ("responses", "regression", "exponential", "labellings", "descent")
 

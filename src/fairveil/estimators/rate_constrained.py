@@ -11,19 +11,20 @@ import numpy as np
 from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness import Notion
-from ..learning import LinearDescent, NetworkDescent, Outcome, Settings, plans
-from ..learning.players import constraints_of
+from ..learning import LinearDescent, NetworkDescent, Outcome, Settings
+from ..learning.lagrangian import plan as plans
+from ..learning.lagrangian.players import constraints_of
 from ..models import MixtureModel
 from ..models.model import generator
 from ..privacy.promise import Promise
-from . import promises
-from .certified_fits import certified
-from .coded import Floats
-from .constraint_report import ConstraintReport
+from .certifying.certified_fits import certified
 from .descending import DescentClassifier
-from .inputs import Training
-from .intents import Descent
-from .requirements import said
+from .faces.coded import Floats
+from .fitting import promises
+from .fitting.intents import Descent
+from .fitting.requirements import said
+from .reading.inputs import Training
+from .reports.constraint_report import ConstraintReport
 
 
 class RateConstrainedClassifier(DescentClassifier):

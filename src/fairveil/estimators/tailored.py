@@ -16,15 +16,16 @@ from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness import keys
 from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
+from ..learning.allocation import SPENDS, STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
 from ..learning.descent import Floats
-from ..learning.tailored_steps import ITERATES, REGIONS, STEP_SIZES
-from ..learning.tailoring import SPENDS, STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
+from ..learning.tailoring.steps import ITERATES, REGIONS, STEP_SIZES
+from ..privacy.accounting.routes import gaussian_mu
 from ..privacy.promise import Promise
-from ..privacy.routes import gaussian_mu
 from ..privacy.shown import at_most
-from ..privacy.statement import NamedGroups, PrivacyStatement
-from . import files_json, unused
-from .constraint_report import ConstraintLine
+from ..privacy.statement.statement import NamedGroups, PrivacyStatement
+from .fitting import unused
+from .reports.constraint_report import ConstraintLine
+from .saving import values as files_json
 
 OBJECTIVES = ("groups", "people")
 MODES = ("product", "marginal")

@@ -12,25 +12,28 @@ from .. import _checks
 from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
-from ..learning import network as networks
-from ..learning.regression_task import RegressionOutcome, RegressionTask
-from ..learning.tailored_descent import TailoredDescent, plan_tailored_descent
-from ..learning.tailoring import LEAST_NOISE
+from ..learning.allocation import LEAST_NOISE
+from ..learning.lagrangian import network as networks
+from ..learning.least_squares.task import RegressionOutcome, RegressionTask
+from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..models import LinearModel
 from ..privacy.promise import Promise
-from . import additive, inputs, modules, promises, tailored, units, unused
-from .baselines import BaselineReport, of_tailored, warn_if_worse
-from .carried import groups_of
-from .cautions import Numbers
-from .constraint_report import ConstraintReport
-from .inputs import Training
-from .linear import LinearClassifier
-from .openings import Opening
-from .progress import progress
-from .publish import statement_of
-from .requirements import said
+from . import tailored
+from .faces import modules
+from .faces.linear import LinearClassifier
+from .fitting import promises, unused
+from .fitting.openings import Opening
+from .fitting.progress import progress
+from .fitting.publish import statement_of
+from .fitting.requirements import said
+from .reading import additive, inputs, units
+from .reading.carried import groups_of
+from .reading.cautions import Numbers
+from .reading.inputs import Training
+from .reading.unread import Read
+from .reports.baselines import BaselineReport, of_tailored, warn_if_worse
+from .reports.constraint_report import ConstraintReport
 from .tailored import TailoringReport
-from .unread import Read
 
 
 class TailoredClassifier(LinearClassifier):

@@ -10,25 +10,27 @@ from .. import _checks
 from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
-from ..learning.regression_task import RegressionOutcome, RegressionTask
-from ..learning.tailored_descent import TailoredDescent, plan_tailored_descent
-from ..learning.tailored_regression import TailoredRegression, plan_tailored_regression
-from ..learning.tailoring import LEAST_NOISE
+from ..learning.allocation import LEAST_NOISE
+from ..learning.least_squares.task import RegressionOutcome, RegressionTask
+from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
+from ..learning.tailoring.regression import TailoredRegression, plan_tailored_regression
 from ..models import RegressionModel
 from ..privacy.promise import Promise
-from . import additive, inputs, promises, tailored, units
-from .baselines import BaselineReport, of_regression, warn_if_worse
-from .carried import groups_of
-from .coded_regressor import CodedRegressor
-from .constraint_report import ConstraintReport
+from . import tailored
+from .faces.coded_regressor import CodedRegressor
+from .fitting import promises
+from .fitting.openings import Opening
+from .fitting.progress import progress
+from .fitting.publish import statement_of
+from .fitting.requirements import said
 from .group_objective_regressor import scales
-from .openings import Opening
-from .progress import progress
-from .publish import statement_of
-from .requirements import said
+from .reading import additive, inputs, units
+from .reading.carried import groups_of
+from .reading.targets import NumericTarget
+from .reading.unread import Read
+from .reports.baselines import BaselineReport, of_regression, warn_if_worse
+from .reports.constraint_report import ConstraintReport
 from .tailored import TailoringReport
-from .targets import NumericTarget
-from .unread import Read
 
 METHODS = ("moments", "descent")
 Planned = TailoredRegression | TailoredDescent

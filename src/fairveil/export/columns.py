@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..data import Encoding
-from ..estimators.coding import Coding, RowsCoding, SchemaCoding, TableCoding
-from ..estimators.shapes import Shapes
-from ..estimators.shapes import Side as ShapeSide
+from ..estimators.reading.coding import Coding, RowsCoding, SchemaCoding, TableCoding
+from ..estimators.reading.shapes import Shapes
+from ..estimators.reading.shapes import Side as ShapeSide
 from ..facts import Cells
 from ..facts.columns import Boolean, Category, Number
 from .program import Inputs, NumberColumn, Side, Step, WordColumn, WordStep

@@ -16,14 +16,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError, complaint
-from ..estimators import base_answers, bases
-from ..estimators.coded import CodedEstimator
-from ..estimators.coded_regressor import CodedRegressor
+from ..estimators.faces.coded import CodedEstimator
+from ..estimators.faces.coded_regressor import CodedRegressor
+from ..estimators.faces.linear import LinearClassifier
 from ..estimators.group_objective import GroupObjectiveClassifier
-from ..estimators.linear import LinearClassifier
-from ..estimators.odds_post_processor import OddsPostProcessor
 from ..estimators.oracle_game import OracleGameClassifier
-from ..estimators.released_classifier import ReleasedClassifier
+from ..estimators.post_processing.odds_post_processor import OddsPostProcessor
+from ..estimators.released.classifier import ReleasedClassifier
+from ..estimators.wrapped import answers as base_answers
+from ..estimators.wrapped import bases
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel, PostProcessedModel, RegressionModel
 from ..models.postprocessed import SURE
 from .columns import inputs_of, require_names, with_groups, word_column

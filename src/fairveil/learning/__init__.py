@@ -12,41 +12,41 @@ if TYPE_CHECKING:
     from .descent import Reason as Reason
     from .descent import Search as Search
     from .descent import descend as descend
-    from .duals import Pressure as Pressure
-    from .duals import ProjectedAscent as ProjectedAscent
-    from .fermi import PenaltySettings as PenaltySettings
-    from .linear import LinearDescent as LinearDescent
-    from .network import NetworkDescent as NetworkDescent
+    from .lagrangian.duals import Pressure as Pressure
+    from .lagrangian.duals import ProjectedAscent as ProjectedAscent
+    from .lagrangian.fermi import PenaltySettings as PenaltySettings
+    from .lagrangian.linear import LinearDescent as LinearDescent
+    from .lagrangian.network import NetworkDescent as NetworkDescent
+    from .lagrangian.players import Constraints as Constraints
+    from .lagrangian.players import Penalty as Penalty
+    from .lagrangian.players import Player as Player
+    from .lagrangian.primal import Walk as Walk
+    from .lagrangian.settings import Settings as Settings
     from .outcome import Outcome as Outcome
-    from .players import Constraints as Constraints
-    from .players import Penalty as Penalty
-    from .players import Player as Player
-    from .primal import Walk as Walk
-    from .saddle import SaddleDescent as SaddleDescent
-    from .saddle import SaddleOutcome as SaddleOutcome
-    from .saddle_problem import SaddleProblem as SaddleProblem
-    from .saddle_problem import Smoothness as Smoothness
-    from .settings import Settings as Settings
+    from .saddle.descent import SaddleDescent as SaddleDescent
+    from .saddle.descent import SaddleOutcome as SaddleOutcome
+    from .saddle.problem import SaddleProblem as SaddleProblem
+    from .saddle.problem import Smoothness as Smoothness
 
 PLACES = {
     "Checkpoint": ".checkpoint",
-    "Constraints": ".players",
-    "LinearDescent": ".linear",
-    "NetworkDescent": ".network",
+    "Constraints": ".lagrangian.players",
+    "LinearDescent": ".lagrangian.linear",
+    "NetworkDescent": ".lagrangian.network",
     "Outcome": ".outcome",
-    "Penalty": ".players",
-    "PenaltySettings": ".fermi",
-    "Player": ".players",
-    "Pressure": ".duals",
-    "ProjectedAscent": ".duals",
+    "Penalty": ".lagrangian.players",
+    "PenaltySettings": ".lagrangian.fermi",
+    "Player": ".lagrangian.players",
+    "Pressure": ".lagrangian.duals",
+    "ProjectedAscent": ".lagrangian.duals",
     "Reason": ".descent",
-    "SaddleDescent": ".saddle",
-    "SaddleOutcome": ".saddle",
-    "SaddleProblem": ".saddle_problem",
+    "SaddleDescent": ".saddle.descent",
+    "SaddleOutcome": ".saddle.descent",
+    "SaddleProblem": ".saddle.problem",
     "Search": ".descent",
-    "Settings": ".settings",
-    "Smoothness": ".saddle_problem",
-    "Walk": ".primal",
+    "Settings": ".lagrangian.settings",
+    "Smoothness": ".saddle.problem",
+    "Walk": ".lagrangian.primal",
     "descend": ".descent",
     "descent": ".descent",
 }

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..curator import FULL, Ask, Curator
-from ..curator.sampling import Batch as Batch
+from ..curator.rows.sampling import Batch as Batch
 from ..errors import InputError, PrivacyError, complaint
 from ..privacy.events import Event, NoOp
 from .checkpoint import AFTER, BEFORE, BESIDE, ROUND, Checkpoint, Value, check_values

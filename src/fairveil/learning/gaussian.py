@@ -8,7 +8,7 @@ from ..privacy.promise import Promise
 
 def budget_of(promise: Promise, way_out: str = "pass delta=1e-6, say") -> float:
     """mu; an error where delta is 0 and there is none."""
-    from ..privacy.routes import gaussian_mu
+    from ..privacy.accounting.routes import gaussian_mu
 
     mu = gaussian_mu(promise.epsilon, promise.delta)
     if mu <= 0:

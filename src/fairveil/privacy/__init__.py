@@ -8,67 +8,67 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from . import events as events
-    from .accounting import Price as Price
-    from .accounting import curve as curve
-    from .accounting import delta as delta
-    from .accounting import epsilon as epsilon
-    from .accounting import price as price
-    from .accounting import routes_of as routes_of
-    from .calibration import Calibrated as Calibrated
-    from .calibration import calibrate as calibrate
-    from .calibration import full_batch as full_batch
-    from .calibration import most_rounds as most_rounds
-    from .calibration import scaled as scaled
-    from .calibration import split as split
-    from .filters import Filter as Filter
+    from .accounting.accountant import Price as Price
+    from .accounting.accountant import curve as curve
+    from .accounting.accountant import delta as delta
+    from .accounting.accountant import epsilon as epsilon
+    from .accounting.accountant import price as price
+    from .accounting.accountant import routes_of as routes_of
+    from .accounting.calibration import Calibrated as Calibrated
+    from .accounting.calibration import calibrate as calibrate
+    from .accounting.calibration import full_batch as full_batch
+    from .accounting.calibration import most_rounds as most_rounds
+    from .accounting.calibration import scaled as scaled
+    from .accounting.calibration import split as split
+    from .accounting.filters import Filter as Filter
+    from .accounting.two_steps import TwoSteps as TwoSteps
+    from .accounting.two_steps import price_after as price_after
     from .ledger import Ledger as Ledger
-    from .noise import NoiseSource as NoiseSource
+    from .noise.samplers import Stream as Stream
+    from .noise.sources import NoiseSource as NoiseSource
     from .promise import NEIGHBOURS as NEIGHBOURS
     from .promise import PROTECTS as PROTECTS
     from .promise import Promise as Promise
-    from .samplers import Stream as Stream
-    from .signatures import Signature as Signature
-    from .signatures import sign as sign
-    from .signatures import verify_signature as verify_signature
-    from .signing_keys import new_key as new_key
-    from .statement import NamedGroups as NamedGroups
-    from .statement import PrivacyStatement as PrivacyStatement
-    from .statement import PublicFact as PublicFact
-    from .two_steps import TwoSteps as TwoSteps
-    from .two_steps import price_after as price_after
+    from .statement.signatures import Signature as Signature
+    from .statement.signatures import sign as sign
+    from .statement.signatures import verify_signature as verify_signature
+    from .statement.signing_keys import new_key as new_key
+    from .statement.statement import NamedGroups as NamedGroups
+    from .statement.statement import PrivacyStatement as PrivacyStatement
+    from .statement.statement import PublicFact as PublicFact
     from .units import Unit as Unit
 
 PLACES = {
-    "Calibrated": ".calibration",
-    "Filter": ".filters",
+    "Calibrated": ".accounting.calibration",
+    "Filter": ".accounting.filters",
     "Ledger": ".ledger",
     "NEIGHBOURS": ".promise",
-    "NamedGroups": ".statement",
-    "NoiseSource": ".noise",
+    "NamedGroups": ".statement.statement",
+    "NoiseSource": ".noise.sources",
     "PROTECTS": ".promise",
-    "Price": ".accounting",
-    "PrivacyStatement": ".statement",
+    "Price": ".accounting.accountant",
+    "PrivacyStatement": ".statement.statement",
     "Promise": ".promise",
-    "PublicFact": ".statement",
-    "Signature": ".signatures",
-    "Stream": ".samplers",
-    "TwoSteps": ".two_steps",
+    "PublicFact": ".statement.statement",
+    "Signature": ".statement.signatures",
+    "Stream": ".noise.samplers",
+    "TwoSteps": ".accounting.two_steps",
     "Unit": ".units",
-    "calibrate": ".calibration",
-    "curve": ".accounting",
-    "delta": ".accounting",
-    "epsilon": ".accounting",
+    "calibrate": ".accounting.calibration",
+    "curve": ".accounting.accountant",
+    "delta": ".accounting.accountant",
+    "epsilon": ".accounting.accountant",
     "events": ".events",
-    "full_batch": ".calibration",
-    "most_rounds": ".calibration",
-    "new_key": ".signing_keys",
-    "price": ".accounting",
-    "price_after": ".two_steps",
-    "routes_of": ".accounting",
-    "scaled": ".calibration",
-    "sign": ".signatures",
-    "split": ".calibration",
-    "verify_signature": ".signatures",
+    "full_batch": ".accounting.calibration",
+    "most_rounds": ".accounting.calibration",
+    "new_key": ".statement.signing_keys",
+    "price": ".accounting.accountant",
+    "price_after": ".accounting.two_steps",
+    "routes_of": ".accounting.accountant",
+    "scaled": ".accounting.calibration",
+    "sign": ".statement.signatures",
+    "split": ".accounting.calibration",
+    "verify_signature": ".statement.signatures",
 }
 """Where each public name lives. The block for type checkers above says the same; a test compares them."""
 

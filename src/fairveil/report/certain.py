@@ -16,9 +16,9 @@ from ..figures.words import percent
 from .contents import CertainLine, Certainty
 
 if TYPE_CHECKING:
-    from ..learning.exponential import Certain
-    from ..learning.game_bounds import Guarantee
-    from ..learning.mixing_bounds import MixingGuarantee
+    from ..learning.game.bounds import Guarantee
+    from ..learning.group_objective.exponential import Certain
+    from ..learning.postprocessing.mixing_bounds import MixingGuarantee
 
 TRAINING_ROWS = "It speaks of the training rows, not of other people: for those see the held-out figures, where there are any."
 BY_LAW = "It speaks of the law of decisions, that is of expected rates: a single draw of all decisions varies around them."
@@ -45,14 +45,14 @@ def certain(guarantee: object) -> Certainty:
     """The `guarantee_` of an `OddsPostProcessor` or an `OracleGameClassifier`, or the `certain_` of a
     `GroupObjectiveClassifier` that chose from a list, for `Report(guarantee=...)`.
 
-    >>> from fairveil.learning.mixing_bounds import MixingGuarantee
+    >>> from fairveil.learning.postprocessing.mixing_bounds import MixingGuarantee
     >>> bounds = MixingGuarantee(0.95, ("a - b",), (0.05,), (0.05,), (0.01,), (0.07,), 0.2, 0.21, 0.02)
     >>> print(certain(bounds).sentence)
     With probability 95% over the noise of the fit, every constraint's training value is at most 7.0 points.
     """
-    from ..learning.exponential import Certain
-    from ..learning.game_bounds import Guarantee
-    from ..learning.mixing_bounds import MixingGuarantee
+    from ..learning.game.bounds import Guarantee
+    from ..learning.group_objective.exponential import Certain
+    from ..learning.postprocessing.mixing_bounds import MixingGuarantee
 
     if isinstance(guarantee, MixingGuarantee):
         return _of_mixing(guarantee)

@@ -12,8 +12,8 @@ from ..figures.checked import finite, line, sentences, several
 from ..figures.contents import UNITS, Unit
 from ..privacy.ledger.balance import Account, Balance
 from ..privacy.ledger.terms import Terms
-from ..privacy.statement import PrivacyStatement
-from ..privacy.statement_checks import Finding
+from ..privacy.statement.checks import Finding
+from ..privacy.statement.statement import PrivacyStatement
 from .certificates import CertificateSection
 from .private_tables import PrivateTableSection
 

@@ -17,7 +17,7 @@ from ..figures.contents import Unit
 from ..figures.scales import number, with_unit
 from ..figures.words import percent
 from ..privacy.shown import at_most, promised
-from ..privacy.statement import PrivacyStatement
+from ..privacy.statement.statement import PrivacyStatement
 from .baselines import SAME, AgainstConstant, against_constant
 from .contents import Baselines, GroupSection, Report
 from .ledger import ledger_left, ledger_verdict

@@ -31,7 +31,7 @@ from .contents import LedgerSection
 if TYPE_CHECKING:
     from ..privacy.ledger import Ledger
     from ..privacy.ledger.balance import Told
-    from ..privacy.statement_checks import Finding
+    from ..privacy.statement.checks import Finding
 
 MOST_SPENDS = 200
 MOST_PURPOSES = 50

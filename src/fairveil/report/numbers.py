@@ -12,8 +12,8 @@ from ..figures.panels import frontier_scales
 from ..figures.rate_panels import panel_scale
 from ..figures.scales import Scale
 from ..figures.words import PROTECTED, frontier_description, frontier_title, gap_description, gap_title
-from ..privacy.statement_checks import versions_now
-from ..privacy.statement_words import HEADS, MOST_RELEASES, items, table
+from ..privacy.statement.checks import versions_now
+from ..privacy.statement.words import HEADS, MOST_RELEASES, items, table
 from .baselines import against_constant
 from .contents import Baselines, Certainty, GroupSection, Payments, Report
 from .first_lines import first_lines, warnings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..figures import Series
 from ..privacy.shown import at_most, promised
-from ..privacy.statement import PrivacyStatement
-from ..privacy.statement_words import STAMP_WORDS
+from ..privacy.statement.statement import PrivacyStatement
+from ..privacy.statement.words import STAMP_WORDS
 from .contents import LedgerSection, Report
 from .ledger import CONTRADICTS
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from ..data.tables import column_of
 from ..errors import InputError, complaint
-from ..estimators import inputs
-from ..estimators.carried import groups_of
-from ..estimators.columns import read_labels
-from ..estimators.inputs import Training, Ways
+from ..estimators.reading import inputs
+from ..estimators.reading.carried import groups_of
+from ..estimators.reading.columns import read_labels
+from ..estimators.reading.inputs import Training, Ways
 from ..facts import Cells, RowBlock, RowSource
 from ..fairness.inputs import read_columns, read_groups, same_length
 from ..models import Model

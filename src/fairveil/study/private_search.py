@@ -25,17 +25,19 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _checks
 from .._waiting import waiting
 from ..errors import InputError, PrivacyError, complaint
-from ..estimators import bases, inputs, pipelines, promises
-from ..estimators.bases import derived_seed
-from ..estimators.row_parts import length_of, rows_at
+from ..estimators.fitting import promises
+from ..estimators.fitting.row_parts import length_of, rows_at
+from ..estimators.reading import inputs, pipelines
+from ..estimators.wrapped import bases
+from ..estimators.wrapped.bases import derived_seed
 from ..privacy.events import Event, NoOp, Repeated
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.ambient import checked, current, paid_for
-from ..privacy.noise import NoiseSource
+from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import of_histogram
 from ..privacy.shown import at_most
-from ..privacy.statement import PrivacyStatement, PublicFact, StatedBound, names_read
+from ..privacy.statement.statement import PrivacyStatement, PublicFact, StatedBound, names_read
 from . import search_price, search_scores
 from .search_price import ALL, GEOMETRIC, SHAPES, WAYS, SearchPrice
 from .search_scores import ERROR, Scoring

@@ -16,7 +16,7 @@ from ..errors import InputError, complaint
 from ..estimators import RateConstrainedClassifier
 from ..figures import Floor, FrontierFigure, Measure, Point, Series, svg_frontier
 from ..privacy.shown import at_most
-from ..privacy.statement import PrivacyStatement
+from ..privacy.statement.statement import PrivacyStatement
 from .runs import Run, point
 
 Key = tuple[float, float | None, int | None]

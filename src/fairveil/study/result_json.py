@@ -10,7 +10,7 @@ from typing import Any
 from .._json import Document, Node
 from ..errors import FairveilError
 from ..figures import Point, Series
-from ..privacy.statement import PrivacyStatement
+from ..privacy.statement.statement import PrivacyStatement
 from .result import Frontier
 from .runs import Run
 

@@ -27,13 +27,13 @@ import numpy.typing as npt
 
 from ..errors import PrivacyError, complaint
 from ..privacy import epsilon as price
-from ..privacy import renyi
+from ..privacy.accounting import rdp as renyi
+from ..privacy.accounting.inventory import inventory
+from ..privacy.accounting.routes import gaussian_mu
 from ..privacy.events import Approximate, Event, Gaussian, PrivateSelection, Repeated, SamplerError, compose
-from ..privacy.leaves import inventory
-from ..privacy.noise import NoiseSource
+from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
-from ..privacy.routes import gaussian_mu
-from ..privacy.statement import PrivacyStatement
+from ..privacy.statement.statement import PrivacyStatement
 
 SELECTION, ALL = "selection", "all"
 WAYS = ("auto", SELECTION, ALL)

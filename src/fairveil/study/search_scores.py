@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from ..curator import Ask, CodeHistogram, Curator
 from ..errors import InputError, complaint
-from ..estimators import decided_rows
-from ..estimators.promises import notions_of
+from ..estimators.fitting.promises import notions_of
+from ..estimators.wrapped import decided_rows
 from ..fairness import resolve
-from ..privacy.noise import NoiseSource
+from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from .search_price import SearchPrice
 

@@ -35,12 +35,14 @@ from ..errors import (
     WeakEpsilon,
     complaint,
 )
-from ..estimators import RateConstrainedClassifier, inputs, side_by_side
-from ..estimators.carried import groups_of
-from ..estimators.inputs import Training, Ways
-from ..estimators.intents import Intent
-from ..estimators.progress import progress as bar
-from ..estimators.side_by_side import Job
+from ..estimators import RateConstrainedClassifier
+from ..estimators import batched as side_by_side
+from ..estimators.batched import Job
+from ..estimators.fitting.intents import Intent
+from ..estimators.fitting.progress import progress as bar
+from ..estimators.reading import inputs
+from ..estimators.reading.carried import groups_of
+from ..estimators.reading.inputs import Training, Ways
 from ..fairness import DemographicParity
 from ..fairness.intervals import largest
 from ..fairness.tables import wilson
@@ -49,7 +51,7 @@ from ..privacy import epsilon as price
 from ..privacy.events import Event, NonPrivate, NoOp
 from ..privacy.promise import Promise
 from ..privacy.shown import at_most
-from ..privacy.statement import ARITHMETICS, PrivacyStatement, StatedBound
+from ..privacy.statement.statement import ARITHMETICS, PrivacyStatement, StatedBound
 from .families import Family, Judge
 from .held_out import HeldOut, error_of
 from .result import Frontier, Key

@@ -11,10 +11,10 @@ import pytest
 from scipy.stats import norm
 
 from fairveil.errors import FairveilError, InputError
-from fairveil.privacy import accounting
+from fairveil.privacy.accounting import accountant as accounting
+from fairveil.privacy.accounting.inventory import counted
 from fairveil.privacy.events import Gaussian, Laplace, NonPrivate, NoOp, PoissonSampled, Repeated, ZeroConcentrated
 from fairveil.privacy.importing import Imported, from_dp_event
-from fairveil.privacy.leaves import counted
 
 dpa = pytest.importorskip("dp_accounting")
 dpe = pytest.importorskip("dp_accounting.dp_event")

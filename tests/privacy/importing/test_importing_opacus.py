@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairveil.errors import InputError
-from fairveil.privacy.accounting import delta
+from fairveil.privacy.accounting.accountant import delta
 from fairveil.privacy.events import Composed, Gaussian, NonPrivate, NoOp, PoissonSampled, Repeated
 from fairveil.privacy.importing import Imported, from_opacus
 

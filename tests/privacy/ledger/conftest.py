@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from fairveil.privacy.ledger.entries import CREATED, FIRST_PREVIOUS, RESERVED, Entry
-from fairveil.privacy.ledger.opening import store_of
-from fairveil.privacy.ledger.store import Store
+from fairveil.privacy.ledger.stores.entries import CREATED, FIRST_PREVIOUS, RESERVED, Entry
+from fairveil.privacy.ledger.stores.opening import store_of
+from fairveil.privacy.ledger.stores.store import Store
 
 
 class Place:

@@ -26,10 +26,11 @@ from typing import Any
 
 from fairveil.errors import Overspent
 from fairveil.privacy.events import Pure
-from fairveil.privacy.ledger import Ledger, sqlite
-from fairveil.privacy.ledger.postgres import _Transaction as OnAServer
-from fairveil.privacy.ledger.sqlite import _Transaction as InAFile
-from fairveil.privacy.ledger.tables import TablePage
+from fairveil.privacy.ledger import Ledger
+from fairveil.privacy.ledger.stores import sqlite
+from fairveil.privacy.ledger.stores.postgres import _Transaction as OnAServer
+from fairveil.privacy.ledger.stores.sqlite import _Transaction as InAFile
+from fairveil.privacy.ledger.stores.tables import TablePage
 
 ONE = Pure(0.001)
 DEEDS = ("reserve", "resume", "commit", "refund")

@@ -13,7 +13,7 @@ from fairveil.errors import FairveilError, InputError, LedgerError, Overspent
 from fairveil.privacy.events import Gaussian, Laplace, NonPrivate
 from fairveil.privacy.importing import Imported
 from fairveil.privacy.ledger import Ledger
-from fairveil.privacy.ledger.entries import COMMITTED, REFUNDED, RESERVED
+from fairveil.privacy.ledger.stores.entries import COMMITTED, REFUNDED, RESERVED
 from fairveil.privacy.promise import Promise
 
 SMALL = Gaussian(50.0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairveil.privacy.calibration import calibrate, scaled
+from fairveil.privacy.accounting.calibration import calibrate, scaled
 from fairveil.privacy.events import (
     Approximate,
     Event,
@@ -23,11 +23,11 @@ from fairveil.privacy.events import (
 )
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.checking import findings
-from fairveil.privacy.ledger.entries import COMMITTED, CREATED, KINDS, REFUNDED, RESERVED, RESUMED, Entry, encoded
-from fairveil.privacy.ledger.store import MemoryStore
+from fairveil.privacy.ledger.stores.entries import COMMITTED, CREATED, KINDS, REFUNDED, RESERVED, RESUMED, Entry, encoded
+from fairveil.privacy.ledger.stores.store import MemoryStore
 from fairveil.privacy.ledger.terms import MOST, Terms
 from fairveil.privacy.promise import Promise
-from fairveil.privacy.statement import Receipt
+from fairveil.privacy.statement.statement import Receipt
 
 PROMISE = Promise(1.0, 1e-5, neighbours="replace-one")
 ADD_REMOVE = Promise(1.0, 1e-6)

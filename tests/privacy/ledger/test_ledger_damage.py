@@ -17,7 +17,8 @@ import pytest
 
 from fairveil.errors import DataNotFoundError, FairveilError, LedgerError
 from fairveil.privacy.events import Pure
-from fairveil.privacy.ledger import Ledger, sqlite_rules, tables, verifying
+from fairveil.privacy.ledger import Ledger
+from fairveil.privacy.ledger.stores import sqlite_rules, tables, verifying
 
 Child = Callable[[Callable[[], object]], Callable[[], str]]
 SMALL = Pure(0.01)
@@ -200,7 +201,7 @@ def test_guarantee_2_what_is_read_does_not_grow_with_the_history(tmp_path: Path,
 
 
 def test_a_large_file_is_not_searched_for_damaged_indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairveil.privacy.ledger.sqlite.SMALL", 0)
+    monkeypatch.setattr("fairveil.privacy.ledger.stores.sqlite.SMALL", 0)
     begun(tmp_path / "budget.db").reserve(SMALL)
     assert sqlite_rules.SMALL > 1 << 20
 

@@ -40,7 +40,7 @@ from fairveil.privacy.events import (
 )
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.documents import parse, read
-from fairveil.privacy.ledger.entries import Entry
+from fairveil.privacy.ledger.stores.entries import Entry
 from fairveil.privacy.ledger.terms import MOST
 from fairveil.privacy.promise import Promise
 

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairveil.errors import LedgerError
-from fairveil.privacy.ledger.entries import FIRST_PREVIOUS, KINDS, RESERVED, Entry, encoded, parsed
+from fairveil.privacy.ledger.stores.entries import FIRST_PREVIOUS, KINDS, RESERVED, Entry, encoded, parsed
 
 LINE = Entry(
     3, RESERVED, "5f", "2026-01-02T03:04:05.000006Z", "me@here", "1.0", "", "records", '{"a":1}', 5, 2, 9, 2, FIRST_PREVIOUS

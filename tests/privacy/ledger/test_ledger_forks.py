@@ -1,4 +1,4 @@
-"""Forked processes and threads that come and go: each has connections of its own (privacy/ledger/connections.py)."""
+"""Forked processes and threads that come and go: each has connections of its own (privacy/ledger/stores/connections.py)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fairveil.errors import LedgerError
-from fairveil.privacy.ledger import connections
-from fairveil.privacy.ledger.entries import Entry
-from fairveil.privacy.ledger.store import Store
+from fairveil.privacy.ledger.stores import connections
+from fairveil.privacy.ledger.stores.entries import Entry
+from fairveil.privacy.ledger.stores.store import Store
 
 Line = Callable[..., Entry]
 Child = Callable[[Callable[[], object]], Callable[[], str]]

@@ -18,8 +18,8 @@ from sklearn.base import clone
 
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerError, Overspent
 from fairveil.facts import Number, Schema
-from fairveil.privacy.accounting import epsilon as epsilon_of
-from fairveil.privacy.calibration import calibrate, scaled
+from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
+from fairveil.privacy.accounting.calibration import calibrate, scaled
 from fairveil.privacy.events import (
     Approximate,
     Composed,
@@ -36,10 +36,10 @@ from fairveil.privacy.events import (
     Repeated,
 )
 from fairveil.privacy.ledger import Ledger, Spend
-from fairveil.privacy.ledger.entries import COMMITTED, REFUNDED, RESERVED, Entry
-from fairveil.privacy.ledger.store import MemoryStore
+from fairveil.privacy.ledger.stores.entries import COMMITTED, REFUNDED, RESERVED, Entry
+from fairveil.privacy.ledger.stores.store import MemoryStore
 from fairveil.privacy.promise import Promise
-from fairveil.privacy.statement import Receipt
+from fairveil.privacy.statement.statement import Receipt
 
 PROMISE = Promise(1.0, 1e-5)
 SMALL = Gaussian(50.0)

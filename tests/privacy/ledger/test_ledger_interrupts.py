@@ -18,7 +18,8 @@ from interrupting import Interrupted, interrupted
 
 import fairveil as fv
 from fairveil.privacy.events import Pure
-from fairveil.privacy.ledger import Ledger, Spend, connections
+from fairveil.privacy.ledger import Ledger, Spend
+from fairveil.privacy.ledger.stores import connections
 
 MOST, LESS = Pure(0.002), Pure(0.001)
 

@@ -9,8 +9,9 @@ import pytest
 
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerError
 from fairveil.privacy.events import Gaussian, PoissonSampled
-from fairveil.privacy.ledger import Ledger, migrations, terms
-from fairveil.privacy.ledger.store import MemoryStore
+from fairveil.privacy.ledger import Ledger, terms
+from fairveil.privacy.ledger.stores import migrations
+from fairveil.privacy.ledger.stores.store import MemoryStore
 from fairveil.privacy.promise import Promise
 
 SMALL = Gaussian(50.0)

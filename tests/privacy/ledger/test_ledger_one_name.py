@@ -13,7 +13,8 @@ import pytest
 
 from fairveil.errors import LedgerError
 from fairveil.privacy.events import Pure
-from fairveil.privacy.ledger import Ledger, one_name
+from fairveil.privacy.ledger import Ledger
+from fairveil.privacy.ledger.stores import one_name
 
 Child = Callable[[Callable[[], object]], Callable[[], str]]
 HALF = Pure(0.45)

@@ -16,9 +16,9 @@ import psycopg
 import pytest
 
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerError
-from fairveil.privacy.ledger import postgres
-from fairveil.privacy.ledger.entries import Entry
-from fairveil.privacy.ledger.postgres import PostgresStore
+from fairveil.privacy.ledger.stores import postgres
+from fairveil.privacy.ledger.stores.entries import Entry
+from fairveil.privacy.ledger.stores.postgres import PostgresStore
 
 Line = Callable[..., Entry]
 

@@ -12,7 +12,7 @@ from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Event, Gaussian, Laplace, NoOp, PerCell, Repeated, compose
 from fairveil.privacy.ledger import Entry, Ledger, Spend
 from fairveil.privacy.ledger.receipts import NO_RECEIPT, findings_of
-from fairveil.privacy.statement_checks import Finding
+from fairveil.privacy.statement.checks import Finding
 
 PROMISE = Promise(1.0, 1e-6)
 PLAN = [Gaussian(20.0), Repeated(compose([Gaussian(30.0), Laplace(90.0)]), 3)]

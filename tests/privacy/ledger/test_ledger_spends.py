@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from fairveil.errors import FairveilError, LedgerError, Overspent, WentOnElsewhere
-from fairveil.privacy.accounting import epsilon as epsilon_of
-from fairveil.privacy.calibration import calibrate
+from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
+from fairveil.privacy.accounting.calibration import calibrate
 from fairveil.privacy.events import Approximate, Composed, Event, Gaussian, Laplace, NoOp, Pure, Repeated
 from fairveil.privacy.ledger import Ledger, Spend
-from fairveil.privacy.ledger.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry, encoded
 from fairveil.privacy.ledger.spends import standing
+from fairveil.privacy.ledger.stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry, encoded
 from fairveil.privacy.ledger.terms import MOST, WHOLE
 from fairveil.privacy.promise import Promise
 

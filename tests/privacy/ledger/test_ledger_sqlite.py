@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from fairveil.errors import DataNotFoundError, InputError, LedgerError
-from fairveil.privacy.ledger import sqlite
-from fairveil.privacy.ledger.entries import Entry
-from fairveil.privacy.ledger.opening import store_of
-from fairveil.privacy.ledger.sqlite import SQLiteStore
+from fairveil.privacy.ledger.stores import sqlite
+from fairveil.privacy.ledger.stores.entries import Entry
+from fairveil.privacy.ledger.stores.opening import store_of
+from fairveil.privacy.ledger.stores.sqlite import SQLiteStore
 
 Line = Callable[..., Entry]
 Child = Callable[[Callable[[], object]], Callable[[], str]]

@@ -1,4 +1,4 @@
-"""What every store promises (privacy/ledger/store.py), by one suite for all; forks, versions and rules for those that last."""
+"""What every store promises (stores/store.py), by one suite for all; forks, versions and rules for those that last."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import psycopg
 import pytest
 
 from fairveil.errors import DataNotFoundError, LedgerError
-from fairveil.privacy.ledger import migrations, sqlite
-from fairveil.privacy.ledger.entries import Entry
-from fairveil.privacy.ledger.store import Store
+from fairveil.privacy.ledger.stores import migrations, sqlite
+from fairveil.privacy.ledger.stores.entries import Entry
+from fairveil.privacy.ledger.stores.store import Store
 
 Line = Callable[..., Entry]
 Child = Callable[[Callable[[], object]], Callable[[], str]]
@@ -85,8 +85,8 @@ def test_what_was_written_is_read(place: Any, line: Line) -> None:
 
 
 def test_long_ledgers_are_read_part_by_part(place: Any, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairveil.privacy.ledger.tables.LINES_AT_ONCE", 7)
-    monkeypatch.setattr("fairveil.privacy.ledger.tables.CHARGES_AT_ONCE", 7)
+    monkeypatch.setattr("fairveil.privacy.ledger.stores.tables.LINES_AT_ONCE", 7)
+    monkeypatch.setattr("fairveil.privacy.ledger.stores.tables.CHARGES_AT_ONCE", 7)
     store = begun(place, line)
     with store.writing(NAME) as page:
         for _ in range(40):
@@ -210,8 +210,10 @@ def test_a_writer_in_another_process_is_waited_for(lasting: Any, line: Line, in_
 def test_whoever_waits_too_long_is_told(lasting: Any, line: Line, in_child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
     store = begun(lasting, line)
     with writer_elsewhere(lasting, line, in_child) as let_go:
-        monkeypatch.setattr("fairveil.privacy.ledger.sqlite.PATIENCE", 0.2)
-        monkeypatch.setattr("fairveil.privacy.ledger.postgres._SETTINGS", "SELECT set_config('lock_timeout', '200ms', true)")
+        monkeypatch.setattr("fairveil.privacy.ledger.stores.sqlite.PATIENCE", 0.2)
+        monkeypatch.setattr(
+            "fairveil.privacy.ledger.stores.postgres._SETTINGS", "SELECT set_config('lock_timeout', '200ms', true)"
+        )
         with pytest.raises(LedgerError, match="its turn within"):
             add(store, line)
         let_go()

@@ -14,10 +14,10 @@ import pytest
 from scipy.stats import norm
 
 from fairveil.errors import FairveilError, InputError, LedgerError
-from fairveil.privacy import profiles
-from fairveil.privacy.accounting import delta as delta_of
-from fairveil.privacy.accounting import epsilon as epsilon_of
-from fairveil.privacy.calibration import calibrate
+from fairveil.privacy.accounting import profiles
+from fairveil.privacy.accounting.accountant import delta as delta_of
+from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
+from fairveil.privacy.accounting.calibration import calibrate
 from fairveil.privacy.events import (
     Approximate,
     Composed,

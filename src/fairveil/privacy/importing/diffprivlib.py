@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ... import _checks
+from ..accounting.inventory import checked_relation
 from ..events import Approximate, Event, NonPrivate, NoOp, Pure, compose
-from ..leaves import checked_relation
 from .imported import Imported, plain_number, refusal, version_of
 
 REPLACED = "replace-one"

@@ -24,11 +24,11 @@ from typing import Any
 
 from ... import _checks
 from ...errors import BudgetError, Complaint, InputError, Overspent, complaint
-from .. import accounting
-from ..accounting import Price
+from ..accounting import accountant as accounting
+from ..accounting.accountant import Price
+from ..accounting.in_a_row import in_a_row
+from ..accounting.inventory import as_event, checked_relation
 from ..events import Event
-from ..in_a_row import in_a_row
-from ..leaves import as_event, checked_relation
 from ..ledger import Ledger, Spend
 from ..ledger.around import around
 from ..promise import Neighbours, Promise

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ... import _checks
+from ..accounting.inventory import checked_relation
 from ..events import Event, Gaussian, NonPrivate, NoOp, PoissonSampled, Repeated, compose
-from ..leaves import checked_relation
 from .imported import Imported, plain_number, refusal, version_of
 
 SAMPLING = ("poisson", "shuffled")

@@ -23,8 +23,8 @@ import math
 from typing import Any
 
 from ... import _checks
+from ..accounting.inventory import checked_relation
 from ..events import Approximate, Composed, Event, NonPrivate, NoOp, Pure, ZeroConcentrated
-from ..leaves import checked_relation
 from ..promise import Neighbours
 from .imported import Imported, plain_number, refusal, version_of
 

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from .ambient import current as current
     from .ambient import ledger as ledger
     from .balance import Balance as Balance
-    from .entries import Entry as Entry
     from .handle import Ledger as Ledger
     from .spending import Spend as Spend
     from .spends import Spent as Spent
+    from .stores.entries import Entry as Entry
     from .terms import Terms as Terms
 
 PLACES = {
     "Balance": ".balance",
-    "Entry": ".entries",
+    "Entry": ".stores.entries",
     "Ledger": ".handle",
     "Spend": ".spending",
     "Spent": ".spends",

@@ -16,8 +16,8 @@ from itertools import islice
 from typing import Any
 
 from ..shown import promised
-from .entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry
-from .store import Store
+from .stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry
+from .stores.store import Store
 from .terms import WHOLE, Terms
 from .terms_words import delta_words, left_epsilon, left_share, spent_share
 

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from ...errors import FairveilError, LedgerError
 from ..events import Event, from_dict
 from ..promise import Promise
-from ..statement_checks import UNPRICED, Finding
-from .entries import COMMITTED, CREATED, FIRST_PREVIOUS, RESERVED, Entry
+from ..statement.checks import UNPRICED, Finding
 from .lines import terms_of, under
 from .spends import Spent, after, standing
+from .stores.entries import COMMITTED, CREATED, FIRST_PREVIOUS, RESERVED, Entry
 from .terms import MOST, Cost, Terms, checked_columns
 
 if TYPE_CHECKING:
-    from ..statement import Receipt
+    from ..statement.statement import Receipt
 
 SLACK = 1e-9
 """A cost that is worked out again may differ by so much: another processor's last bits."""

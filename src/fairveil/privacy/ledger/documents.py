@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from ...errors import LedgerError, complaint
 from .checking import findings
-from .entries import Entry, malformed, parsed
+from .stores.entries import Entry, malformed, parsed
 
 FORMAT = "fairveil ledger"
 FORMAT_VERSION = 1

@@ -33,25 +33,25 @@ from ... import _checks
 from ..._urls import without_password
 from ...errors import InputError, LedgerError, WentOnElsewhere, complaint
 from ...facts import Schema
+from ..accounting.inventory import as_event
 from ..events import Event
-from ..leaves import as_event
 from ..promise import Promise
 from ..units import Unit
 from .around import around
-from .blocks import within
-from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry, malformed
 from .lines import checked_words, created, following, step, terms_of, under, user_and_machine
 from .overspent import overspent
-from .refusals import another_ledger
 from .requirements import named_columns, require, words_in
 from .spending import Spend
 from .spends import Spent, standing
-from .store import MemoryStore, Page, Store, missing
+from .stores.blocks import within
+from .stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry, malformed
+from .stores.refusals import another_ledger
+from .stores.store import MemoryStore, Page, Store, missing
 from .terms import MOST, Cost, Terms
 
 if TYPE_CHECKING:
-    from ..statement import Receipt
-    from ..statement_checks import Finding
+    from ..statement.checks import Finding
+    from ..statement.statement import Receipt
     from .balance import Balance
 
 _IN_MEMORY: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
@@ -87,7 +87,7 @@ class Ledger:
     def _store(self) -> Store:
         if not isinstance(self._place, str):
             return self._place
-        from .opening import store_of
+        from .stores.opening import store_of
 
         return store_of(self._place, create=False, read_only=self.read_only)
 
@@ -164,7 +164,7 @@ class Ledger:
         if url is None:
             store: Store = _in_memory(dataset)
         else:
-            from .opening import store_of
+            from .stores.opening import store_of
 
             store = store_of(url, create=False, read_only=read_only)
         known = store.datasets()
@@ -180,7 +180,7 @@ class Ledger:
     @staticmethod
     def datasets(url: str | os.PathLike[str]) -> list[str]:
         """The data sets that a store has ledgers of."""
-        from .opening import store_of
+        from .stores.opening import store_of
 
         store = store_of(url, create=False, read_only=True)
         try:
@@ -499,7 +499,7 @@ def _begun(url: str | os.PathLike[str] | None, first: Entry, who: str | None, re
         store: Store = memory
         _IN_MEMORY[dataset] = memory
     else:
-        from .opening import store_of
+        from .stores.opening import store_of
 
         store = store_of(url, create=True, read_only=False)
     store.create(dataset, first, rest)

@@ -15,8 +15,8 @@ from typing import Any
 
 from ...errors import InputError, complaint
 from ..promise import Promise
-from .entries import CREATED, FIRST_PREVIOUS, Entry, encoded, malformed
 from .spends import Spent
+from .stores.entries import CREATED, FIRST_PREVIOUS, Entry, encoded, malformed
 from .terms import Terms
 
 MOST_WORDS = 500
@@ -79,7 +79,7 @@ def user_and_machine() -> str:
 
 @lru_cache(maxsize=1)
 def _code() -> str:
-    from ..statement_checks import versions_now
+    from ..statement.checks import versions_now
 
     return ", ".join(f"{name} {version}" for name, version in versions_now())
 

@@ -6,7 +6,7 @@ from ...errors import Overspent, complaint
 from ..events import Event
 from ..promise import Promise
 from ..shown import at_least, at_most, promised
-from .entries import Entry
+from .stores.entries import Entry
 from .terms import MOST, WHOLE, Cost, Terms, tight_epsilon
 from .terms_words import left_share, spent_share
 

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable, Sequence
 from ...errors import FairveilError
 from ..events import Composed, Event, NoOp, Repeated, from_dict
 from ..promise import Promise
-from ..statement import PrivacyStatement, Receipt
-from ..statement_checks import UNPRICED, Finding, is_whole
-from .entries import COMMITTED, REFUNDED, RESERVED, Entry
+from ..statement.checks import UNPRICED, Finding, is_whole
+from ..statement.statement import PrivacyStatement, Receipt
 from .lines import under
 from .spends import Spent, standing
+from .stores.entries import COMMITTED, REFUNDED, RESERVED, Entry
 
 NO_RECEIPT = "it has no receipt: nothing shows that a ledger holds this release"
 

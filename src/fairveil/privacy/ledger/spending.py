@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...errors import LedgerError
+from ..accounting.inventory import as_event
 from ..events import Event, compose
-from ..leaves import as_event
-from .entries import Entry
+from .stores.entries import Entry
 
 if TYPE_CHECKING:
-    from ..statement import Receipt
+    from ..statement.statement import Receipt
     from .handle import Ledger
 
 
@@ -26,7 +26,7 @@ class Spend:
     @property
     def receipt(self) -> Receipt:
         """What a statement keeps of it: with this, a ledger that lost or changed the line is found out."""
-        from ..statement import Receipt
+        from ..statement.statement import Receipt
 
         return Receipt(self.ledger.dataset, self.id, self.entry, self.hash)
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...errors import LedgerError, complaint
-from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry, malformed
+from .stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry, malformed
 from .terms import WHOLE, Cost
 
 LAST_BITS = 1 << 31

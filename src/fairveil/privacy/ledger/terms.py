@@ -41,8 +41,11 @@ from ... import _checks
 from ..._urls import without_password
 from ...errors import BudgetError, FairveilError, InputError, LedgerError, complaint
 from ...facts import Schema
-from .. import accounting, leaves
-from ..calibration import scaled
+from ..accounting import accountant as accounting
+from ..accounting import inventory as leaves
+from ..accounting.calibration import scaled
+from ..accounting.filters import KINDS, Filter
+from ..accounting.in_a_row import in_a_row
 from ..events import (
     Composed,
     Event,
@@ -52,11 +55,9 @@ from ..events import (
     Repeated,
     VisiblySampled,
 )
-from ..filters import KINDS, Filter
-from ..in_a_row import in_a_row
 from ..promise import Neighbours, Promise
-from ..statement_checks import UNPRICED
-from .entries import malformed
+from ..statement.checks import UNPRICED
+from .stores.entries import malformed
 
 WHOLE = 1 << 60
 """All of the budget, in units."""

@@ -6,7 +6,7 @@ import math
 
 from ..promise import Promise
 from ..shown import at_least, at_most, promised
-from .entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry
+from .stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry
 from .terms import Terms
 
 GUARDED = {

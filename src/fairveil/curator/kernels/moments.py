@@ -1,0 +1,353 @@
+"""Passes that need no model, and the losses of several-class ones: counts, feature sums, Gram matrices, class losses.
+
+The same rules as in `kernels`: one fixed sequence of operations a row, contributions rounded to the grid, integer sums.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .linear import MAGIC, MAGIC_BITS, TILE, ZERO_ONE_LOSS, cell_index_into, cell_of, jit, log_into, scores_into, softmax_into
+
+
+@jit
+def count(labels: Any, cells: Any, weights: Any, start: int, stop: int, n_labels: int, scale: float, out: Any) -> None:
+    """out[cell x labels] += round(weight x scale)."""
+    index = np.empty(TILE, np.int64)
+    for lo in range(start, stop, TILE):
+        m = min(TILE, stop - lo)
+        for line in range(cells.shape[0]):
+            cell_index_into(cells, line, labels, n_labels, lo, m, index)
+            for t in range(m):
+                w = weights[lo + t] if weights.shape[0] > 0 else 1.0
+                out[index[t]] += np.int64(np.rint(w * scale))
+
+
+@jit
+def scatter(
+    values: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    n_labels: int,
+    hard: bool,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell x labels, k] += round(value[k] x weight x scale); hard: of an indicator, of the first largest value.
+
+    `values` (rows, columns) are those of rows start to stop.
+    """
+    K = values.shape[1]
+    for i in range(start, stop):
+        weight = weights[i] if weights.shape[0] > 0 else 1.0
+        best = 0
+        if hard:
+            for k in range(1, K):
+                best = k if values[i - start, k] > values[i - start, best] else best
+        for line in range(cells.shape[0]):
+            index = cell_of(cells, line, labels, n_labels, i)
+            if hard:
+                out[index, best] += np.int64(np.rint(weight * scale))
+            else:
+                for k in range(K):
+                    out[index, k] += np.int64(np.rint(values[i - start, k] * weight * scale))
+
+
+@jit
+def score_bins(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    coef: Any,
+    start: int,
+    stop: int,
+    edges: Any,
+    n_labels: int,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell x labels, bin] += round(weight x scale), where bin is the number of edges that the score is above.
+
+    Found by halving, all rows of a tile at once and without a branch: edges are filled up to 2^k - 1 with infinite ones. Places
+    are unsigned, so that none is counted from the end.
+    """
+    z, s2 = np.empty((1, TILE)), np.empty(TILE)
+    index, above = np.empty(TILE, np.int64), np.empty(TILE, np.uint64)
+    half = 1
+    while 2 * half <= edges.shape[0]:
+        half *= 2
+    filled = np.full(2 * half - 1, np.inf)
+    filled[: edges.shape[0]] = edges
+    for lo in range(start, stop, TILE):
+        m = min(TILE, stop - lo)
+        scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
+        for t in range(m):
+            above[t] = 0
+        step = half
+        while step > 0:
+            up, next_up = np.uint64(step), np.uint64(step - 1)
+            for t in range(m):
+                above[t] = above[t] + up * np.uint64(z[0, t] > filled[above[t] + next_up])
+            step //= 2
+        for line in range(cells.shape[0]):
+            cell_index_into(cells, line, labels, n_labels, lo, m, index)
+            for t in range(m):
+                w = weights[lo + t] if weights.shape[0] > 0 else 1.0
+                out[index[t], above[t]] += np.int64(np.rint(w * scale))
+
+
+@jit
+def number_moments(
+    numbers: Any, indptr: Any, indices: Any, weights: Any, start: int, stop: int, clip: float, scale: float, out: Any
+) -> None:
+    """out[0, j] += round(weight x number_j x shrink x scale), out[1, j] the same of its square; rows not finite count zero."""
+    p = numbers.shape[0]
+    sparse = indptr.shape[0] > 0
+    for i in range(start, stop):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]) if sparse else range(p):
+            x = np.float64(numbers[0, e] if sparse else numbers[e, i])
+            total = total + (x * x + (x * x) * (x * x))
+        size = np.sqrt(total)
+        if not size < np.inf:
+            continue
+        factor = (clip / size if size > clip else 1.0) * scale * (weights[i] if weights.shape[0] > 0 else 1.0)
+        for e in range(indptr[i], indptr[i + 1]) if sparse else range(p):
+            x = np.float64(numbers[0, e] if sparse else numbers[e, i])
+            j = indices[e] if sparse else e
+            out[0, j] += np.int64(np.rint(x * factor))
+            out[1, j] += np.int64(np.rint((x * x) * factor))
+
+
+@jit
+def row_into(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, i: int, where: Any, value: Any) -> int:
+    """The nonzero coordinates of (1, row i), in order: places into `where`, values into `value`; returns how many."""
+    where[0] = 0
+    value[0] = 1.0
+    n = 1
+    if indptr.shape[0] > 0:
+        for e in range(indptr[i], indptr[i + 1]):
+            where[n] = 1 + indices[e]
+            value[n] = np.float64(numbers[0, e])
+            n += 1
+    else:
+        for j in range(numbers.shape[0]):
+            where[n] = 1 + j
+            value[n] = np.float64(numbers[j, i])
+            n += 1
+    for c in range(codes.shape[0]):
+        where[n] = offsets[c] + codes[c, i]
+        value[n] = 1.0
+        n += 1
+    return n
+
+
+@jit
+def project(value: Any, n: int, clip: float) -> None:
+    """The first n values onto the ball of radius `clip`; to zero where they are not finite."""
+    s2 = 0.0
+    for a in range(n):
+        s2 = s2 + value[a] * value[a]
+    size = np.sqrt(s2)
+    if size <= clip:
+        return
+    factor = clip / size if size < np.inf else 0.0
+    for a in range(n):
+        v = value[a] * factor
+        value[a] = v if abs(v) < np.inf else 0.0
+
+
+@jit
+def feature_sums(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    longest: int,
+    n_labels: int,
+    clip: float,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell x labels, coordinate] += round(weight x clipped (1, row) x scale)."""
+    where = np.empty(longest, np.int64)
+    value = np.empty(longest)
+    for i in range(start, stop):
+        n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
+        project(value, n, clip)
+        weight = (weights[i] if weights.shape[0] > 0 else 1.0) * scale
+        for line in range(cells.shape[0]):
+            index = cell_of(cells, line, labels, n_labels, i)
+            for a in range(n):
+                out[index, where[a]] += np.int64(np.rint(value[a] * weight))
+
+
+@jit
+def along(basis: Any, where: Any, value: Any, n: int, r: Any) -> None:
+    """r = basis' (row), the row's nonzero coordinates in order; `basis` (1 + width, k)."""
+    for j in range(r.shape[0]):
+        r[j] = 0.0
+    for a in range(n):
+        line = basis[where[a]]
+        x = value[a]
+        for j in range(r.shape[0]):
+            r[j] = r[j] + line[j] * x
+
+
+@jit
+def basis_sums(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    longest: int,
+    n_labels: int,
+    basis: Any,
+    clip: float,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell x labels, j] += round(weight x clipped (basis' (1, row))_j x scale)."""
+    where = np.empty(longest, np.int64)
+    value = np.empty(longest)
+    r = np.empty(basis.shape[1])
+    for i in range(start, stop):
+        n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
+        along(basis, where, value, n, r)
+        project(r, r.shape[0], clip)
+        weight = (weights[i] if weights.shape[0] > 0 else 1.0) * scale
+        for line in range(cells.shape[0]):
+            index = cell_of(cells, line, labels, n_labels, i)
+            for j in range(r.shape[0]):
+                out[index, j] += np.int64(np.rint(r[j] * weight))
+
+
+@jit
+def basis_sizes(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, longest: int, basis: Any, out: Any) -> None:
+    """out[i] = |basis' (1, row i)|, of the very numbers that `basis_sums` adds."""
+    where = np.empty(longest, np.int64)
+    value = np.empty(longest)
+    r = np.empty(basis.shape[1])
+    for i in range(out.shape[0]):
+        n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
+        along(basis, where, value, n, r)
+        total = 0.0
+        for j in range(r.shape[0]):
+            total = total + r[j] * r[j]
+        out[i] = np.sqrt(total)
+
+
+@jit
+def grams(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    longest: int,
+    with_target: bool,
+    clip: float,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell, a, b] += round(weight x r_a r_b x scale) for places a <= b, r = clipped (1, row[, target])."""
+    where = np.empty(longest + 1, np.int64)
+    value = np.empty(longest + 1)
+    work = np.empty(longest + 1)
+    bits = work.view(np.int64)
+    for i in range(start, stop):
+        n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
+        if with_target:
+            where[n] = out.shape[1] - 1
+            value[n] = np.float64(labels[i])
+            n += 1
+        project(value, n, clip)
+        weight = (weights[i] if weights.shape[0] > 0 else 1.0) * scale
+        dense = n - codes.shape[0] - (1 if with_target else 0) if indptr.shape[0] == 0 else 1
+        for line in range(cells.shape[0]):
+            to = out[np.int64(cells[line, i])]
+            for a in range(n):
+                va = value[a] * weight
+                for b in range(a, n):
+                    work[b] = va * value[b] + MAGIC
+                at = to[where[a]]
+                first = a
+                if a < dense:  # these places are consecutive, so this loop runs without look-ups
+                    for b in range(a, dense):
+                        at[b] += bits[b] - MAGIC_BITS
+                    first = dense
+                for b in range(first, n):
+                    at[where[b]] += bits[b] - MAGIC_BITS
+
+
+@jit
+def class_losses(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    coef: Any,
+    start: int,
+    stop: int,
+    loss: int,
+    clip: float,
+    scale: float,
+    out: Any,
+) -> None:
+    """out[cell] += round(weight x min(loss, clip) x scale) for one softmax model: zero-one or log loss."""
+    K = coef.shape[0]
+    z, p = np.empty((K, TILE)), np.empty((K, TILE))
+    s2, top, total, a, b = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    bits = b.view(np.int64)
+    for lo in range(start, stop, TILE):
+        m = min(TILE, stop - lo)
+        scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
+        if loss == ZERO_ONE_LOSS:
+            for t in range(m):
+                best = 0
+                for k in range(1, K):
+                    best = k if z[k, t] > z[best, t] else best
+                a[t] = 0.0 if best == labels[lo + t] else 1.0
+        else:
+            softmax_into(z, 1.0, p, top, total, a, b, m)
+            log_into(total, a, b, m)
+            for t in range(m):
+                a[t] = a[t] + (top[t] - z[labels[lo + t], t])
+        for t in range(m):
+            y = a[t] if a[t] < clip else clip
+            v = y * (weights[lo + t] if weights.shape[0] > 0 else 1.0) * scale
+            b[t] = (v if 0.0 <= v < np.inf else 0.0) + MAGIC
+        for line in range(cells.shape[0]):
+            for t in range(m):
+                out[np.int64(cells[line, lo + t])] += bits[t] - MAGIC_BITS

@@ -1,0 +1,134 @@
+"""Gradients that are added person by person, and only then clipped (theory.md#units).
+
+A row's gradient is what `kernels.descend` makes of it: clipped by itself and put on the grid. A person's are added there as
+integers, which no order of their rows can change; then the sum is clipped, and put on the grid again.
+
+Guarantees (tests/curator/test_curator_persons.py):
+1. A person adds at most `clip` x the largest weight to the sum, and half a step of the grid in each coordinate, whatever the
+   rows hold and however many there are.
+2. The integers depend neither on the order of persons or rows nor on where runs of rows are cut.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .linear import (
+    LOG_LOSS,
+    TILE,
+    add_costs,
+    cell_index_into,
+    clip_into,
+    jit,
+    residuals_into,
+    scores_into,
+    sigmoid_into,
+    softmax_into,
+    weigh_by_cell,
+)
+
+
+@jit
+def add_row(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, r: Any, t: int, i: int, out: Any) -> None:
+    """out += round(r[t] x row i), coordinate by coordinate: integers."""
+    for k in range(r.shape[0]):
+        u = r[k, t]
+        if indptr.shape[0] > 0:
+            data = numbers[0]
+            for e in range(indptr[i], indptr[i + 1]):
+                out[k, 1 + indices[e]] += np.int64(np.rint(u * np.float64(data[e])))
+        else:
+            for j in range(numbers.shape[0]):
+                out[k, 1 + j] += np.int64(np.rint(u * np.float64(numbers[j, i])))
+        v = np.int64(np.rint(u))
+        out[k, 0] += v
+        for c in range(codes.shape[0]):
+            out[k, offsets[c] + codes[c, i]] += v
+
+
+@jit
+def close_person(person: Any, limit: float, out: Any) -> None:
+    """out += the person's sum, shortened to norm `limit` in grid steps; the person is then zero again."""
+    total = 0.0
+    for k in range(person.shape[0]):
+        for j in range(person.shape[1]):
+            v = np.float64(person[k, j])
+            total = total + v * v
+    size = np.sqrt(total)
+    factor = limit / size if size > limit else 1.0
+    for k in range(person.shape[0]):
+        for j in range(person.shape[1]):
+            v = person[k, j]
+            if v != 0:
+                out[k, j] += np.int64(np.rint(np.float64(v) * factor)) if factor < 1.0 else v
+                person[k, j] = 0
+
+
+@jit
+def person_gradients(
+    numbers: Any,
+    indptr: Any,
+    indices: Any,
+    codes: Any,
+    offsets: Any,
+    labels: Any,
+    cells: Any,
+    weights: Any,
+    persons: Any,
+    coef: Any,
+    start: int,
+    stop: int,
+    loss: int,
+    loss_weight: float,
+    cell_weights: Any,
+    sharpness: float,
+    costs: Any,
+    cost_labels: int,
+    clip: float,
+    limit: float,
+    scale: float,
+    gradient: Any,
+) -> None:
+    """The sum of persons' clipped gradients, for one model, of rows start to stop, which hold whole persons.
+
+    `clip`: of one row's gradient before its weight. `limit`: of a person's sum, in grid steps.
+    """
+    K = coef.shape[0]
+    z = np.empty((K, TILE))
+    p = np.empty((K, TILE))
+    soft = np.empty((K, TILE))
+    u = np.empty((K, TILE))
+    s2, a, b, c, d = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    index = np.empty(TILE, np.int64)
+    person = np.zeros((K, gradient.shape[1]), np.int64)
+    wants_costs = costs.shape[0] > 0
+    same = sharpness == 1.0
+    for lo in range(start, stop, TILE):
+        m = min(TILE, stop - lo)
+        scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
+        if loss == LOG_LOSS or (same and wants_costs):
+            if K == 1:
+                sigmoid_into(z[0], 1.0, p[0], a, b, m)
+            else:
+                softmax_into(z, 1.0, p, a, b, c, d, m)
+        if not same and wants_costs:
+            if K == 1:
+                sigmoid_into(z[0], sharpness, soft[0], a, b, m)
+            else:
+                softmax_into(z, sharpness, soft, a, b, c, d, m)
+        smooth = p if same else soft
+        residuals_into(loss, loss_weight, p, z, labels, lo, m, u)
+        if cell_weights.shape[0] > 0:
+            weigh_by_cell(cell_weights, cells, lo, m, u, a)
+        if wants_costs:
+            for line in range(cells.shape[0]):
+                cell_index_into(cells, line, labels, cost_labels, lo, m, index)
+                add_costs(costs, index, smooth, sharpness, m, u, a)
+        clip_into(u, s2, clip, weights, scale, lo, m, a)
+        for t in range(m):
+            i = lo + t
+            add_row(numbers, indptr, indices, codes, offsets, u, t, i, person)
+            if i + 1 == stop or persons[i + 1] != persons[i]:
+                close_person(person, limit, gradient)

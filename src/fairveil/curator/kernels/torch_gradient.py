@@ -1,0 +1,183 @@
+"""Clipped gradient sums of torch modules, by layers: one pass forward, one backward to the layers' outputs, no per-row passes.
+
+Every call of a layer gives its input a and, from the backward pass, the gradient d with respect to its output. A row's
+gradient with respect to a weight is sum_t d_t a_t' over the positions t of its calls. With one position (a dense layer) it is
+d a', its norm |d| |a|, and it is never built ("ghost clipping", Goodfellow 2015, Li et al. 2022); else it is built for a chunk
+of rows by one batched product. Layers: Linear, Conv1d, Conv2d, Embedding, LayerNorm, GroupNorm, with or without biases,
+reused, frozen. Other modules, and parameters shared by several layers, go through torch.func, or, where that fails, row by row.
+
+Differs: others add float32 gradients; here each row's contribution is put on a grid, as theory.md#sums asks; sums are exact.
+
+The bits. The grid's step is u; a row's contribution is at most 2^36 u before rounding.
+(1) d a': a is rounded to whole multiples of 2^(e - 16), where the largest |a| lies between 2^(e - 1) and 2^e: to integers A of
+at most 2^16. The norm is that of the rounded a.
+(2) d times the row's factor is rounded to integers D of u / 2^(e - 16). Where A = 0 nothing is added, else |A| |d| <= 2^36 u.
+(3) So |A D| <= 2^37, and a product over at most 2^12 rows has partial sums below 2^49: float64 has them exactly, in any order.
+Gradients that are built are rounded to u themselves, and are at most 2^37.
+(4) So have totals over at most 2^15 rows, below 2^52; these are added as int64, and 2^25 rows stay below 2^62.
+(5) Rounding adds to a row's norm at most sqrt(in x out) 2^15 u for each d a', sqrt(n) / 2 u for n built numbers: `rounding`.
+
+Guarantee (tests/curator/test_curator_torch_alone.py):
+1. What a row adds, and its logits, are a function of that row, the parameters and public constants: not of how many rows share
+   its pass, of their numbers, errors or NaN, nor of its place. Taking away a row takes away its contribution, to the last step.
+   See `torch_alone` for how, and for what user code is trusted with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ...models.torch_network import Skeleton
+from ..quiet.calls import Troubles, quietly
+from .torch_alone import Method, settle, state
+from .torch_layers import Built, Part
+from .torch_wanted import Wanted, factors, slopes
+from .torch_ways import Way, ways_of
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Singles = npt.NDArray[np.float32]
+CHUNK_NUMBERS = 1 << 25  # float32 numbers of one chunk of rows: inputs, outputs, built gradients
+MOST_FLOATS = 1 << 15  # rows whose total is exact in float64
+
+
+def engine(skeleton: Skeleton) -> Engine:
+    """The engine of a skeleton, made once."""
+    if "engine" not in skeleton.kept:
+        with skeleton.lock:
+            skeleton.kept["engine"] = Engine(skeleton)
+    found: Engine = skeleton.kept["engine"]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    """What a pass found of the rows of one chunk, before anything is added."""
+
+    logits: Floats
+    parts: tuple[Part, ...]
+    factors: torch.Tensor | None
+
+
+class Engine:
+    """How the gradients of one skeleton are found: by layers, by torch.func, or row by row; and in chunks of how many rows.
+
+    Chosen by trying the module on made-up rows, so it is public: `way` once, against gradients found row by row; `method` for
+    torch's number of threads, so that a row's bits are its own. `rounding` holds for every method.
+    """
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        self.skeleton = skeleton
+        self._ways = ways_of(skeleton)
+        self._methods: dict[Any, Method] = {}
+        first = self._ways[0]
+        self.way, self.layers = first.name, list(first.layers)
+        numbers, roundings = skeleton.numbers_per_row + skeleton.size, [Built.error(skeleton.size)]
+        if self.layers:  # more than that of built gradients: what a row did not look up is zero in these, too
+            numbers = skeleton.numbers_per_row + sum(layer.built + layer.unfolded for layer in self.layers)
+            roundings = [error for layer in self.layers for error in layer.errors]
+        self.rounding = math.sqrt(sum(error * error for error in roundings))  # in grid steps
+        self._most = CHUNK_NUMBERS // numbers
+
+    @property
+    def method(self) -> Method:
+        """The way and the shapes of chunks, for torch as it is set in this thread."""
+        now = state()
+        if now not in self._methods:
+            with self.skeleton.lock:
+                self._methods[now] = quietly(Troubles(), settle, self._ways, self._most)  # made-up rows: nobody need hear
+        return self._methods[now]
+
+    def run(self, parameters: Floats, rows: Singles, wanted: Wanted | None, troubles: Troubles) -> tuple[Floats, Ints | None]:
+        """Logits (rows, outputs), NaN where user code failed, and the total of clipped gradients in grid steps."""
+        skeleton = self.skeleton
+        logits = np.full((len(rows), skeleton.outputs), np.nan)
+        total = None if wanted is None else _Total(skeleton)
+        with skeleton.lock:
+            method, at = self.method, 0
+            skeleton.load(parameters)
+            for shape in method.chunks(len(rows)):
+                part = slice(at, min(at + shape, len(rows)))
+                self._try(method, rows, part, wanted, logits, total, troubles)
+                at += shape
+        if not np.isfinite(logits).all():
+            troubles.append("some rows gave NaN or infinite values; they contributed zero")
+        return logits, None if total is None else total.steps()
+
+    def _try(
+        self,
+        method: Method,
+        rows: Singles,
+        part: slice,
+        wanted: Wanted | None,
+        logits: Floats,
+        total: _Total | None,
+        troubles: Troubles,
+    ) -> None:
+        """A chunk; where user code fails on it, its halves, each filled up: the other rows' arithmetic stays what it was."""
+        count = part.stop - part.start
+        try:
+            found = self._chunk(method, rows[part], None if wanted is None else wanted.of(part), troubles)
+        except Exception as error:  # masked on purpose: an error may depend on one private row
+            troubles.append(f"{type(error).__name__}: {error}")
+            if count > 1:
+                middle = part.start + count // 2
+                for half in (slice(part.start, middle), slice(middle, part.stop)):
+                    self._try(method, rows, half, wanted, logits, total, troubles)
+            return
+        logits[part] = found.logits
+        if total is not None and found.factors is not None:
+            total.add(found.parts, found.factors, count)
+
+    def _chunk(self, method: Method, rows: Singles, wanted: Wanted | None, troubles: Troubles) -> _Chunk:
+        """Rows in the smallest shape that holds them."""
+        shape, way, count = next(n for n in method.shapes if len(rows) <= n), method.way, len(rows)
+        given = self.skeleton.padded(rows, shape, method.filler)
+        if wanted is None:
+            return _Chunk(_numbers(way.pieces(given, None, False).logits)[:count], (), None)
+        filled = wanted.of(slice(None), shape)
+        pieces = way.pieces(given, lambda z: slopes(z, filled), wanted.exact, wanted.scratch)
+        by, good = factors(pieces.parts, pieces.logits, filled)
+        by[count:] = 0.0
+        if not bool(good[:count].all()):
+            troubles.append("some rows gave NaN or infinite gradients; they contributed zero")
+        return _Chunk(_numbers(pieces.logits)[:count], tuple(pieces.parts), by)
+
+
+class _Total:
+    """Contributions added up, on the grid."""
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        self._sum = torch.zeros(skeleton.size, dtype=torch.float64, device=skeleton.device)
+        self._steps = torch.zeros(skeleton.size, dtype=torch.int64, device=skeleton.device)
+        self._rows = 0
+
+    def add(self, parts: tuple[Part, ...], factors: torch.Tensor, rows: int) -> None:
+        if self._rows + rows > MOST_FLOATS:
+            self._flush()
+        for part in parts:
+            part.add(factors, self._sum)
+        self._rows += rows
+
+    def steps(self) -> Ints:
+        self._flush()
+        found: Ints = self._steps.cpu().numpy()
+        return found
+
+    def _flush(self) -> None:
+        self._steps += torch.round(self._sum).to(torch.int64)
+        self._sum.zero_()
+        self._rows = 0
+
+
+def _numbers(logits: torch.Tensor) -> Floats:
+    return np.asarray(logits.detach().cpu().numpy(), np.float64)
+
+
+__all__ = ["Engine", "Wanted", "Way", "engine"]

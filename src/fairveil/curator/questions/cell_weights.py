@@ -1,0 +1,86 @@
+"""Weights of the loss by cell: a row's loss counts as often as its cells weigh together. Signed; public or released numbers.
+
+A run for a group objective minimises sum_c w_c sum_{i in c} loss_i, with w a gradient of the objective at released losses
+(theory.md#objectives), which is negative where the objective falls in a group's loss.
+
+With sensitive features alone protected only differences of weights matter: v = w_mid loss_i is the same under every group, so
+`parted` takes w_mid, for each sensitive column the midpoint of its listed cells' weights, out of the private part
+(theory.md#public).
+
+Guarantees (tests/curator/test_curator_cell_weights.py):
+1. Both parts' weights of a row add up to its own, to within rounding, and the common part is the same under every group.
+2. What `reach` gives is never exceeded by a row in any listed cells, observed or not.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InputError, complaint
+from ...facts import Cells
+from ..question import cell_count
+
+Floats = npt.NDArray[np.float64]
+
+
+def columns_of(cells: Cells | None) -> Iterator[range]:
+    """The cells that one line of cell ids can name: all of them, or one sensitive column's with marginal groups."""
+    if cells is None or cells.mode == "product":
+        yield range(cell_count(cells))
+        return
+    for first, last in itertools.pairwise(itertools.accumulate(cells.sizes, initial=0)):
+        yield range(first, last)
+
+
+def checked(given: Any, models: int, cells: Cells | None) -> Floats:
+    """A copy of weights (cells,) or (models, cells), which nobody can change."""
+    count = cell_count(cells)
+    try:
+        weights = np.array(given, np.float64)
+    except (TypeError, ValueError):
+        weights = np.empty((0, 0, 0))
+    fits = weights.shape in ((count,), (models, count))
+    with np.errstate(over="ignore"):
+        finite = fits and bool(np.isfinite(np.abs(weights).sum(axis=-1)).all())
+    if not finite:
+        raise InputError(
+            complaint(
+                expected=f"finite numbers of shape ({count},), or ({models}, {count}), whose sum is finite too",
+                of="cell_weights",
+                got="NaN, inf or too large ones" if fits else weights.shape,
+                remedy="One weight of the loss for each cell, and for each model where they differ.",
+            )
+        )
+    weights.setflags(write=False)
+    return weights
+
+
+def by_model(weights: Floats, models: int) -> Floats:
+    """A writable copy of shape (models, cells)."""
+    return np.array(np.broadcast_to(weights, (models, weights.shape[-1])))
+
+
+def parted(weights: Floats, cells: Cells | None) -> tuple[Floats, Floats]:
+    """What every row's loss weighs whatever its groups, (..., 1), and what is left for the cells, (..., cells)."""
+    common, rest = np.zeros((*weights.shape[:-1], 1)), np.array(weights)
+    for column in columns_of(cells):
+        part = rest[..., column.start : column.stop]
+        middle = part.min(axis=-1, keepdims=True) / 2 + part.max(axis=-1, keepdims=True) / 2
+        common += middle
+        part -= middle
+    return common, rest
+
+
+def reach(weights: Floats, cells: Cells | None) -> Floats:
+    """(..., 2): how much a row's cells can weigh at most, in size, and how far other cells can change that."""
+    out = np.zeros((*weights.shape[:-1], 2))
+    for column in columns_of(cells):
+        part = weights[..., column.start : column.stop]
+        out[..., 0] += np.abs(part).max(axis=-1)
+        out[..., 1] += np.ptp(part, axis=-1)
+    return out

@@ -1,0 +1,161 @@
+"""Whose each row is, and which of a person's rows are read, where a promise protects persons (theory.md#units).
+
+Rows are put person by person. Of a person with more rows than the promise's cap, as many as the cap are kept, by coins: each
+row draws a number, and the smallest are kept. No coin depends on what a row holds, on where it stands, or on who else is there,
+so the rows of all others are kept by the same law whether a person is there or not. The first rows of a table would not do: in
+which order a table gives a person's rows may depend on the others, as after a shuffle of the whole table.
+
+Guarantees (tests/curator/test_curator_persons.py):
+1. At most `max_rows` rows of a person are read, by the same ones in all answers of a curator.
+2. Which rows are kept is uniform, whatever they hold, and independent from person to person.
+3. Persons are numbered by the place of their first row, so that a person who is replaced keeps the numbers of all others.
+4. A batch, and a part, holds all kept rows of a person or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InputError, complaint
+from ...privacy.noise.samplers import Stream
+from ...privacy.sensitivity import Bound, product_up
+from ..question import Scale
+from .block import EMPTY_INT, Block
+
+Ints = npt.NDArray[np.int64]
+NOBODY: Ints = np.empty(0, np.int64)
+
+
+def persons_of(units: Any, rows: int) -> Ints:
+    """A number for each row: that of its person, from 0, by first appearance."""
+    values = _column(units)
+    if len(values) != rows:
+        remedy = "Pass one value a row, in the order of the rows."
+        raise InputError(complaint(expected=f"{rows} values, one a row", of="unit", got=len(values), remedy=remedy))
+    if _has_missing(values):
+        remedy = "Whose row it is must be known: give it a person of its own, or leave it out."
+        raise InputError(complaint(expected="a person for every row", of="unit", got="missing values", remedy=remedy))
+    if not rows:
+        return NOBODY
+    if values.dtype.kind == "O":
+        number: dict[Any, int] = {}
+        try:
+            return np.fromiter((number.setdefault(value, len(number)) for value in values.tolist()), np.int64, rows)
+        except TypeError:
+            remedy = "Pass names or numbers."
+            raise InputError(complaint(expected="one name a row", of="unit", got="others", remedy=remedy)) from None
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    by_place = np.empty(len(first), np.int64)
+    by_place[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return np.asarray(by_place[inverse.reshape(-1)], np.int64)
+
+
+def _column(units: Any) -> npt.NDArray[Any]:
+    if np.ma.is_masked(units):
+        masked = np.ma.asarray(units)
+        units = masked.data.astype(object)
+        units[np.ma.getmaskarray(masked)] = None
+    to_numpy = getattr(units, "to_numpy", None)
+    values = np.asarray(to_numpy() if callable(to_numpy) else units)
+    if values.ndim != 1:
+        remedy = "Pass the name of a column of X, or one value a row."
+        got = f"{values.ndim} axes" if values.ndim else type(units).__name__
+        raise InputError(complaint(expected="one column", of="unit", got=got, remedy=remedy))
+    return values
+
+
+def _has_missing(values: npt.NDArray[Any]) -> bool:
+    if values.dtype.kind in "fcmM":
+        return bool((values != values).any())
+    if values.dtype.kind == "U":
+        return bool((values == "").any())
+    if values.dtype.kind != "O":
+        return False
+    return any(value is None or value == "" or bool(value != value) or str(value) == "<NA>" for value in values.tolist())
+
+
+def kept(persons: Ints, most: int, coins: Stream) -> Ints:
+    """The places of the rows that are read, person by person: at most so many of each, by coins."""
+    keys = coins.words(len(persons))
+    order = np.lexsort((keys, persons))
+    sorted_persons = persons[order]
+    new = np.r_[True, sorted_persons[1:] != sorted_persons[:-1]] if len(order) else np.empty(0, bool)
+    starts = np.flatnonzero(new)
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    chosen = order[rank < most]
+    return np.asarray(chosen[np.lexsort((chosen, persons[chosen]))], np.int64)
+
+
+def starts_of(persons: Ints) -> Ints:
+    """Where each person's rows begin, and the end, for rows that stand person by person."""
+    new = np.flatnonzero(np.r_[True, persons[1:] != persons[:-1]]) if len(persons) else NOBODY
+    return np.asarray(np.r_[new, len(persons)], np.int64)
+
+
+def rows_of(starts: Ints, chosen: npt.NDArray[np.integer]) -> Ints:
+    """The places of all rows of some persons, in their order."""
+    first, count = starts[chosen], starts[np.asarray(chosen) + 1] - starts[chosen]
+    ends = np.cumsum(count)
+    within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - count, count)
+    return np.asarray(np.repeat(first, count) + within, np.int64)
+
+
+def gathered(blocks: Sequence[Block], index: Ints, persons: Ints) -> Block:
+    """The rows at these places of all blocks together, as one block that knows whose each is."""
+    whole = blocks[0] if len(blocks) == 1 else _joined(blocks)
+    block = whole.take(index)
+    return replace(block, number=0, chosen=None, persons=persons[index])
+
+
+def _joined(blocks: Sequence[Block]) -> Block:
+    first, rows = blocks[0], sum(block.rows for block in blocks)
+    numbers, indptr, indices = _numbers(blocks)
+    return Block(
+        first.layout,
+        rows,
+        numbers,
+        indptr,
+        indices,
+        np.concatenate([block.codes for block in blocks], axis=1),
+        np.concatenate([block.labels for block in blocks]),
+        np.concatenate([block.sensitive for block in blocks], axis=1),
+        np.concatenate([block.weights for block in blocks]),
+    )
+
+
+def _numbers(blocks: Sequence[Block]) -> tuple[npt.NDArray[Any], npt.NDArray[np.integer], npt.NDArray[np.integer]]:
+    if not any(block.is_sparse for block in blocks):
+        return np.concatenate([block.numbers for block in blocks], axis=1), EMPTY_INT, EMPTY_INT
+    import scipy.sparse
+
+    def csr(block: Block) -> Any:
+        if not block.is_sparse:
+            return scipy.sparse.csr_array(block.numbers.T)
+        shape = (block.rows, block.layout.numbers)
+        return scipy.sparse.csr_array((block.numbers[0], block.indices, block.indptr), shape=shape)
+
+    whole: Any = scipy.sparse.vstack([csr(block) for block in blocks], format="csr")
+    return whole.data[np.newaxis, :], whole.indptr, whole.indices
+
+
+def of_person(scale: Scale, rows: int) -> Scale:
+    """The bound of a person with at most so many rows, of one of a row (theory.md#units): as of one row that counts so often.
+
+    A person's rows add up to `rows` times a point of the convex hull of nothing and what one row may add. Norms are convex, so
+    the worst person has the same row `rows` times over; a person who is replaced may have fewer rows before, or none.
+    """
+    if rows == 1:
+        return scale
+    bound = scale.bound
+    spread = max(bound.norm, bound.spread)
+    return replace(scale, bound=Bound(product_up(bound.norm, rows), product_up(spread, rows), bound.order))
+
+
+def runs(starts: Ints) -> Iterator[tuple[int, int]]:
+    """Each person's rows, from and to."""
+    yield from zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)

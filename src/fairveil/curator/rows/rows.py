@@ -1,0 +1,318 @@
+"""The rows that a curator holds: blocks of numbers and category codes, ready for the kernels. Nothing here leaves the room.
+
+Rows are checked when they are taken in: before any release, and seen by the data holder only. A streamed source is checked
+again at each pass, must give the same rows each time, and an error then shows no value.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _checks
+from ...errors import InputError, PrivacyError, complaint
+from ...facts import Cells, RowBlock, RowLayout, RowSource
+from ...privacy.noise.samplers import Stream
+from . import persons
+from .arrays import Table
+from .block import Block, Drawn, prepare
+from .sampling import Part, public_order
+
+Floats = npt.NDArray[np.float64]
+MOST_ROWS = 1 << 33  # sums of contributions below 2^30 grid units stay exact in 64-bit integers; public, fixed
+MOST_GATHERED = 1 << 29  # bytes of rows that are kept a second time, part by part: a knob of speed only
+
+
+class Rows:
+    """All rows of a source, in memory, mapped from the disk, or streamed from the source at every pass.
+
+    `Rows(source)` keeps the source's blocks (without copying where they already fit: do not change them afterwards). Those of a
+    source that `is_mapped` are views of a file, and stay so: what is made of their numbers is made anew at every pass.
+    `Rows(source, in_memory=False)` reads them again at each pass, in bounded memory. `Rows.from_arrays` copies plain arrays.
+    `units`: whose each row is, one value a row of all blocks together, for promises that protect persons.
+    """
+
+    def __init__(self, source: RowSource, *, in_memory: bool = True, max_sample_weight: float = 1.0, units: Any = None) -> None:
+        self.layout = source.layout
+        self.max_sample_weight = _checks.positive(max_sample_weight=max_sample_weight, allow_inf=True)
+        self._source = source
+        self._offsets = _offsets(self.layout)
+        self._kept: list[Block] | None = [] if in_memory else None
+        self._is_mapped = bool(getattr(source, "is_mapped", False))
+        self._starts = [0]
+        self._maps: tuple[tuple[Floats, Floats], ...] = ()  # scale and shift of numbers, in turn, where rows are streamed
+        self._order: npt.NDArray[np.int64] | None = None  # of fixed parts, once they are asked
+        self._parts: dict[Part, list[Block]] = {}
+        self.sparse = False  # whether any numbers are stored sparse: how a table is stored is public
+        self.largest_row: float | None = None  # the largest weight x |row|, once somebody for whom rows are public asked
+        self.largest_weight = 0.0  # for promises of no privacy, where no cap is needed
+        weighted: set[bool] = set()
+        labelled: set[bool] = set()
+        for number, raw in enumerate(source.blocks()):
+            block = prepare(raw, self.layout, number, self.max_sample_weight)
+            block.is_mapped = self._is_mapped
+            self._starts.append(self._starts[-1] + block.rows)
+            self.sparse |= block.is_sparse
+            weighted.add(raw.weights is not None)
+            self.largest_weight = max(self.largest_weight, float(block.weights.max(initial=0.0)))
+            labelled.add(raw.labels is not None)
+            if self._kept is not None:
+                self._kept.append(block)
+        for name, found in (("weights", weighted), ("labels", labelled)):
+            if len(found) > 1:
+                remedy = "Write ones where a row counts once; give every block its labels."
+                raise InputError(complaint(expected=f"{name} in all blocks or in none", of="rows", got="some", remedy=remedy))
+        self.weighted = True in weighted
+        self.labelled = False not in labelled
+        if self._starts[-1] > MOST_ROWS:
+            raise InputError(
+                complaint(
+                    expected=f"at most {MOST_ROWS} rows",
+                    of="rows",
+                    got="more",
+                    remedy="Sums are exact up to there; split the table over several curators.",
+                )
+            )
+        self.adds_by_person = False  # gradients, before they are clipped
+        self._begins: npt.NDArray[np.int64] | None = None  # of each person's rows, once they stand person by person
+        self._persons: npt.NDArray[np.int64] | None = None
+        self._given: tuple[Rows, npt.NDArray[np.int64]] | None = None  # rows as they came, and which of them these are
+        if units is not None:
+            if not in_memory:
+                remedy = "Hold the rows in memory: a person's rows may lie in any block."
+                raise InputError(complaint(expected="rows in memory", of="unit", got="streamed rows", remedy=remedy))
+            self._persons = persons.persons_of(units, self._starts[-1])
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: Any = None,
+        sensitive: Sequence[Any] = (),
+        *,
+        codes: Any = None,
+        code_sizes: Sequence[int] = (),
+        classes: Sequence[Hashable] | None = None,
+        groups: Sequence[Sequence[Hashable]] | None = None,
+        sensitive_names: Sequence[str] = (),
+        regression: bool = False,
+        sample_weight: Any = None,
+        max_sample_weight: float = 1.0,
+        units: Any = None,
+    ) -> Rows:
+        """Rows from arrays: X (rows, numbers) dense or sparse, y labels (or targets), one array a sensitive column. `units`:
+        whose each row is, where persons are to be protected.
+
+        Classes and groups that are not given are read from the data, and `read_from_data` says so.
+        """
+        table = Table(X, y, sensitive, codes, code_sizes, classes, groups, sensitive_names, regression, sample_weight)
+        return cls(table, max_sample_weight=max_sample_weight, units=units)
+
+    @property
+    def read_from_data(self) -> tuple[str, ...]:
+        """Public facts that were not stated but read from the rows ("classes", "groups"): not covered by any promise."""
+        return tuple(getattr(self._source, "read_from_data", ()))
+
+    @property
+    def exact_count(self) -> int:
+        """How many rows there are: the curator's to know, and under add-remove nobody else's."""
+        return self._starts[-1]
+
+    @property
+    def knows_persons(self) -> bool:
+        """Whether it was said whose each row is."""
+        return self._persons is not None
+
+    @property
+    def most_per_person(self) -> int:
+        """The most rows that one person has: private, but where rows are public."""
+        return 0 if self._persons is None else int(np.bincount(self._persons).max(initial=0))
+
+    @property
+    def exact_units(self) -> int:
+        """How many are protected: persons, where a promise protects these and rows stand person by person; else rows."""
+        return self.exact_count if self._begins is None else len(self._begins) - 1
+
+    @property
+    def most_of_one(self) -> int:
+        """The most rows of one who is protected; 1 where rows are. Private, but where rows are public."""
+        return 1 if self._begins is None else max(1, self.most_per_person)
+
+    def by_person(self, most: int, coins: Stream, *, adds_by_person: bool) -> Rows:
+        """At most so many rows of each person, chosen by coins, person by person: see `persons`."""
+        assert self._persons is not None
+        assert self._kept is not None
+        assert self._given is None
+        index = persons.kept(self._persons, most, coins)
+        other = copy.copy(self)
+        block = persons.gathered(self._kept, index, self._persons)
+        other._kept, other._starts, other._persons = [block], [0, block.rows], block.persons
+        other._begins, other._is_mapped = persons.starts_of(block.persons), False
+        other._order, other._parts, other.largest_row = None, {}, None
+        other.adds_by_person, other._given = adds_by_person, (self, index)
+        return other
+
+    @property
+    def given(self) -> Rows:
+        """The rows as they came: all of them, in the order of their source."""
+        return self if self._given is None else self._given[0]
+
+    def of_given(self, found: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        """What was found of the rows as they came, block by block, for these rows."""
+        return found if self._given is None else [np.concatenate(found)[self._given[1]]]
+
+    def of_units(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
+        """The rows of those at the sorted places `index`: persons with all that they have, or rows."""
+        yield from self.drawn(index if self._begins is None else persons.rows_of(self._begins, index))
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Where each coded feature's coefficients begin, after the intercept and the numbers."""
+        return self._offsets
+
+    def cells(self, mode: str = "product", names: Sequence[str] | None = None) -> Cells:
+        """The cells of all sensitive columns, or of those named."""
+        names = tuple(self.layout.sensitive_names if names is None else (names,) if isinstance(names, str) else names)
+        try:
+            columns = tuple(self.layout.sensitive[self.layout.sensitive_names.index(name)] for name in names)
+        except ValueError:
+            raise InputError(
+                complaint(
+                    expected=f"names among {self.layout.sensitive_names}",
+                    of="sensitive columns",
+                    got=names,
+                    remedy="Give the sensitive columns to the rows first.",
+                )
+            ) from None
+        return Cells(columns, mode, names)  # type: ignore[arg-type]  # Cells checks the mode
+
+    def rescaled(self, scale: Floats, shift: Floats) -> Rows:
+        """The same rows, each number x as scale x + shift, in the number type that it had. Dense numbers only.
+
+        What leaves the range of that type is put at its end: this may come after a release, and then no row may fail. Rows are
+        not taken in, and so not checked, again: a streamed source is mapped as it is read, after its own masked check.
+        """
+        if self.sparse:
+            raise InputError(
+                complaint(
+                    expected="dense numbers",
+                    of="rows to rescale",
+                    got="sparse ones",
+                    remedy="A shift fills them in: hold dense numbers, or rows that need no rescaling.",
+                )
+            )
+        by = (np.array(scale, np.float64)[:, np.newaxis], np.array(shift, np.float64)[:, np.newaxis])
+        other = copy.copy(self)
+        other.largest_row = None
+        other._parts = {}
+        other._given = None if self._given is None else (self._given[0].rescaled(scale, shift), self._given[1])
+        if self._kept is None or self._is_mapped:
+            other._maps = (*self._maps, by)
+        else:
+            other._kept = [_mapped(block, *by) for block in self._kept]
+        return other
+
+    @property
+    def has_schema(self) -> bool:
+        """Whether the source was coded by a schema, which then states classes and groups."""
+        return getattr(self._source, "encoding", None) is not None
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks, once."""
+        if self._kept is not None:
+            yield from map(self._through, self._kept) if self._maps else self._kept
+            return
+        stream: Iterator[RowBlock] = iter(())
+        for number in range(len(self._starts)):
+            try:
+                stream = iter(self._source.blocks()) if number == 0 else stream
+                raw = next(stream, None)
+                block = None if raw is None else prepare(raw, self.layout, number, self.max_sample_weight)
+            except Exception:  # whatever the source, or a check of its rows, has to say: it may show a value
+                _refuse_change()
+            if block is None or raw is None:
+                if number == len(self._starts) - 1:
+                    return
+                _refuse_change()
+            if block.is_sparse and not self.sparse:
+                _refuse_change()
+            same = number < len(self._starts) - 1 and block.rows == self._starts[number + 1] - self._starts[number]
+            if not same or (raw.weights is not None) != self.weighted or (raw.labels is not None) != self.labelled:
+                _refuse_change()
+            yield self._through(block)
+
+    def _through(self, block: Block) -> Block:
+        """A block with its numbers mapped as they were asked to be."""
+        for scale, shift in self._maps:
+            block = _mapped(block, scale, shift)
+        return block
+
+    def batch(self, index: npt.NDArray[np.integer]) -> Iterator[Block]:
+        """The rows at the sorted positions `index`."""
+        for drawn in self.drawn(index):
+            yield drawn.gathered
+
+    def part(self, part: Part) -> Iterator[Block | Drawn]:
+        """The rows of a fixed part. It is asked again every epoch, so gathered rows are kept where that is cheap."""
+        if part not in self._parts:
+            if self._order is None:
+                self._order = public_order(self.exact_units)
+            index = np.sort(self._order[part.number :: part.parts])
+            index = index if self._begins is None else persons.rows_of(self._begins, index)
+            if self._kept is None or sum(block.size for block in self._kept) > MOST_GATHERED:
+                yield from self.drawn(index)
+                return
+            self._parts[part] = list(self.batch(index))
+        yield from self._parts[part]
+
+    def check_part(self, part: Part) -> None:
+        """No part may be empty: the number of rows is public where parts are allowed."""
+        if part.parts > max(1, self.exact_units):
+            remedy, one = "Ask for fewer parts.", "row" if self._begins is None else "person"
+            raise InputError(
+                complaint(expected=f"at most {self.exact_units} parts, one a {one}", of="batch", got=part, remedy=remedy)
+            )
+
+    def drawn(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
+        """The rows at the sorted positions `index`, not gathered yet."""
+        if len(self._starts) == 2 and self._kept is not None:
+            yield Drawn(self._through(self._kept[0]), index)
+            return
+        cuts = np.searchsorted(index, self._starts)
+        for block in self.blocks():
+            a, b = cuts[block.number], cuts[block.number + 1]
+            if b > a:
+                yield Drawn(block, index[a:b] - self._starts[block.number])
+
+
+def _mapped(block: Block, scale: Floats, shift: Floats) -> Block:
+    """The block with its numbers mapped and kept finite. Never an error or a warning, whatever a row holds."""
+    kind = block.numbers.dtype
+    ends = np.finfo(kind)
+    with np.errstate(all="ignore"):
+        numbers = block.numbers * scale  # finite factors and a finite shift: infinite perhaps, but always a number
+        numbers += shift
+        np.clip(numbers, float(ends.min), float(ends.max), out=numbers)
+        return replace(block, numbers=numbers.astype(kind, copy=False))
+
+
+def _offsets(layout: RowLayout) -> npt.NDArray[np.int64]:
+    starts = np.cumsum((0, *layout.code_sizes), dtype=np.int64)[:-1]
+    return 1 + layout.numbers + starts
+
+
+def _refuse_change() -> NoReturn:
+    """Releases may have begun: the error shows no value."""
+    raise PrivacyError(
+        complaint(
+            expected="the rows of the first pass",
+            of="a streamed source",
+            got="other rows",
+            remedy="Keep the table as it is while a curator holds it, or hold it in memory.",
+        )
+    ) from None

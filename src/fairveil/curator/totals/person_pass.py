@@ -1,0 +1,88 @@
+"""The pass that adds gradients person by person: which rows a thread takes, and what `kernels_persons` is told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...facts import RowLayout
+from ...privacy import sensitivity
+from ..question import Question, Scale, gridded
+from ..questions.cell_weights import by_model
+from ..questions.of_models import GradientSum
+from ..rows.block import Block, Drawn
+from ..rows.rows import Rows
+from .descent_pass import LOSS_CODES, DescentJob, units
+
+Ints = npt.NDArray[np.int64]
+_NOTHING = np.empty((0, 0))
+_NO_WEIGHTS = np.empty(0)
+
+
+def is_by_person(question: Question, rows: Rows) -> bool:
+    """Whether a person's gradients are to be added before they are clipped."""
+    return rows.adds_by_person and isinstance(question, GradientSum) and question.clip is not None
+
+
+def limit_of(question: GradientSum, layout: RowLayout, cap: float | None) -> float:
+    """The largest norm of a person's sum, and what rounding of the norm may add to it, far above."""
+    clip = math.inf if question.clip is None else question.clip
+    return clip * (cap or 1.0) * (1.0 + (question.model.outputs * (1 + layout.width) + 64) * 2.0**-52)
+
+
+def scale_of_gradient(question: GradientSum, layout: RowLayout, cap: float | None) -> Scale:
+    """Bound and grid of a sum over persons: a person's sum is clipped, whatever the number of their rows (theory.md#units)."""
+    question.scale(layout, cap)  # a clip that is missing is said there
+    coordinates = question.model.outputs * (1 + layout.width)
+    return gridded(sensitivity.of_signed(limit_of(question, layout, cap)), coordinates)
+
+
+class PersonPass:
+    """A gradient sum by person: all but the weights, the costs and the weights of the loss."""
+
+    def __init__(self, asked: tuple[Question, Sequence[Scale]], rows: Rows) -> None:
+        question, scales = asked
+        assert isinstance(question, GradientSum)
+        self._models, self._outputs, self._width = question.models, question.model.outputs, 1 + rows.layout.width
+        self._units = units(scales, question.models)
+
+    def job(self, questions: Sequence[Question], rows: Rows) -> DescentJob:
+        """What to do with rows a to b of a block: the persons whose first row is among them."""
+        (question,) = questions
+        assert isinstance(question, GradientSum)
+        assert question.clip is not None
+        costs = question.costs(rows.layout) if question.cell_costs is not None else None
+        ease = question.loss_weights
+        parts = None if question.cell_weights is None else by_model(question.cell_weights, self._models)
+        clip, cap = question.clip, rows.max_sample_weight if rows.weighted else 1.0
+        kind, labels = LOSS_CODES[question.loss], question.cost_labels
+        cells = question.cells if question.reads_cells else None
+
+        def job(given: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
+            from ..kernels import persons as kernels_persons
+
+            block = given.gathered if isinstance(given, Drawn) else given
+            start, stop = _whole(block.persons, a), _whole(block.persons, b)
+            out = np.zeros((self._models, self._outputs, self._width), np.int64)
+            head: tuple[Any, ...] = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
+            head = (*head, block.cells(cells), block.weights, block.persons)
+            for m in range(self._models if stop > start else 0):
+                c, w = _NOTHING if costs is None else costs[m], _NO_WEIGHTS if parts is None else parts[m]
+                loss = (kind, float(ease[m]), w, question.model.sharpness, c, labels)
+                unit = float(self._units[m])
+                end = (clip, clip * cap * unit, unit, out[m])
+                kernels_persons.person_gradients(*head, question.model.array[m], start, stop, *loss, *end)
+            return (out,)
+
+        return job
+
+
+def _whole(persons: Ints, at: int) -> int:
+    """The first row from `at` on that begins a person."""
+    if at == 0 or at >= len(persons):
+        return min(at, len(persons))
+    return int(np.searchsorted(persons, persons[at - 1], side="right"))

@@ -1,0 +1,184 @@
+"""A certificate: what holds for people who were not in the table, with a confidence and a price."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...facts import Cells
+from ...fairness import Notion
+from ...fairness.ratios import SelectionRateRatio
+from ...fairness.sentences import per_cent, points, sentence
+from ...learning.certificates.certificate import Certified, NotionBound, RateInterval, certified
+from ...learning.certificates.parts import Layout, layout_of
+from ...learning.counts.noise import CountNoise
+from ...privacy.statement.statement import PrivacyStatement
+
+if TYPE_CHECKING:
+    from ...privacy.statement.checks import Finding
+
+CERTIFIED, REFUSED = "certified", "not certified"
+ASSUMED = (
+    "the people set aside are independent draws from the population that this certificate is about",
+    "the model was made without them, and neither it, the notions, their bounds, the confidence nor epsilon was chosen by "
+    "looking at them",
+    "what the model decides about a person depends on that person's row alone",
+)
+"""Nothing of this can be seen from counts. Whoever relies on a certificate relies on it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Population rates and gaps of a finished model, certified from private counts of people set aside.
+
+    `certified`: whether all notions are, together, with this confidence. `bounds`: a `NotionBound` for each notion in
+    `notions`; `rates`: a `RateInterval` for each rate that they compare. `verdict`: all of it in a sentence a notion.
+    `assumptions`: what has to be true beside. `privacy_`: the statement of the release. `counts` are the released ones, with
+    `noise`; `parts` of them are looked up in `layout`. `check()` computes everything again.
+    """
+
+    notions: tuple[Notion, ...]
+    cells: Cells
+    classes: tuple[Hashable, ...]
+    counts: npt.NDArray[np.float64]
+    noise: CountNoise
+    confidence: float
+    privacy_: PrivacyStatement
+    model: str = "a model"
+    assumptions: tuple[str, ...] = ASSUMED
+    found: Certified | None = field(default=None, repr=False)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Which counts each rate is made of."""
+        return layout_of(self.notions, self.cells, self.classes)
+
+    @cached_property
+    def recomputed(self) -> Certified:
+        """All bounds again, from the counts, the noise and the confidence."""
+        layout = self.layout
+        return certified(layout.rates, layout.lines, len(self.notions), self.counts, self.noise, self.confidence)
+
+    @property
+    def result(self) -> Certified:
+        """The bounds as they were stated."""
+        return self.recomputed if self.found is None else self.found
+
+    @property
+    def certified(self) -> bool:
+        """Whether every notion is certified."""
+        return self.result.holds
+
+    @property
+    def bounds(self) -> tuple[NotionBound, ...]:
+        """What is certified of each notion."""
+        return self.result.notions
+
+    @property
+    def rates(self) -> tuple[RateInterval, ...]:
+        """Each rate that is compared: as released, and its interval, at this confidence by itself."""
+        return self.result.rates
+
+    @property
+    def people(self) -> float:
+        """How many people were set aside, as released: noisy where the counts are."""
+        return float(self.counts.sum())
+
+    @property
+    def people_needed(self) -> int | None:
+        """About how many people set aside would do for all notions, at the released rates; None: none, or no number would."""
+        needed = [one.people_needed for one in self.bounds if not one.certified]
+        known = [number for number in needed if number is not None]
+        return max(known) if known and len(known) == len(needed) else None
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One sentence a notion."""
+        return tuple(self._sentence(notion, bound) for notion, bound in zip(self.notions, self.bounds, strict=True))
+
+    @property
+    def verdict(self) -> str:
+        """Certified or not, and why."""
+        head = CERTIFIED if self.certified else REFUSED
+        return f"{head} with {self.confidence:.6g} confidence: {'; '.join(self.sentences)}"
+
+    def check(self) -> list[Finding]:
+        """Every contradiction between what is stated and what follows from the counts; empty when there is none."""
+        from .certificate_json import findings
+
+        return findings(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        from .certificate_json import to_dict
+
+        return to_dict(self)
+
+    def to_json(self) -> str:
+        """The certificate as a JSON document, which `fairveil verify` recomputes."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """The inverse of `to_json`; refuses what is malformed, was changed, or does not follow from its counts."""
+        from .certificate_json import read
+
+        return read(text)
+
+    def write(self, path: str | Path) -> Path:
+        """Write `to_json()` to a file: the whole file or nothing."""
+        from ...privacy.statement.documents import write
+
+        return write(Path(path), self.to_json())
+
+    def __str__(self) -> str:
+        lines = [self.verdict]
+        lines += [f"Assumed: {one}." for one in self.assumptions]
+        lines.append(f"People set aside, as released: {self.people:,.0f}. {self.privacy_.promise}")
+        return "\n".join(lines)
+
+    def _sentence(self, notion: Notion, bound: NotionBound) -> str:
+        asked = asked_of(notion, self.cells, self.classes)
+        if bound.refused:
+            few = "" if bound.in_each_group is None else f"; about {bound.in_each_group:,} people of each group would do"
+            return f"{asked}: not certified, {bound.refused}{few}"
+        if isinstance(notion, SelectionRateRatio):
+            ratio = math.floor(1000 * max(bound.ratio or 0.0, 0.0) + 1e-9) / 1000
+            found = f"the ratio is at least {ratio:g} in the population"
+        else:
+            found = f"at most {upwards(bound.at_most, self._gap(notion))} in the population"
+        if bound.certified:
+            return f"{asked}: {found}"
+        few = "no number of people would do at these rates"
+        if bound.people_needed is not None:
+            few = f"with these groups and this noise about {bound.people_needed:,} people set aside would do"
+        return f"{asked}: not certified, {found}; {few}"
+
+    @staticmethod
+    def _gap(notion: Notion) -> bool:
+        return hasattr(notion, "max_gap")
+
+
+def asked_of(notion: Notion, cells: Cells, classes: tuple[Hashable, ...]) -> str:
+    """What is asked, in words."""
+    if isinstance(notion, SelectionRateRatio):
+        return f"the selection rate of any group is at least {notion.min_ratio:g} of any other's"
+    return sentence(notion, cells, classes)
+
+
+def upwards(share: float | None, gap: bool) -> str:
+    """A bound with one decimal, rounded up.
+
+    >>> upwards(0.04612, True), upwards(0.2, False)
+    ('4.7 points', '20.0%')
+    """
+    number = math.ceil(1000 * (share or 0.0) - 1e-9) / 1000
+    return points(number) if gap else per_cent(number)

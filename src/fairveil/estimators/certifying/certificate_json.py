@@ -1,0 +1,152 @@
+"""Certificates as JSON files, and how one is computed again: from counts, noise, confidence and notions, and from nothing else.
+
+What is computed again: every rate, bound and verdict, the people needed, the noise from the statement's event, the
+statement's own epsilon. Taken on trust: that the counts were made so, the model, and the assumptions. A signature says who
+stands by a file.
+
+Guarantees (tests/estimators/test_estimators_certificate_json.py):
+1. `read(to_json)` gives the same certificate.
+2. A file in which any count, bound, rate, verdict, confidence, notion, group or noise was changed is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from ...facts import Cells
+from ...fairness import Notion, keys
+from ...fairness.notions import from_dict as notion_of
+from ...fairness.ratios import SelectionRateRatio
+from ...learning.certificates.certificate import Certified, NotionBound, RateInterval
+from ...privacy.statement.checks import Finding
+from .certificate import Certificate
+from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, of_release
+
+FILE = CountsFile(
+    "certificate",
+    frozenset(
+        (
+            *("format", "version", "checksum", "certified", "verdict", "confidence", "model", "assumptions"),
+            *("notions", "groups", "classes", "counts", "noise", "bounds", "rates", "statement"),
+        )
+    ),
+)
+TOLERANCE = 1e-6
+"""By how much a bound that is computed again may differ: the last steps of a search on another processor."""
+RECOMPUTED = ("rates", "bounds", "verdicts", "people needed", "noise", "the statement's epsilon", "checksum")
+ON_TRUST = ("counts", "model", "assumptions", "groups", "classes", "what the statement takes on trust")
+
+
+def to_dict(certificate: Certificate) -> dict[str, Any]:
+    """Plain JSON values, with a checksum."""
+    cells = certificate.cells
+    out: dict[str, Any] = {
+        "format": FILE.format,
+        "version": FILE.version,
+        "certified": certificate.certified,
+        "verdict": certificate.verdict,
+        "confidence": certificate.confidence,
+        "model": certificate.model,
+        "assumptions": list(certificate.assumptions),
+        "notions": [notion.to_dict() for notion in certificate.notions],
+        "groups": groups_to_dict(cells),
+        "classes": [keys.to_json(value, of="class") for value in certificate.classes],
+        "counts": [float(count) for count in certificate.counts],
+        "noise": {"kind": certificate.noise.kind, "scale": certificate.noise.scale},
+        "bounds": [_numbers(asdict(one)) for one in certificate.bounds],
+        "rates": [_numbers(asdict(one)) for one in certificate.rates],
+        "statement": certificate.privacy_.to_dict(),
+    }
+    return out | {"checksum": checksum(out)}
+
+
+def is_certificate(text: str) -> bool:
+    """Whether a document says that it is one."""
+    return FILE.is_one(text)
+
+
+def examine(text: str) -> tuple[Certificate, list[Finding]]:
+    """A certificate, and all that contradicts it; malformed documents are an error."""
+    return FILE.examine(text, _read, _contradictions)
+
+
+def read(text: str) -> Certificate:
+    """A certificate that agrees with itself; an error that names the first contradiction, if there is one."""
+    return FILE.agreeing(examine(text))
+
+
+def _contradictions(certificate: Certificate, values: Mapping[str, Any]) -> list[Finding]:
+    """`findings`, and whether the words are those of the bounds."""
+    found = findings(certificate)
+    if values["certified"] is not certificate.certified or values["verdict"] != certificate.verdict:
+        found.append(Finding(True, "the verdict in words is not that of the bounds"))
+    return found
+
+
+def findings(certificate: Certificate) -> list[Finding]:
+    """Compare what is stated with what follows from the counts."""
+    out = of_release(certificate.privacy_, certificate.noise)
+    if certificate.found is not None:
+        fresh = certificate.recomputed
+        pairs: list[tuple[str, Sequence[Any], Sequence[Any]]] = [
+            ("bound", certificate.found.notions, fresh.notions),
+            ("rate", certificate.found.rates, fresh.rates),
+        ]
+        for kind, stated, again in pairs:
+            if len(stated) != len(again):
+                out.append(Finding(True, f"{len(stated)} {kind}s are stated, {len(again)} follow from the notions"))
+                continue
+            for at, (one, other) in enumerate(zip(stated, again, strict=True)):
+                wrong = [name for name, value in asdict(one).items() if not _same(value, asdict(other)[name])]
+                if wrong:
+                    out.append(Finding(True, f"{kind} {at + 1}: {', '.join(wrong)} do not follow from the counts"))
+    return out
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None or isinstance(one, str):
+        return one is other or (type(one) is type(other) and one == other)
+    if isinstance(one, int) and isinstance(other, int):
+        return abs(one - other) <= 0.1 * max(one, other)  # people needed are a guess
+    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def _read(values: Any) -> Certificate:
+    statement, noise, confidence = FILE.statement(values), FILE.noise(values), values["confidence"]
+    if not isinstance(confidence, float) or not 0.0 < confidence < 1.0:
+        raise FILE.malformed("a confidence that is none")
+    certificate = Certificate(
+        notions=tuple(notion_from(one) for one in values["notions"]),
+        cells=Cells(columns_of(values["groups"]), names=tuple(values["groups"]["names"])),
+        classes=tuple(keys.plain(value, of="class") for value in values["classes"]),
+        counts=np.array([float(count) for count in values["counts"]]),
+        noise=noise,
+        confidence=confidence,
+        privacy_=statement,
+        model=FILE.line(values["model"]),
+        assumptions=tuple(FILE.line(one) for one in values["assumptions"]),
+        found=Certified(
+            tuple(NotionBound(**one) for one in values["bounds"]), tuple(RateInterval(**one) for one in values["rates"])
+        ),
+    )
+    counts = certificate.counts
+    if counts.shape != (certificate.layout.parts,) or (np.abs(counts) > 2.0**53).any() or (counts != np.rint(counts)).any():
+        raise FILE.malformed("counts that are not those of its notions and groups")
+    return certificate
+
+
+def notion_from(values: Any) -> Notion:
+    """A notion, ratios of selection rates among them."""
+    if isinstance(values, dict) and values.get("notion") == SelectionRateRatio.kind:
+        return SelectionRateRatio.from_dict(values)
+    return notion_of(values)
+
+
+def _numbers(values: dict[str, Any]) -> dict[str, Any]:
+    """Infinite numbers have no place in JSON: a ratio of two empty rates."""
+    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}

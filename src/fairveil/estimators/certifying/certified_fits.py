@@ -1,0 +1,34 @@
+"""A decorator of `fit`: constraints that have a `confidence` are certified on rows set aside; see `certified_run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from ...errors import InputError, complaint
+from ..fitting import promises
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def certified(fit: Fit) -> Fit:
+    """A `fit` of an estimator with `constraints`, `public_rows` and `certify_share`, which also certifies."""
+
+    @wraps(fit)
+    def fitted(self: Any, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Any:
+        notions = promises.notions_of(self.constraints, certified=True)
+        if any(getattr(notion, "confidence", None) is not None for notion in notions):
+            from .certified_run import Both  # it certifies with estimators that are decorated here
+
+            return Both(self, fit, notions).run(X, y, sensitive_features, sample_weight)
+        if self.certify_share is not None:
+            remedy = "Pass DemographicParity(0.05, confidence=0.95), for example, or leave certify_share out."
+            got = self.certify_share
+            raise InputError(complaint(expected="a constraint with a confidence", of="certify_share", got=got, remedy=remedy))
+        fit(self, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        for name in ("certificate_", "certified_aim_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        return self
+
+    return cast(Fit, fitted)

@@ -1,0 +1,209 @@
+"""`certify`: does it hold for the next people? From private counts of people whom the model has not seen.
+
+Guarantees (tests/estimators/test_estimators_certify.py):
+1. The rows are counted once, by one event that costs at most the promise; everything else is computed from that release.
+2. If a notion is broken in the population, it is certified with probability at most 1 - confidence, over people and noise.
+3. A refusal is an answer: it costs what a certificate costs, and says how many people it would take.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ... import _checks
+from ...curator import Curator
+from ...errors import InputError, complaint
+from ...fairness import Notion
+from ...fairness.notions import tells_groups_apart
+from ...fairness.ratios import SelectionRateRatio
+from ...learning.certificates.certificate import certified
+from ...learning.certificates.parts import layout_of
+from ...learning.certificates.plan import plan
+from ...privacy.ledger.ambient import checked, current
+from ...privacy.noise.sources import NoiseSource
+from ...privacy.promise import Promise
+from ..fitting import promises
+from ..reading import cautions, units
+from ..reading.units import Whose
+from ..wrapped import bases, decided_rows
+from .certificate import ASSUMED, Certificate
+
+ONE_ROW = "each person counts once, by one of their rows, which a coin chose whatever it holds"
+OWN_DECISIONS = (
+    "the model, and what it decides about a person, are taken to be public: what the model itself tells of the rows that it "
+    "was fitted to is in its own statement"
+)
+
+
+def certify(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    sensitive_features: Any = None,
+    constraints: Any = None,
+    confidence: float = 0.95,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    protects: str = "records",
+    neighbours: str | None = None,
+    schema: Any = None,
+    random_state: Any = None,
+    ledger: Any = None,
+    assumptions: Iterable[str] = (),
+    unit: Any = None,
+    max_rows_per_unit: int | None = None,
+) -> Certificate:
+    """Certify that constraints hold in the population, from private counts of people set aside.
+
+    The people are counted by group, label and decision, once, with noise. Bounds on the population's rates and gaps follow by
+    exact tails of sampling and noise together. See docs/certificates.md.
+
+    Parameters
+    ----------
+    model : fitted model, callable or array
+        An estimator of this library or another, a function of the features, or one decision for each person. It must have been
+        made without these people.
+    X : table or array
+        Features of the people set aside; None where `model` is an array of decisions.
+    y : array, default=None
+        Their known outcomes. Demographic parity and ratios of selection rates need none.
+    sensitive_features : array, table or names of columns of X, default=None
+        Their groups: one column or several.
+    constraints : notion, str or list
+        What is to be certified, for example ``DemographicParity(0.05)``, ``"equalized_odds:0.1"`` or
+        ``"selection_rate_ratio:0.8"``.
+    confidence : float, default=0.95
+        If a constraint is broken in the population, it is certified with probability at most ``1 - confidence``.
+    epsilon : float
+        Privacy budget of the counts. ``float("inf")`` counts exactly: for people who are public or have consented.
+    delta : float, default=0.0
+        Probability with which the epsilon bound may fail.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected of the people set aside.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation. None: "add-remove" for records, "replace-one" for sensitive features.
+    schema : Schema, default=None
+        Public facts of the table. Without it classes and groups are those of the model, or read from the data.
+    random_state : int, default=None
+        None draws secure noise. An integer repeats it and flags the statement INSECURE.
+    ledger : Ledger, default=None
+        Where the release is recorded.
+    assumptions : iterable of str, default=()
+        Further sentences about how the people were drawn, to be printed beside the certificate.
+    unit : str, mapping of one name, or one value a row, default=None
+        The column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
+        their rows. The model does not see the column.
+    max_rows_per_unit : int, default=None
+        With `unit` it must be 1: one row of each person is counted, drawn by a coin, because bounds assume independent rows.
+
+    Returns
+    -------
+    Certificate
+        With `certified`, `bounds`, `verdict`, `rates`, `assumptions`, `privacy_` and `to_json()`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(2, size=4000)
+    >>> hired = rng.random(4000) < 0.3
+    >>> found = certify(hired, None, sensitive_features=A, constraints="demographic_parity:0.1", epsilon=1.0, random_state=0)
+    >>> found.certified
+    True
+    """
+    whose = one_row_each(unit, max_rows_per_unit, schema, epsilon)
+    promise = required_promise(epsilon, delta, protects, neighbours, whose)
+    confidence = confidence_of(confidence)
+    notions = notions_of(constraints)
+    seed = promises.seed_of(random_state)
+    book = checked(ledger) or current()
+    if book is not None:
+        book.require(promise, secure=seed is None)
+    people = decided_rows.read(model, X, y, sensitive_features, schema, promise, seed, whose)
+    _require_groups(notions, people)
+    layout = layout_of(notions, people.cells, people.classes)
+    decided_rows.require_labels(people.labelled, layout.needs_labels, [notion.kind.replace("_", " ") for notion in notions])
+    cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
+    read = {"features", *(["label"] if layout.needs_labels else ()), *(["sensitive"] if layout.needs_groups else ())}
+    read |= {"sensitive"} if people.by_group else set()
+    asked = plan(promise, reads_groups="sensitive" in read)
+    noise = NoiseSource.of(bases.derived_seed(seed, 2))
+    event = asked.event if promise.is_private else None
+    options: dict[str, Any] = {"facts": people.facts, "ledger": ledger, "purpose": "certify"}
+    with Curator(people.rows, promise, plan=event, noise=noise, **options) as curator:
+        attached = curator.attach_codes(
+            people.parts(layout.part_of), layout.parts, columns_read=read, title="group, label and decision of each person"
+        )
+        counts = asked.release(curator, attached, "people set aside by group, label and decision")
+        curator.finish()
+    statement = curator.statement(not_covered=[*people.not_covered, OWN_DECISIONS])
+    found = certified(layout.rates, layout.lines, len(notions), counts, asked.noise, confidence)
+    said = (*ASSUMED, *([] if whose is None else [ONE_ROW]), *(str(one) for one in assumptions))
+    return Certificate(
+        tuple(notions), people.cells, people.classes, counts, asked.noise, confidence, statement, people.model, said, found
+    )
+
+
+def notions_of(constraints: Any) -> list[Notion]:
+    """Notions, or their names and bounds; "selection_rate_ratio:0.8" among them. Those that ask for nothing are refused."""
+    listed: Any = [constraints] if isinstance(constraints, str | Notion) or constraints is None else list(constraints)
+    out: list[Notion] = []
+    for one in listed:
+        out += (
+            [_ratio(one)]
+            if isinstance(one, str) and one.replace("-", "_").startswith(SelectionRateRatio.kind)
+            else promises.notions_of(one)
+        )
+    empty = [one.kind for one in out if one.is_vacuous]
+    if not out or empty:
+        remedy = "Pass DemographicParity(0.05), 'equalized_odds:0.1' or 'selection_rate_ratio:0.8', for example."
+        raise InputError(complaint(expected="notions with a bound", of="constraints", got=empty or None, remedy=remedy))
+    return out
+
+
+def _ratio(text: str) -> SelectionRateRatio:
+    _, _, bound = text.partition(":")
+    try:
+        ratio = float(bound.strip().removesuffix("%")) / (100.0 if bound.strip().endswith("%") else 1.0)
+    except ValueError:
+        remedy = "Write selection_rate_ratio:0.8, for example."
+        raise InputError(complaint(expected="a ratio", of="constraint", got=text, remedy=remedy)) from None
+    return SelectionRateRatio(ratio)
+
+
+def one_row_each(unit: Any, most: Any, schema: Any, epsilon: Any) -> Whose | None:
+    """Who is protected: persons only where each counts once."""
+    found = units.whose(unit, most, schema)
+    if found is None:
+        return None
+    if found.unit.max_rows != 1 or epsilon == math.inf:
+        got = found.unit.max_rows if epsilon != math.inf else "all rows, without privacy"
+        remedy = "Rows of one person are no independent draws: pass max_rows_per_unit=1, and a finite epsilon."
+        raise InputError(complaint(expected="one row of each person", of="max_rows_per_unit", got=got, remedy=remedy))
+    return found
+
+
+def required_promise(epsilon: Any, delta: Any, protects: Any, neighbours: Any, whose: Whose | None = None) -> Promise:
+    if epsilon is None:
+        remedy = "Pass epsilon=1.0, for example; float('inf') for people who are public or have consented."
+        raise InputError(complaint(expected="a privacy budget", of="epsilon", got=None, remedy=remedy))
+    return promises.promise_of(epsilon, delta, protects, neighbours, whose)
+
+
+def confidence_of(confidence: Any) -> float:
+    remedy = "Pass confidence=0.95, for example: no finite number of people makes anything certain."
+    found = _checks.fraction(confidence=confidence, low_open=True, high_open=True, remedy=remedy)
+    if not 0.5 <= found <= 1.0 - 1e-9 or math.isnan(found):
+        raise InputError(complaint(expected="0.5 or more, and at most 1 - 1e-9", of="confidence", got=found, remedy=remedy))
+    return float(found)
+
+
+def _require_groups(notions: list[Notion], people: decided_rows.DecidedRows) -> None:
+    compared = [one for one in notions if isinstance(one, SelectionRateRatio) or tells_groups_apart(one)]
+    if compared and not people.rows.layout.sensitive:
+        remedy = "Pass sensitive_features=...: columns, or names of columns of X."
+        name = type(compared[0]).__name__
+        raise InputError(complaint(expected=f"groups, which {name} compares", of="sensitive_features", got=None, remedy=remedy))

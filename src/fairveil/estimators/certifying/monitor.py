@@ -1,0 +1,376 @@
+"""`Monitor`: does it still hold? Private counts of each period, and an alarm that is rarely false over the whole run.
+
+Each period counts its own people once, with the whole budget. A person is in one period, so all periods together cost what one
+costs (theory.md#monitor-cost). What the counts say is gathered by bets (`learning/certificates/evidence.py`): one may look
+after each period, for as long as one likes, and stop or go on.
+
+Guarantees (tests/estimators/test_estimators_monitor.py):
+1. The stream of all periods keeps the promise under add-remove, for people who are in one period.
+2. If the constraints hold in every period, an alarm is raised with probability at most `false_alarm` over the whole run.
+3. The bounds on all rates of all periods hold together with confidence 1 - `false_alarm`.
+4. A process that is killed loses nothing that was shown; two writers refuse each other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _checks
+from ..._json import Document
+from ...curator import Curator
+from ...errors import InputError, PrivacyError, complaint
+from ...facts import Cells
+from ...fairness import Notion, keys
+from ...learning.certificates.certificate import NotionBound, certified
+from ...learning.certificates.evidence import Bet, e_value, p_value
+from ...learning.certificates.parts import Layout, layout_of
+from ...learning.certificates.plan import plan
+from ...models.model import known_classes
+from ...privacy.ledger.ambient import checked, current
+from ...privacy.noise.sources import NoiseSource
+from ...privacy.promise import Promise
+from ...privacy.statement.statement import PrivacyStatement
+from ..fitting import promises
+from ..wrapped import bases, decided_rows
+from ..wrapped.decided import in_blocks
+from ..wrapped.decided_rows import Made
+from . import monitor_state
+from .certificate_json import notion_from
+from .certifying import notions_of, required_promise
+
+IN_PARALLEL = (
+    "a monitor's periods: each person was taken to be in one period alone, so that all of them together cost what one costs"
+)
+DOCUMENT = Document("monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28)
+
+
+@dataclass(frozen=True)
+class Period:
+    """One period: its counts as released, how well they fit the constraints (`p`), and the wealth of the bets after it."""
+
+    name: str
+    counts: tuple[float, ...]
+    p: float
+    wealth: float
+
+
+class Monitor:
+    """Private watching of a model's decisions, period by period. Begin with `create`, go on with `open`.
+
+    Attributes
+    ----------
+    periods : tuple of Period
+        What was released.
+    alarm : str or None
+        The period in which the alarm was raised; it stays raised.
+    privacy_ : PrivacyStatement or None
+        The statement of the last count that this process made.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, pathlib
+    >>> rng, folder = np.random.default_rng(0), pathlib.Path(tempfile.mkdtemp())
+    >>> fixed = {"groups": {"sex": ["f", "m"]}, "classes": [0, 1], "epsilon": 1.0}
+    >>> watch = Monitor.create(folder / "m.json", "demographic_parity:0.1", **fixed)
+    >>> sex = np.array(["f", "m"])[rng.integers(2, size=2000)]
+    >>> watch.add("May", (rng.random(2000) < 0.3).astype(int), sensitive_features=sex).name, watch.alarm
+    ('May', None)
+    >>> drifted = (rng.random(2000) < np.where(sex == "m", 0.6, 0.3)).astype(int)
+    >>> _ = watch.add("June", drifted, sensitive_features=sex)
+    >>> Monitor.open(folder / "m.json").alarm
+    'June'
+    """
+
+    def __init__(self, path: Path, values: dict[str, Any]) -> None:
+        self.path, self._values = path, values
+        self.privacy_: PrivacyStatement | None = None
+        self._known: dict[tuple[float, ...], float] = {}  # p-values by released counts
+
+    @staticmethod
+    def create(
+        path: str | Path,
+        constraints: Any,
+        *,
+        groups: Mapping[str, Sequence[Hashable]],
+        classes: Sequence[Hashable],
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        false_alarm: float = 0.05,
+        ledger: Any = None,
+    ) -> Monitor:
+        """Begin a monitor: everything that is fixed in advance.
+
+        Parameters
+        ----------
+        path : path
+            The file that keeps it. It holds released counts, and no rows.
+        constraints : notion, str or list
+            What should go on holding, for example ``DemographicParity(0.1)``.
+        groups : mapping of names to lists
+            The sensitive columns and their values, which are public.
+        classes : list
+            The classes of decisions and outcomes.
+        epsilon : float
+            Privacy budget of the whole stream.
+        delta : float, default=0.0
+            Probability with which the epsilon bound may fail.
+        false_alarm : float, default=0.05
+            Probability of an alarm over the whole run if the constraints hold in every period.
+        ledger : Ledger, default=None
+            Where the stream is recorded, once.
+
+        Returns
+        -------
+        Monitor
+        """
+        promise = required_promise(epsilon, delta, "records", None)
+        if not promise.is_private:
+            remedy = "Pass epsilon=1.0, for example; for public people fv.certify counts exactly."
+            raise PrivacyError(complaint(expected="a finite number", of="epsilon", got=epsilon, remedy=remedy))
+        notions = notions_of(constraints)
+        rate = _checks.fraction(false_alarm=false_alarm, low_open=True, high_open=True, remedy="Pass false_alarm=0.05.")
+        given: Any = groups
+        if not isinstance(given, Mapping) or not given:
+            remedy = 'Pass groups={"sex": ["f", "m"]}: the values that are public.'
+            raise InputError(complaint(expected="groups by column", of="groups", got=given, remedy=remedy))
+        cells = Cells(tuple(tuple(values) for values in groups.values()), names=tuple(map(str, groups)))
+        listed = known_classes(list(classes))
+        layout_of(notions, cells, listed)  # constraints that these groups or classes do not bear are refused now
+        values = {
+            "constraints": [notion.to_dict() for notion in notions],
+            "groups": {
+                "names": list(cells.names),
+                "columns": [[keys.to_json(value, of="group") for value in column] for column in cells.columns],
+            },
+            "classes": [keys.to_json(value, of="class") for value in listed],
+            "epsilon": promise.epsilon,
+            "delta": promise.delta,
+            "false_alarm": rate,
+            "periods": [],
+        }
+        place, book = Path(path), checked(ledger) or current()
+        with monitor_state.only_writer(place):
+            monitor_state.save(place, values, new=True)
+            if book is not None:
+                try:
+                    with book.reserve(plan(promise, reads_groups=True).event, promise, purpose="monitor"):
+                        pass
+                except BaseException:
+                    place.unlink()
+                    raise
+        return Monitor(place, values)
+
+    @staticmethod
+    def open(path: str | Path) -> Monitor:
+        """Go on with a monitor, after a restart or in another process."""
+        found = Monitor(Path(path), monitor_state.load(Path(path)))
+        try:
+            found.layout, found.periods, found.promise  # noqa: B018
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DOCUMENT.refusal("the file of a monitor", type(error).__name__) from None
+        return found
+
+    def add(
+        self,
+        period: str,
+        model: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        random_state: Any = None,
+    ) -> Period:
+        """Count the people of one more period, whom no other period has, and say what is known now.
+
+        Parameters
+        ----------
+        period : str
+            Its name; each is counted once.
+        model : fitted model, callable or array
+            What decides, or the decisions themselves.
+        X, y : table and array, default=None
+            Features, where a model decides; outcomes, where a constraint looks at them.
+        sensitive_features : array, table or names of columns of X
+            The groups, in the columns that `create` was given.
+        random_state : int, default=None
+            None draws secure noise. An integer is for tests.
+
+        Returns
+        -------
+        Period
+        """
+        name: Any = period
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise InputError(complaint(expected="a name", of="period", got=period, remedy='Pass "2026-05", for example.'))
+        with monitor_state.only_writer(self.path):
+            self._values = monitor_state.load(self.path)  # another process may have written meanwhile
+            self.__dict__.pop("periods", None)
+            if any(one.name == period for one in self.periods):
+                remedy = "Give it another name, if these are other people; the same people must not be counted twice."
+                raise InputError(complaint(expected="a period that is new", of="period", got=period, remedy=remedy))
+            counts = self._counted(model, X, y, sensitive_features, promises.seed_of(random_state), len(self.periods))
+            p = self._p(counts)
+            bet = self._bet.after(e_value(p))
+            found = Period(period, tuple(float(count) for count in counts), p, bet.wealth)
+            written = [*self._values["periods"], {"name": period, "counts": list(found.counts)}]
+            monitor_state.save(self.path, {**self._content, "periods": written})
+            self._values["periods"] = written
+            self.__dict__.pop("periods", None)
+        return found
+
+    @property
+    def alarm(self) -> str | None:
+        """The first period after which the wealth reached 1 / false_alarm."""
+        return next((one.name for one in self.periods if one.wealth >= 1.0 / self.false_alarm), None)
+
+    @cached_property
+    def periods(self) -> tuple[Period, ...]:
+        """All periods, recomputed from their released counts."""
+        out, bet = [], Bet()
+        for one in self._values["periods"]:
+            counts = np.array([float(count) for count in one["counts"]])
+            if counts.shape != (self.layout.parts,):
+                raise DOCUMENT.refusal("counts of these groups", f"{len(counts)} counts")
+            p = self._p(counts)
+            bet = bet.after(e_value(p))
+            out.append(Period(str(one["name"]), tuple(counts.tolist()), p, bet.wealth))
+        return tuple(out)
+
+    def bounds(self, period: str) -> tuple[NotionBound, ...]:
+        """Bounds on what is compared in one period; those of all periods hold together with confidence 1 - `false_alarm`."""
+        for at, one in enumerate(self.periods, 1):
+            if one.name == period:
+                level = self.false_alarm / (at * (at + 1.0))
+                found = certified(
+                    self.layout.rates, self.layout.lines, len(self.constraints), np.array(one.counts), self.noise, 1.0 - level
+                )
+                return found.notions
+        known = [one.name for one in self.periods]
+        raise InputError(complaint(expected="a period", of="period", got=period, remedy=f"Known: {', '.join(known)}."))
+
+    @cached_property
+    def constraints(self) -> tuple[Notion, ...]:
+        """What should go on holding."""
+        return tuple(notion_from(one) for one in self._values["constraints"])
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The groups."""
+        groups = self._values["groups"]
+        columns = tuple(tuple(keys.plain(value, of="group") for value in column) for column in groups["columns"])
+        return Cells(columns, names=tuple(groups["names"]))
+
+    @cached_property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The classes."""
+        return tuple(keys.plain(value, of="class") for value in self._values["classes"])
+
+    @cached_property
+    def layout(self) -> Layout:
+        """What is counted."""
+        return layout_of(self.constraints, self.cells, self.classes)
+
+    @cached_property
+    def promise(self) -> Promise:
+        """Of the whole stream."""
+        return Promise(self._values["epsilon"], self._values["delta"])
+
+    @property
+    def false_alarm(self) -> float:
+        """The probability of an alarm over the whole run, if the constraints hold."""
+        return float(self._values["false_alarm"])
+
+    @cached_property
+    def noise(self) -> Any:
+        """Of each count."""
+        return plan(self.promise, reads_groups=True).noise
+
+    @property
+    def wealth(self) -> float:
+        """Of the bets, now; 1 / `false_alarm` raises the alarm."""
+        return self._bet.wealth
+
+    def to_json(self) -> str:
+        """The released counts and everything that was fixed in advance, as they stand in the file."""
+        return json.dumps(self._content, indent=2, allow_nan=False) + "\n"
+
+    def __str__(self) -> str:
+        raised = "no alarm" if self.alarm is None else f"alarm in {self.alarm}"
+        rate = f"false alarm over the whole run at most {self.false_alarm:g}"
+        lines = [f"{raised}; {len(self.periods)} periods, {rate}; {self.promise}"]
+        lines += [f"{one.name}: p {one.p:.3g}, wealth {one.wealth:.3g} of {1.0 / self.false_alarm:g}" for one in self.periods]
+        return "\n".join(lines)
+
+    def _p(self, counts: npt.NDArray[np.float64]) -> float:
+        key = tuple(counts.tolist())
+        if key not in self._known:
+            self._known[key] = p_value(self.layout, counts, self.noise)
+        return self._known[key]
+
+    @property
+    def _bet(self) -> Bet:
+        bet = Bet()
+        for one in self.periods:
+            bet = bet.after(e_value(one.p))
+        return bet
+
+    @property
+    def _content(self) -> dict[str, Any]:
+        return {name: value for name, value in self._values.items() if name not in ("format", "version", "checksum")}
+
+    def _counted(
+        self, model: Any, X: Any, y: Any, sensitive_features: Any, seed: int | None, at: int
+    ) -> npt.NDArray[np.float64]:
+        """The noisy counts of these people: one release of the whole budget."""
+        raw = decided_rows._given(model)
+        known = Made(raw, decided_rows.GIVEN, self.classes, self.cells) if raw is not None else model
+        people = decided_rows.read(known, X, y, sensitive_features, None, self.promise, seed)
+        if set(people.cells.names) != set(self.cells.names) and len(people.cells.names) != len(self.cells.names):
+            remedy = f"Pass the columns {', '.join(self.cells.names)}."
+            got = list(people.cells.names)
+            raise InputError(complaint(expected="the groups of this monitor", of="sensitive_features", got=got, remedy=remedy))
+        decided_rows.require_labels(people.labelled, self.layout.needs_labels, [one.kind for one in self.constraints])
+        places = _places(people.cells, self.cells)
+        kinds = _codes(people.classes, self.classes)
+        parts = self.layout.part_of[places[people.ids], kinds[people.labels], kinds[people.decisions]]
+        asked = plan(self.promise, reads_groups=True)
+        source = NoiseSource.of(bases.derived_seed(seed, 1000 + at))
+        options: dict[str, Any] = {"facts": people.facts, "purpose": "monitor"}
+        with Curator(people.rows, self.promise, plan=asked.event, noise=source, **options) as curator:
+            read = {"features", "label", "sensitive"}
+            codes = in_blocks(np.asarray(parts, np.intp), people.rows)
+            attached = curator.attach_codes(codes, self.layout.parts, columns_read=read, title="group, label and decision")
+            counts = asked.release(curator, attached, "people of a period by group, label and decision")
+            curator.finish()
+        self.privacy_ = curator.statement(not_covered=[*people.not_covered, IN_PARALLEL])
+        return counts
+
+
+def _places(found: Cells, known: Cells) -> npt.NDArray[np.intp]:
+    """Where the monitor has each cell of the people."""
+    columns = [found.names.index(name) if name in found.names else at for at, name in enumerate(known.names)]
+    codes = []
+    grid = np.indices(found.sizes).reshape(len(found.sizes), -1)
+    for at, (column, values) in enumerate(zip(columns, known.columns, strict=True)):
+        strange = [value for value in found.columns[column] if value not in values]
+        if strange:
+            remedy = f"Groups of {known.names[at]}: {', '.join(map(keys.shown, values))}."
+            raise InputError(complaint(expected="a known group", of="sensitive_features", got=strange, remedy=remedy))
+        codes.append(np.array([values.index(value) for value in found.columns[column]])[grid[column]])
+    return np.asarray(known.ids(np.stack(codes).astype(np.uint16))[0], np.intp)
+
+
+def _codes(found: tuple[Hashable, ...], known: tuple[Hashable, ...]) -> npt.NDArray[np.intp]:
+    strange = [value for value in found if value not in known]
+    if strange:
+        remedy = f"Classes of this monitor: {', '.join(map(keys.shown, known))}."
+        raise InputError(complaint(expected="a known class", of="y and the decisions", got=strange, remedy=remedy))
+    return np.array([known.index(value) for value in found], np.intp)

@@ -1,0 +1,218 @@
+"""`private_audit`: the group table of any decisions, from one private count.
+
+Guarantees (tests/estimators/test_estimators_private_audit.py):
+1. The rows are counted once, by one event that costs at most the promise; everything else is computed from that release.
+2. An interval misses the population's rate or gap (a count: that of these rows) with probability at most 1 - confidence; of
+   `intervals="all"` any of the table's does.
+3. Bad input is refused before anything is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _checks
+from ...curator import Curator
+from ...curator.questions.attached_codes import MOST_CODES
+from ...errors import InputError, complaint
+from ...fairness import keys
+from ...learning.certificates.plan import plan
+from ...learning.private_tables.layout import Metric, TableLayout
+from ...privacy.ledger.ambient import checked, current
+from ...privacy.noise.sources import NoiseSource
+from ...privacy.promise import Promise
+from ..fitting import promises
+from ..reading import cautions
+from ..reading.units import Whose
+from ..wrapped import bases, decided_rows
+from ..wrapped.decided import in_blocks
+from ..wrapped.decided_rows import DecidedRows
+from .certifying import ONE_ROW, OWN_DECISIONS, confidence_of, one_row_each, required_promise
+from .private_table import ALL, EACH, PrivateTable
+from .row_metric import TRUSTED, RowMetric, metrics_of, thrown
+
+OUTCOMES = "the outcomes themselves"
+
+
+def private_audit(
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    sensitive_features: Any = None,
+    metrics: Mapping[str, Any] | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    intervals: str = EACH,
+    depth: int | None = None,
+    small_below: int = 30,
+    protects: str = "records",
+    neighbours: str | None = None,
+    schema: Any = None,
+    random_state: Any = None,
+    ledger: Any = None,
+    unit: Any = None,
+    max_rows_per_unit: int | None = None,
+) -> PrivateTable:
+    """Rates, counts and gaps by group of any decisions, with noise and with honest intervals.
+
+    The rows are counted once by group, outcome and decision. Everything in the table follows from that count. See
+    docs/private_tables.md.
+
+    Parameters
+    ----------
+    model : fitted model, callable, array or None
+        An estimator of this library or another, a function of the features, or one decision for each person. None: `y` itself
+        is counted, by group.
+    X : table or array, default=None
+        Features of the people; None where `model` is an array of decisions.
+    y : array, default=None
+        Their known outcomes. Without them the table has selection rates alone.
+    sensitive_features : array, table or names of columns of X, default=None
+        Their groups: one column or several. Several make a hierarchy: everyone, each column, two columns, and so on.
+    metrics : mapping of names to RowMetric or functions, default=None
+        Bounded numbers of your own for each row, whose means the table shows: ``function(X, y, prediction)``. A plain function
+        is bounded by 0 and 1.
+    epsilon : float
+        Privacy budget of the table. ``float("inf")`` counts exactly.
+    delta : float, default=0.0
+        Probability with which the epsilon bound may fail.
+    confidence : float, default=0.95
+        Confidence of the intervals.
+    intervals : {"each", "all"}, default="each"
+        Whether each interval holds with this confidence by itself, or all of the table hold together.
+    depth : int, default=None
+        Groups of up to so many columns at once are listed. None: all of them.
+    small_below : int, default=30
+        Groups that may have fewer people are flagged.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation. None: "add-remove" for records, "replace-one" for sensitive features.
+    schema : Schema, default=None
+        Public facts of the table. Without it classes and groups are those of the model, or read from the data.
+    random_state : int, default=None
+        None draws secure noise. An integer repeats it and flags the statement INSECURE.
+    ledger : Ledger, default=None
+        Where the release is recorded.
+    unit : str, mapping of one name, or one value a row, default=None
+        The column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
+        their rows. The model does not see the column.
+    max_rows_per_unit : int, default=None
+        With `unit` it must be 1: one row of each person is counted, drawn by a coin, because intervals assume independent rows.
+
+    Returns
+    -------
+    PrivateTable
+        With `by_group`, `overall`, `difference()`, `ratio()`, `to_frame()`, `plot()`, `privacy_` and `to_json()`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(2, size=4000)
+    >>> hired = rng.random(4000) < 0.3 + 0.1 * A
+    >>> found = private_audit(hired, sensitive_features=A, epsilon=1.0, random_state=0)
+    >>> gap = found.difference("selection_rate[True]")
+    >>> gap.low < 0.1 < gap.high, gap.pair
+    (True, (1, 0))
+    """
+    whose = one_row_each(unit, max_rows_per_unit, schema, epsilon)
+    promise = required_promise(epsilon, delta, protects, neighbours, whose)
+    confidence = confidence_of(confidence)
+    _checks.one_of((EACH, ALL), intervals=intervals)
+    small = _checks.whole(at_least=1, small_below=small_below)
+    own = metrics_of(metrics)
+    seed = promises.seed_of(random_state)
+    book = checked(ledger) or current()
+    if book is not None:
+        book.require(promise, secure=seed is None)
+    people, name = _read(model, X, y, sensitive_features, schema, promise, seed, whose)
+    labelled = people.labelled and model is not None
+    layout = _layout(people, labelled, own, depth)
+    cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
+    parts = layout.part_of(people.ids, people.labels, people.decisions, _coins(own, X, y, people, seed))
+    grouped = bool(people.rows.layout.sensitive)
+    read = {"features", *(["label"] if labelled else ()), *(["sensitive"] if grouped or people.by_group else ())}
+    asked = plan(promise, reads_groups="sensitive" in read)
+    event = asked.event if promise.is_private else None
+    options: dict[str, Any] = {"facts": people.facts, "ledger": ledger, "purpose": "private audit"}
+    with Curator(people.rows, promise, plan=event, noise=NoiseSource.of(bases.derived_seed(seed, 2)), **options) as curator:
+        title = "group, label and decision of each person"
+        attached = curator.attach_codes(in_blocks(parts, people.rows), layout.parts, columns_read=read, title=title)
+        counts = asked.release(curator, attached, "rows by group, label and decision")
+        curator.finish()
+    said = [
+        *people.not_covered,
+        *([] if whose is None else [ONE_ROW]),
+        *([] if model is None else [OWN_DECISIONS]),
+        *([TRUSTED] if own else []),
+    ]
+    known = _known(promise, people, layout, own, labelled)
+    return PrivateTable(
+        layout, counts, asked.noise, known, confidence, intervals, small, curator.statement(not_covered=said), name
+    )
+
+
+def _read(
+    model: Any,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    schema: Any,
+    promise: Promise,
+    seed: int | None,
+    whose: Whose | None,
+) -> tuple[DecidedRows, str]:
+    if model is None and y is None:
+        remedy = "Pass a model or decisions, or y, whose rates by group are then counted."
+        raise InputError(complaint(expected="something to count", of="model", got=None, remedy=remedy))
+    people = decided_rows.read(y if model is None else model, X, y, sensitive_features, schema, promise, seed, whose)
+    return people, OUTCOMES if model is None else people.model
+
+
+def _layout(people: DecidedRows, labelled: bool, own: dict[str, RowMetric], depth: int | None) -> TableLayout:
+    most = len(people.cells.columns)
+    deep = most if depth is None else _checks.whole(at_least=1, depth=depth)
+    metrics = tuple(Metric(name, one.low, one.high) for name, one in own.items())
+    layout = TableLayout(people.cells, people.classes, labelled, metrics, min(deep, most))
+    taken = [metric.name for metric in metrics if metric.name in TableLayout(people.cells, people.classes, labelled).shares]
+    if taken:
+        raise InputError(complaint(expected="names of their own", of="metrics", got=taken, remedy="Give them other names."))
+    if layout.parts > MOST_CODES:
+        remedy = "Take fewer sensitive columns at once, merge groups or classes, or pass fewer metrics."
+        got = f"{people.cells.count} groups x {layout.kinds} kinds of rows"
+        raise InputError(complaint(expected=f"at most {MOST_CODES} counts", of="the table", got=got, remedy=remedy))
+    if len({keys.shown(name) for name in people.classes}) < len(people.classes):
+        remedy = "Give classes names that are told apart when they are printed."
+        raise InputError(complaint(expected="different names", of="classes", got=list(people.classes), remedy=remedy))
+    return layout
+
+
+def _coins(own: dict[str, RowMetric], X: Any, y: Any, people: DecidedRows, seed: int | None) -> list[npt.NDArray[np.bool_]]:
+    if not own:
+        return []
+    classes = np.empty(len(people.classes), object)
+    classes[:] = people.classes
+    plain = np.array(people.classes)
+    values = plain if plain.shape == classes.shape else classes
+    labels = values[people.labels] if people.labelled else None
+    source = NoiseSource.of(bases.derived_seed(seed, 3))
+    return thrown(own, X, labels, values[people.decisions], source)
+
+
+def _known(
+    promise: Promise, people: DecidedRows, layout: TableLayout, own: dict[str, RowMetric], labelled: bool
+) -> npt.NDArray[np.float64] | None:
+    """What is public of the counts: the number of rows, or how many of each label and decision there are. Read nowhere else."""
+    if promise.is_private and promise.protects == "sensitive_features" and not people.by_group and not own:
+        parts = layout.part_of(np.zeros_like(people.ids), people.labels, people.decisions, [])
+        return np.bincount(parts, minlength=layout.kinds).astype(np.float64)
+    if promise.is_private and not promise.rows_are_public:
+        return None
+    return np.array(float(people.rows.exact_count))

@@ -1,0 +1,1 @@
+"""What finished estimators share: prediction, coefficients, curves, modules."""

@@ -1,0 +1,94 @@
+"""The face that linear classifiers share: what a fitted one predicts, and in which units. Abstract; `fit` is each one's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ...errors import InputError, complaint
+from ...facts import RowSource
+from ...fairness.inputs import same_length
+from ...models import LinearModel, MixtureModel
+from ...models.model import draw_codes
+from ..reading.coding import Coding
+from ..reading.columns import read_labels
+from ..reading.inputs import weights_of
+from .coded import CodedClassifier, Floats, as_array, labels_of, same
+from .curves import Term, terms_of
+
+if TYPE_CHECKING:
+    from ...models import NetworkModel
+
+
+def _has_scores(estimator: Any) -> bool:
+    """A mixture of models has laws of decisions, and no scores."""
+    return not isinstance(getattr(estimator, "model_", None), MixtureModel)
+
+
+class LinearClassifier(CodedClassifier):
+    """A classifier whose model is linear in coded rows, or a network on them. Abstract."""
+
+    model_: LinearModel | NetworkModel | MixtureModel
+    coef_: Floats
+    intercept_: Floats
+    coef_names_: tuple[str, ...]
+
+    @available_if(_has_scores)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    def decision_function(self, X: Any) -> Floats:
+        """Scores: (rows,) with two classes, above 0 for the second; else (rows, classes), the largest wins."""
+        scores = np.concatenate([cast(Any, self.model_).decision_scores(block) for block in self._blocks(X)])
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability that the model gives each class, (rows, classes), in the order of `classes_`."""
+        return np.concatenate([self.model_.predict_proba(block) for block in self._blocks(X)])
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class of each row, as the labels were written."""
+        codes = self._codes(X)
+        return np.asarray(self.classes_[codes])
+
+    def _codes(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
+        if isinstance(getattr(self, "model_", None), MixtureModel):
+            return draw_codes(self.predict_proba(X), random_state)
+        return np.concatenate([self.model_.predict_codes(block) for block in self._blocks(X)])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share (by weight) of rows whose class is predicted right. Coded rows bring their own labels: leave `y` out."""
+        predicted = self.predict(X)
+        labels = labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
+        same_length({"X": len(predicted), "y": len(labels)})
+        weights = weights_of(sample_weight, len(labels))
+        right = np.fromiter(map(same, predicted.tolist(), labels.tolist()), bool, len(labels))
+        return float(np.average(right, weights=weights))
+
+    def terms(self) -> tuple[Term, ...]:
+        """Each number's part of the score of an additive model of two classes, to look at: `clf.terms()[0].svg()`."""
+        check_is_fitted(self, "model_")
+        if not hasattr(self, "coef_") or len(self.coef_) != 1:
+            remedy = "Ask one of two classes, that is not a mixture or a network: randomised=False forbids mixtures."
+            got = type(self.model_).__name__
+            raise InputError(complaint(expected="one linear score", of="terms", got=got, remedy=remedy))
+        return terms_of(self.coding_, self.coef_[0], getattr(getattr(self, "outcome_", None), "weight_noise", None))
+
+    def _set_model(self, model: LinearModel, coding: Coding) -> None:
+        coef, intercept = coding.in_input_units(model.weights, model.intercept)
+        self.model_, self.coding_ = model, coding
+        self.classes_ = as_array(model.classes)
+        self.coef_, self.intercept_, self.coef_names_ = coef, intercept, coding.feature_names
+
+    def _set_mixture(self, model: MixtureModel, coding: Coding) -> None:
+        self.model_, self.coding_, self.classes_ = model, coding, as_array(model.classes)
+        self._forget_coefficients()
+
+    def _set_network(self, model: NetworkModel, coding: Coding) -> None:
+        self.model_, self.coding_, self.classes_ = model, coding, as_array(model.classes)
+        self._forget_coefficients()
+
+    def _forget_coefficients(self) -> None:
+        for name in ("coef_", "intercept_", "coef_names_"):  # of an earlier fit
+            self.__dict__.pop(name, None)

@@ -1,0 +1,67 @@
+"""Torch modules as models of estimators: what is handed in, and rows that come with more axes than two."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError, complaint
+from ...facts import RowSource
+from ..reading.inputs import Training
+from .coded import Floats, axes_of
+
+if TYPE_CHECKING:
+    from ...models import NetworkModel, Skeleton
+
+
+def flattened(X: Any, module: object) -> tuple[Any, tuple[int, ...] | None]:
+    """For a module: X as (rows, numbers) and the shape of one row, where it has more axes than that; else X as it is."""
+    axes = axes_of(X)
+    if module is None or axes < 3 or isinstance(X, RowSource):
+        return X, None
+    array = np.asarray(X)
+    return array.reshape(len(array), math.prod(array.shape[1:])), tuple(array.shape[1:])
+
+
+def as_rows(X: Any, model: object) -> Any:
+    """X as (rows, numbers) where the model is a network whose rows had a shape; anything else as it is."""
+    axes = axes_of(X)
+    if model is None or axes < 3 or isinstance(X, RowSource):
+        return X
+    shape = getattr(getattr(model, "skeleton", None), "input_shape", None)
+    array = np.asarray(X)
+    if shape is None or array.shape[1:] != shape:
+        remedy = "Pass rows of the shape of the fit, or (rows, numbers)."
+        expected = "(rows, numbers)" if shape is None else f"rows of shape {shape}"
+        raise InputError(complaint(expected=expected, of="X", got=f"shape {array.shape}", remedy=remedy))
+    return array.reshape(len(array), math.prod(shape))
+
+
+def skeleton_of(module: Any, training: Training, shape: tuple[int, ...] | None, device: Any) -> Skeleton | None:
+    """The module, checked against the rows: a copy, so a fit changes nothing that it was given. None for a linear model."""
+    if module is None:
+        return None
+    try:
+        from ...models import Skeleton
+    except ImportError as error:
+        remedy = "pip install 'fairveil[torch]'; or leave model=None, a linear model."
+        raise InputError(complaint(expected="torch, to use a module", of="model", got=str(error), remedy=remedy)) from error
+    layout = training.rows.layout
+    where = _default_device() if device is None else str(device)
+    return Skeleton.of(module, layout.width, len(training.classes), input_shape=shape, device=where)
+
+
+def model_of(skeleton: Skeleton, parameters: Floats, training: Training) -> NetworkModel:
+    """The fitted network."""
+    from ...models import NetworkModel
+
+    return NetworkModel(skeleton, parameters, classes=training.classes, layout=training.coding.layout)
+
+
+def _default_device() -> str:
+    """A GPU where there is one."""
+    from ...models.torch_network import default_device
+
+    return default_device()

@@ -1,0 +1,1 @@
+"""What all fits share: promise, opening, plan, progress, and what is recorded and published."""

@@ -1,0 +1,32 @@
+"""What a fit by descent is about to do: opened, its search planned and priced, nothing asked yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...facts import Cells
+from ...learning import LinearDescent, NetworkDescent
+from ...privacy.promise import Promise
+from ..reading.inputs import Training
+from .openings import Opening
+
+Descent = LinearDescent | NetworkDescent
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
+class Intent:
+    """A fit that has not begun."""
+
+    opening: Opening
+    cells: Cells | None
+    search: Descent
+
+    @property
+    def promise(self) -> Promise:
+        """What it promises."""
+        return self.opening.promise
+
+    @property
+    def training(self) -> Training:
+        """Its rows, and how they were read."""
+        return self.opening.training

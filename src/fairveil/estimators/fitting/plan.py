@@ -1,0 +1,350 @@
+"""`Plan`: what a fit would release, with how much noise, and what that lets one enforce and verify. Public facts alone."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ...fairness import keys
+from ...learning.forecasting.forecast import Forecast, Line, groups_of
+from ...learning.forecasting.releases import Release
+from ...learning.forecasting.supposed import Supposed
+from ...privacy.promise import Promise
+from .plan_figure import figure
+from .plan_search import least, smallest_share
+
+EQUAL = "supposed equal: nobody stated them"
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+MOST_LINES = 12  # of constraints in print; `table()` has them all
+
+
+@dataclass(frozen=True)
+class Enough:
+    """What would do for every required bound: the least epsilon with as many rows, and the fewest rows at the same epsilon.
+
+    None: nothing up to 1,000, or 10^10 rows, would. `enforce`: two deviations of the noise are within the bound; `verify`: a
+    model without any gap is said to have met it in 19 fits of 20.
+    """
+
+    epsilon_to_enforce: float | None
+    rows_to_enforce: int | None
+    epsilon_to_verify: float | None
+    rows_to_verify: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a fit would do, from public facts alone: nothing was read, and nothing is spent.
+
+    `forecast`: its releases and the noise of each constraint's value. `supposed`: the rows and shares that it is worked out
+    for. Print it, or take `verdict`, `table()`, `to_dict()`, `figure()`.
+    """
+
+    estimator: str
+    promise: Promise
+    forecast: Forecast
+    supposed: Supposed
+    _again: Callable[..., Forecast] = field(repr=False)
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """What would be released: noise multipliers, sensitivities, how often, and about which share of the budget."""
+        return self.forecast.releases
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """One a constraint: its bound, its noise, and the smallest bounds that could be enforced and verified."""
+        return self.forecast.lines
+
+    @property
+    def can_be_enforced(self) -> bool | None:
+        """Whether every required bound can be enforced; None where nothing is required, or no noise is foretold."""
+        bounded = [line for line in self.lines if line.bound is not None]
+        return all(line.can_be_enforced for line in bounded) if bounded else None
+
+    @property
+    def can_be_verified(self) -> bool | None:
+        """Whether every required bound can be verified from what the fit releases."""
+        bounded = [line for line in self.lines if line.bound is not None]
+        return all(line.can_be_verified for line in bounded) if bounded else None
+
+    @property
+    def verdict(self) -> str:
+        """The plan in one sentence."""
+        if not self.promise.is_private:
+            return "Nothing is private at epsilon inf: no noise is added."
+        worst = self.forecast.noisiest
+        if worst is None:
+            return f"No noise of a constraint is foretold: {self.forecast.why or 'nothing is required'}."
+        if not any(line.noise for line in self.lines):
+            return "No constraint's value gets noise: nothing that it is made of is protected."
+        head = f"With {self._sizes()} at epsilon {self.promise.epsilon:.3g} the noise is ±{points(worst.noise)} points"
+        bounded = [line for line in self.lines if line.bound is not None]
+        if not bounded:
+            return f"{head}; no bound is required."
+        broken = [line for line in bounded if not line.can_be_enforced]
+        if len(broken) == len(bounded):
+            return f"{head}: nothing can be enforced."
+        if broken:
+            return f"{head}: {len(broken)} of {len(bounded)} constraints cannot be enforced."
+        unsure = [line for line in bounded if not line.can_be_verified]
+        if unsure:
+            return f"{head}: what is required can be enforced, but the release can hardly verify it."
+        return f"{head}: what is required can be enforced and verified."
+
+    def _sizes(self) -> str:
+        if self.forecast.cells is None:
+            return f"{self.supposed.rows:,.0f} rows"
+        shares = self.supposed.shares(self.forecast.cells)
+        each = f"{len(shares)} groups of {self.supposed.rows * float(shares.min()):,.0f} rows or more"
+        equal = float(shares.max()) < 1.001 * float(shares.min())
+        return each if self._stated or not equal else f"{len(shares)} groups of equal size"
+
+    @property
+    def _stated(self) -> bool:
+        """Whether somebody stated how large all groups are."""
+        cells = self.forecast.cells
+        return cells is None or not set(cells.names) & set(self.supposed.guessed)
+
+    @cached_property
+    def enough(self) -> Enough | None:
+        """What epsilon, or how many rows, would do; None where no bound is required."""
+        if self.can_be_enforced is None or not self.promise.is_private:
+            return None
+        enforce, verify = "enforceable", "verifiable"
+        return Enough(self._epsilon(enforce), self._rows(enforce), self._epsilon(verify), self._rows(verify))
+
+    def _epsilon(self, what: str) -> float | None:
+        return least(lambda epsilon: self._short(self._at(self.supposed, epsilon), what), self.promise.epsilon, 1e-3, 1e3)
+
+    def _rows(self, what: str) -> int | None:
+        found = least(lambda n: self._short(self._at(self.supposed.at(round(n))), what), self.supposed.rows, 10.0, 1e10)
+        return None if found is None else math.ceil(found)
+
+    def _at(self, supposed: Supposed, epsilon: float | None = None) -> Forecast:
+        """Foretold once for each place where a search looks."""
+        key = (supposed.rows, epsilon, *(tuple(line.tolist()) for line in supposed.columns.values()))
+        if key not in self._looked:
+            self._looked[key] = self._again(supposed, epsilon)
+        return self._looked[key]
+
+    @cached_property
+    def _looked(self) -> dict[Any, Forecast]:
+        return {}
+
+    @staticmethod
+    def _short(forecast: Forecast, what: str) -> float:
+        """By what factor the worst constraint misses its bound."""
+        bounded = [line for line in forecast.lines if line.bound is not None]
+        return max((getattr(line, what) / line.bound if line.bound else math.inf for line in bounded), default=0.0)
+
+    @cached_property
+    def least_share(self) -> float | None:
+        """The share that the smallest group may have, the others being alike, so that every bound could still be enforced.
+
+        None where sizes were stated, or no share would do."""
+        cells = self.forecast.cells
+        if self.can_be_enforced is None or cells is None or self._stated or not self.promise.is_private:
+            return None
+        return smallest_share(self.supposed, cells, lambda one: self._short(self._at(one), "enforceable"))
+
+    # -- shown -------------------------------------------------------------------------------------------------------------
+
+    def table(self) -> list[dict[str, Any]]:
+        """One mapping a constraint, of plain values: rates as fractions; too few rows to be told from none: "inf"."""
+        return [
+            {
+                "target": line.name,
+                "bound": line.bound,
+                "noise": _plain(line.noise),
+                "sampling_error": None if line.sampling is None else _plain(line.sampling),
+                "smallest_enforceable": _plain(line.enforceable),
+                "smallest_verifiable": _plain(line.verifiable),
+                "smallest_breach": _plain(line.breach),
+                "can_be_enforced": line.can_be_enforced,
+                "can_be_verified": line.can_be_verified,
+            }
+            for line in self.lines
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        enough = self.enough
+        return {
+            "estimator": self.estimator,
+            "verdict": self.verdict,
+            "can_be_enforced": self.can_be_enforced,
+            "can_be_verified": self.can_be_verified,
+            "promise": self.promise.to_dict(),
+            "rows": round(self.supposed.rows),
+            "shares": {name: [float(share) for share in line] for name, line in self.supposed.columns.items()},
+            "shares_of_classes": [float(share) for share in self.supposed.classes],
+            "shares_supposed": list(self.supposed.guessed),
+            "rounds": self.forecast.rounds,
+            "releases": [
+                {
+                    "release": one.name,
+                    "noise_multiplier": one.multiplier,
+                    "epsilon": one.epsilon,
+                    "sensitivity": one.sensitivity,
+                    "times": one.times,
+                    "share": one.share,
+                }
+                for one in self.releases
+            ],
+            "constraints": self.table(),
+            "added_error": self.forecast.added_error,
+            "enough": None if enough is None else vars(enough).copy(),
+            "least_share": self.least_share,
+            "not_foretold": self.forecast.why or None,
+        }
+
+    def to_json(self) -> str:
+        """The plan as a JSON document."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def figure(self, *, width: int = 720, name: str = "plan") -> str:
+        """An SVG: the smallest bound that can be enforced against epsilon, one line a group, and the bound that is required."""
+        return figure(self.forecast, self.supposed, self.promise, self._again, width=width, name=name)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """One fact a line: (label, words)."""
+        s, found = self.supposed, self.forecast
+        lines = [("plan", self.verdict), ("privacy", str(self.promise)), ("rows", f"about {s.rows:,.0f}")]
+        if found.cells is not None:
+            lines.append(("groups", self._groups()))
+            if not self._stated and self.enough is not None:
+                lines.append(("smallest group", self._share_in_words()))
+        worst = found.noisiest
+        if worst is not None and self.promise.is_private:
+            bounded = worst.bound is not None
+            lines.append(("noise", _noise_in_words(worst)))
+            if bounded:
+                lines.append(("enforceable", _from(worst.enforceable)))
+                lines.append(("verifiable", f"{_from(worst.verifiable)}, at a confidence of 95 %"))
+            if worst.sampling is not None:
+                lines.append(("sampling error", f"±{points(worst.sampling)} points, on top of the noise"))
+            lines += self._enough_in_words() if bounded else []
+        elif found.why:
+            lines.append(("not foretold", found.why))
+        if found.added_error is not None and self.promise.is_private:
+            added = f"about {points(found.added_error)}" if found.added_error >= 0.0005 else "less than 0.1"
+            lines.append(("added error", f"{added} points, from the noise in the model"))
+        return lines
+
+    def _groups(self) -> str:
+        cells, shares = self.forecast.cells, self.supposed.shares(self.forecast.cells)
+        named = [f"{keys.shown(key)} {share:.1%}" for key, share in zip(groups_of(self.forecast), shares, strict=True)]
+        shown = ", ".join(named[:8]) + (f", and {len(named) - 8} more" if len(named) > 8 else "")
+        assert cells is not None
+        guessed = [name for name in cells.names if name in self.supposed.guessed]
+        return shown if not guessed else f"{shown} (shares of {', '.join(guessed)} {EQUAL})"
+
+    def _share_in_words(self) -> str:
+        share = self.least_share
+        if share is None:
+            return "no share of the rows would be enough to enforce what is required"
+        return f"at least {100 * share:.2g} % of the rows, for what is required to be enforced"
+
+    def _enough_in_words(self) -> list[tuple[str, str]]:
+        enough = self.enough
+        if enough is None:
+            return []
+        pairs = (
+            ("to enforce", enough.epsilon_to_enforce, enough.rows_to_enforce),
+            ("to verify", enough.epsilon_to_verify, enough.rows_to_verify),
+        )
+        out = []
+        for label, epsilon, rows in pairs:
+            by_epsilon = "no epsilon up to 1,000" if epsilon is None else f"epsilon {_up(epsilon)}"
+            by_rows = "no number of rows" if rows is None else f"{_rows_up(rows):,} rows"
+            out.append((label, f"{by_epsilon}, or {by_rows}, would do"))
+        return out
+
+    def releases_table(self) -> Table:
+        """(heads, rows) in words."""
+        heads = ("release", "noise multiplier", "sensitivity", "times", "share of the budget")
+        rows: list[tuple[str, ...]] = []
+        for one in self.releases:
+            size = f"epsilon {one.epsilon:.3g}" if one.multiplier is None else f"{one.multiplier:.4g}"
+            moved = "-" if one.sensitivity is None else f"{one.sensitivity:.4g}"
+            rows.append((one.name, size, moved, f"{one.times:,}", f"{one.share:.1%}"))
+        return heads, rows
+
+    def constraints_table(self) -> Table:
+        """(heads, rows) in words, the noisiest first; of two that are each other's opposite one."""
+        heads = ("constraint", "noise", "enforceable from", "verifiable from", "sampling error")
+        rows: list[tuple[str, ...]] = []
+        for line in self._apart[:MOST_LINES]:
+            sampling = "-" if line.sampling is None else points(line.sampling)
+            rows.append((line.name, points(line.noise), points(line.enforceable), points(line.verifiable), sampling))
+        return heads, rows
+
+    @property
+    def _apart(self) -> list[Line]:
+        """The noisiest first; a gap from one group to another has the noise of the gap back."""
+        found: dict[Any, Line] = {}
+        for line in sorted(self.lines, key=lambda line: -line.noise):
+            found.setdefault((line.cells, line.bound, f"{line.noise:.9g}"), line)
+        return list(found.values())
+
+    def __str__(self) -> str:
+        facts = self.facts()
+        width = max(len(label) for label, _ in facts)
+        lines = [f"{label:<{width}}  {words}" for label, words in facts]
+        if self.releases:
+            lines += ["", *_aligned(*self.releases_table())]
+        if self.lines:
+            more = len(self._apart) - MOST_LINES
+            lines += ["", "In percentage points:", *_aligned(*self.constraints_table())]
+            lines += [f"and {more} with no more noise: see table()"] if more > 0 else []
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def points(value: float) -> str:
+    """A fraction in percentage points.
+
+    >>> points(0.0531), points(0.00021), points(float("inf"))
+    ('5.3', '0.02', 'inf')
+    """
+    if math.isinf(value):
+        return "inf"
+    return f"{100 * value:.2f}" if 0 < value < 0.001 else f"{100 * value:.1f}"
+
+
+def _from(bound: float) -> str:
+    return f"bounds of {points(bound)} points or more" if bound < 1.0 else "no bound below 100 points"
+
+
+def _noise_in_words(line: Line) -> str:
+    if math.isinf(line.noise):
+        return f"{line.name}: too few rows to be told from none"
+    return f"±{points(line.noise)} points (one standard deviation): {line.name}"
+
+
+def _up(value: float) -> str:
+    """Two digits, rounded up: what is shown is enough."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return f"{math.ceil(value / step - 1e-9) * step:.4g}"
+
+
+def _rows_up(rows: int) -> int:
+    step = int(max(1, 10 ** (len(str(rows)) - 2)))
+    return -(-rows // step) * step
+
+
+def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (heads, *rows)]
+
+
+def _plain(value: float) -> float | str:
+    return str(value) if math.isinf(value) else value

@@ -1,0 +1,105 @@
+"""The plan of a fit before there are rows: the face that all estimators share. Abstract.
+
+Guarantees (tests/estimators/test_estimators_plan.py):
+1. A plan reads no row: it is handed a schema and numbers, and has no way to any.
+2. What is foretold is of the very search that a fit of as many rows plans: the same events, to the last bit.
+3. Nothing is spent, and no attribute of the estimator changes.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Self
+
+from ...errors import FairveilWarning
+from ...learning.forecasting import forecast
+from ...learning.forecasting.forecast import Forecast
+from ...learning.forecasting.supposed import Supposed
+from ..reading import units
+from ..reading.unread import Read, Unread
+from .plan import Plan
+from .promises import promise_of
+
+
+class Planning:
+    """The mixin of all estimators that plan a fit by public facts. Abstract."""
+
+    epsilon: Any
+    delta: Any
+    protects: Any
+    neighbours: Any
+    schema: Any
+    public_rows: Any
+    unit: Any
+    max_rows_per_unit: Any
+    random_state: Any
+    ledger: Any
+
+    def plan(
+        self,
+        schema: Any = None,
+        *,
+        rows: int | None = None,
+        shares: Mapping[str, Mapping[Any, float]] | None = None,
+        sensitive: Iterable[str] | None = None,
+    ) -> Plan:
+        """What a fit would release, and with how much noise: from public facts, before any row is read. It spends nothing.
+
+        Parameters
+        ----------
+        schema : Schema, default=None
+            The public facts of the table: its columns, target and groups. None: the estimator's own.
+        rows : int, default=None
+            About how many rows there will be. None: `public_rows`, else what the schema states.
+        shares : mapping, default=None
+            About how large the groups and classes are, ``{"sex": {"f": 0.3, "m": 0.7}}``. None: what the schema states
+            (``Category(..., shares=...)``); where it states nothing, equal shares are supposed, and the plan says so.
+        sensitive : list of str, default=None
+            The columns that make the groups. None: the schema's.
+
+        Returns
+        -------
+        Plan
+            Print it, draw it (`figure()`) or take `to_dict()`.
+        """
+        unread = Unread.of(schema, self.schema, rows, sensitive, self.public_rows)
+        whose = units.whose(self.unit, self.max_rows_per_unit, unread.schema, self.epsilon)
+        promise = promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
+        supposed = unread.supposed(shares)
+        found = forecast_at(self, unread, supposed)
+        return Plan(type(self).__name__, promise, found, supposed, partial(quietly, copy.copy(self), unread))
+
+    def _foretold(self, unread: Unread, epsilon: float | None, rows: int | None) -> Self:
+        """This estimator, as it would be fitted to rows of that schema."""
+        one = copy.copy(self)
+        one.schema, one.ledger, one.random_state = unread.schema, None, None
+        if rows is not None and one.public_rows is not None:
+            one.public_rows = rows
+        if epsilon is not None:
+            one.epsilon = epsilon
+        return one
+
+    @abstractmethod
+    def _search(self, read: Read) -> Any:
+        """The search that a fit would run, planned and priced."""
+
+    def _forecast(self, read: Read, supposed: Supposed) -> Forecast:
+        return forecast.of(self._search(read), supposed)
+
+
+def forecast_at(estimator: Planning, unread: Unread, supposed: Supposed, epsilon: float | None = None) -> Forecast:
+    """What is foretold of so many rows as are supposed, and at another epsilon."""
+    rows = round(supposed.rows)
+    unread = Unread(unread.schema, rows)
+    return estimator._foretold(unread, epsilon, rows)._forecast(unread.read, supposed)
+
+
+def quietly(estimator: Planning, unread: Unread, supposed: Supposed, epsilon: float | None = None) -> Forecast:
+    """The same, where its warnings were heard before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FairveilWarning)
+        return forecast_at(estimator, unread, supposed, epsilon)

@@ -1,0 +1,65 @@
+"""A progress bar for fits that take long: after two seconds, on a terminal only, never on a pipe."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from ..._waiting import replaced
+
+PATIENCE = 2.0  # seconds before a bar is shown
+EVERY = 0.1  # seconds between two pictures of it
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """What a search reports its rounds to; None where nobody would see it. The bar is gone afterwards, come what may.
+
+    >>> with progress("Fitting") as tick:
+    ...     tick is None or tick(1, 120)
+    True
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    bar = _Bar(title)
+    try:
+        yield bar.tick
+    finally:
+        bar.stop()
+
+
+class _Bar:
+    """Made by rich, loaded only when there is something to show."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._next = time.monotonic() + PATIENCE
+        self._shown: Any = None
+        self._task: Any = None
+        self._aside = ExitStack()
+
+    def tick(self, done: int, most: int) -> None:
+        """A round was done."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + EVERY
+        if self._shown is None:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._aside.enter_context(replaced())
+            self._shown = Progress(console=Console(stderr=True), transient=True)
+            self._task = self._shown.add_task(self._title, total=most)
+            self._shown.start()
+        self._shown.update(self._task, completed=done, total=most)
+
+    def stop(self) -> None:
+        """Take it away."""
+        if self._shown is not None:
+            self._shown.stop()
+        self._aside.close()

@@ -1,0 +1,1 @@
+"""The post-processor of decisions and scores: `OddsPostProcessor`, its rows, and its report."""

@@ -1,0 +1,409 @@
+"""`OddsPostProcessor`: any classifier with thresholds or changed decisions by group, so that constraints hold (private)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import get_tags
+
+from ... import _checks
+from ...curator import Curator
+from ...errors import ConstraintNotMet, Overspent
+from ...facts import Cells
+from ...fairness import ConstraintSystem
+from ...learning.forecasting import forecast
+from ...learning.forecasting.forecast import Forecast
+from ...learning.forecasting.supposed import Supposed
+from ...learning.postprocessing import counting as postprocess
+from ...learning.postprocessing import mixing, mixing_bounds
+from ...learning.postprocessing.counting import CountPlan, Released
+from ...learning.postprocessing.mixing import Mixed
+from ...learning.postprocessing.mixing_bounds import MixingGuarantee
+from ...models import Model, PostProcessedModel
+from ...privacy.events import compose
+from ...privacy.ledger import Ledger
+from ...privacy.noise.sources import NoiseSource
+from ...privacy.promise import Promise
+from ...privacy.statement.statement import PrivacyStatement, Receipt
+from ..certifying.certified_fits import certified
+from ..faces.coded import Floats, as_array
+from ..fitting import promises, unused
+from ..fitting.planning import Planning
+from ..fitting.recorded import Recorded, require_room
+from ..fitting.requirements import said
+from ..rate_constrained import RateConstrainedClassifier
+from ..reading import cautions, origins, units
+from ..reading.carried import groups_of
+from ..reading.inputs import Training
+from ..reading.unread import Read
+from ..reports.baselines import BaselineReport, warn_if_worse
+from ..reports.constraint_report import ConstraintReport
+from ..wrapped import answers as base_answers
+from ..wrapped import bases, decided
+from ..wrapped import spends as base_spends
+from ..wrapped import statement as base_statement
+from ..wrapped.answers import Answers
+from ..wrapped.bases import Base, Wishes
+from ..wrapped.decided import Asked
+from . import report as post_report
+from . import rows as post_rows
+from .post_processed import PostProcessed
+from .report import Found
+
+SLACKS = ("none", "theorem")
+
+
+class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Any classifier that never saw the groups, and after it thresholds on its score by group, so that rate constraints hold.
+
+    The best mixture of thresholds for each group solves a linear program over a private histogram: the numbers of training rows
+    by group, label and bin of the base's score, released once, with noise. Chance is used where it gains more than half a
+    tenth of a point of error. A base without scores, or with several classes, has its decisions changed by chance instead, by
+    a table of chances over the same kind of counts: Jagielski et al. (2019), sec. 3, after Hardt, Price and Srebro (2016); see
+    docs/post_processing.md. **It reads the group at prediction**, unless `group_aware=False`. Any number of groups and
+    sensitive columns; without constraints it decides as the base does.
+
+    Parameters
+    ----------
+    estimator : the base: a classifier of scikit-learn or of this library, fitted (then used as it is) or not (then cloned and
+        fitted); None: a linear classifier without constraints. Which are accepted depends on what is protected: `bases`.
+    constraints : None, a notion such as `EqualizedOdds(max_gap=0.05)`, its name and bound ("equalized_odds:0.05"), or a list.
+    epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
+        ledger : as in `RateConstrainedClassifier`. unit, max_rows_per_unit : refused here, as yet. The promise is about
+        everything, the base's making included; the ledger
+        holds a base that is fitted here as one spend, and the counts as another.
+    confidence : of the bounds in `guarantee_`.
+    slack : "none": constraints hold at the released counts. "theorem": bounds are loosened by what the noise can hide, so that
+        the best table without noise stays feasible, as in Theorem 3.1 (the paper's way; `max_gap` is then exceeded).
+    public_base : the fitted base was made without these rows; it is not charged, and the statement says so.
+    base_share : of epsilon and delta, for a base that is fitted here and reads what is protected. The counts get what the
+        accountant says is left.
+    predict_method : what is asked of the base: "auto" (its score, if it has one of two classes), "decision_function",
+        "predict_proba" (its logit), or "predict" (its decisions).
+    bins : of the score. None: a number after the noise, the groups and the rows where they are public. A number, or rising
+        edges: public facts, to be fixed before data are touched.
+    group_aware : False: one threshold (or table) for everybody, which does not read the group at prediction.
+    certify_share : float, default=None
+        Of constraints with a `confidence`, such as ``DemographicParity(0.05, confidence=0.95)``: the part of the rows that is
+        set aside, by a coin of its own each, to certify the bound for people whom the model has not seen: `certificate_`. None:
+        0.3. See docs/certificates.md.
+    randomised : False: one threshold for each group (or one class for each base decision), the best ones, so that nothing is
+        decided by chance.
+
+    Fitted: `estimator_` (the base in use), `mixing_` (cells, base decisions or bins, decisions), `edges_` (of the bins; None:
+    it changes decisions), `predict_method_`, `guarantee_` (None without constraints), `constraint_report_`, `baselines_`
+    (beside the base and what costs nothing), `privacy_`, `model_`, `released_` (the noisy counts), `classes_`, `groups_`,
+    `cells_`, `n_features_in_`, `feature_names_in_`.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(2, size=4000)
+    >>> X = rng.normal(size=(4000, 2)) + A[:, None]
+    >>> y = (X.sum(axis=1) + rng.normal(size=4000) > 1).astype(int)
+    >>> clf = OddsPostProcessor(LogisticRegression(), "equalized_odds:0.02", protects="sensitive_features", random_state=0)
+    >>> clf.fit(X, y, sensitive_features=A).predict(X, sensitive_features=A, random_state=0).shape
+    (4000,)
+    >>> clf.privacy_.epsilon <= 1.0, clf.guarantee_.gap_bound < 0.15
+    (True, True)
+
+    Guarantees (tests/estimators/test_estimators_odds_privacy.py):
+    1. `privacy_` is the price of the counts and of the base's making, at most the promise; what of the base is not charged,
+       and why, is a sentence in `privacy_.not_covered`. Beside a base that was fitted before, it holds however everything but
+       the promise was chosen after looking at that base.
+    2. What is fitted depends on the groups (with records protected: on the rows) through the base and one noisy table of
+       counts, except for what `privacy_.facts` lists as read from the data.
+    3. No fitted attribute holds an exact statistic of what is protected.
+    4. A fit that fails or is broken off changes no attribute.
+    """
+
+    __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}
+    __metadata_request__predict: ClassVar = {"sensitive_features": True}
+    __metadata_request__predict_proba: ClassVar = {"sensitive_features": True}
+    __metadata_request__score: ClassVar = {"sensitive_features": True, "sample_weight": True}
+
+    estimator_: Any
+    model_: PostProcessedModel
+    privacy_: PrivacyStatement
+    guarantee_: MixingGuarantee | None
+    constraint_report_: ConstraintReport
+    baselines_: BaselineReport | None
+    released_: Released | None
+    predict_method_: str
+    sensitive_names_: tuple[str, ...]
+    groups_named_: bool
+    cells_: Cells | None
+    classes_: npt.NDArray[Any]
+    groups_: tuple[Any, ...]
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[Any]
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        constraints: Any = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        protects: str = "records",
+        neighbours: str | None = None,
+        schema: Any = None,
+        public_rows: int | None = None,
+        max_sample_weight: float = 1.0,
+        unsafe_data_dependent_bounds: bool = False,
+        random_state: Any = None,
+        ledger: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
+        confidence: float = 0.95,
+        slack: str = "none",
+        public_base: bool = False,
+        base_share: float = 0.8,
+        predict_method: str = "auto",
+        bins: Any = None,
+        group_aware: bool = True,
+        randomised: bool = True,
+        certify_share: float | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.constraints = constraints
+        self.epsilon = epsilon
+        self.delta = delta
+        self.protects = protects
+        self.neighbours = neighbours
+        self.schema = schema
+        self.public_rows = public_rows
+        self.max_sample_weight = max_sample_weight
+        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
+        self.random_state = random_state
+        self.ledger = ledger
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
+        self.confidence = confidence
+        self.slack = slack
+        self.public_base = public_base
+        self.base_share = base_share
+        self.predict_method = predict_method
+        self.bins = bins
+        self.group_aware = group_aware
+        self.randomised = randomised
+        self.certify_share = certify_share
+
+    @certified
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OddsPostProcessor:
+        """Fit the base if it is not fitted, ask for the counts, and solve for the table.
+
+        `X`: whatever the base takes; columns of X that are named as sensitive are not handed to it. `sensitive_features`: one
+        column, several, or names of columns of X.
+        """
+        units.refuse(self)
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
+        notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
+        _checks.fraction(confidence=self.confidence, low_open=True, high_open=True, remedy="Pass confidence=0.95, say.")
+        _checks.one_of(SLACKS, slack=self.slack)
+        by_chance = bool(self.randomised)
+        ready = bool(self.public_base) or (self.estimator is not None and bases.is_fitted(self.estimator))
+        idle = {
+            "slack": "without constraints" if self.constraints is None else None,
+            "bins": "with predict_method='predict'" if self.predict_method == base_answers.DECIDED else None,
+            "base_share": "with a base that is public or fitted" if ready else None,
+        }
+        unused.refuse(self, idle)
+        wishes = self._wishes(promise, ledger)
+        bases.check(self.estimator, wishes)
+        base_answers.check(self.predict_method, self.bins)
+        asked = post_rows.read(self, X, y, sensitive_features, sample_weight, promise)
+        promises.require_groups(notions, asked.training)
+        cells, system = post_report.system_of(notions, asked)
+        if ledger is not None:
+            ledger.require(promise, schema=asked.training.schema)
+        if system is not None:
+            self._require_room(asked, wishes, cells)
+        given = (X, y, sensitive_features, sample_weight)
+        base = post_rows.base_of(self.estimator, asked, wishes, given, spare=system is not None)
+        if system is None:
+            self._decide_as_the_base(asked, base, wishes, X)
+            return self
+        rows = asked.training.rows
+        classes = len(asked.training.classes)
+        plan = postprocess.plan(promise, cells, classes, base.spent, weighted=rows.weighted, looked_at=base.looked_at)
+        answers = self._answers(asked, base, wishes, plan, X)
+        noise = NoiseSource.of(bases.derived_seed(wishes.seed, 2))
+        with self._curator(asked, base, wishes, plan, noise) as curator:
+            attached = answers.attached(curator, rows)
+            cap = rows.max_sample_weight if rows.weighted else None
+            released = postprocess.release(curator, attached, plan, cap, answers.edges)
+            curator.finish()
+        shared, kind = not self.group_aware, {"with_slack": self.slack == "theorem", "by_chance": by_chance}
+        solved = mixing_bounds.mixed(released, system, self.confidence, shared=shared, **kind)
+        certain = mixing_bounds.guarantee(released, system, solved.table, self.confidence, shared=shared)
+        found = Found(None if shared else cells, system, released, solved, certain, answers.method, by_chance)
+        self._conclude(asked, base, promise, curator, found, curator.statement().ledger)
+        if solved.excess > mixing.FEASIBLE:
+            self._warn(solved)
+        warn_if_worse(self.baselines_)
+        return self
+
+    # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _search(self, read: Read) -> CountPlan:
+        return self._planned(read)[0]
+
+    def _forecast(self, read: Read, supposed: Supposed) -> Forecast:
+        plan, system, training, before, edges = self._planned(read, supposed.rows)
+        base = () if before is None else forecast.of(before, supposed).releases
+        if system is None:
+            return Forecast(base, (), None, why="nothing is required, and decisions are the base classifier's")
+        return forecast.of_counts(plan, system, training.rows.layout, supposed, base, edges)
+
+    def _planned(
+        self, read: Read, supposed: float | None = None
+    ) -> tuple[CountPlan, ConstraintSystem | None, Training, Any, Floats | None]:
+        """The plan of the counts, the search of a base that is fitted with them, and edges of bins, before there are rows."""
+        units.refuse(self)
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
+        wishes = self._wishes(promise, None)
+        bases.check(self.estimator, wishes)
+        training = read(promises.ways_of(self.schema, False, False, self.max_sample_weight, promise))
+        promises.require_groups(notions, training)
+        cells, system = post_report.system_of(notions, Asked(training, None, None, False))
+        known = promises.public_rows_of(self.public_rows, training, promise)
+        cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)
+        with cautions.said_around():
+            base, search = bases.planned(self.estimator, wishes, read, spare=system is not None)
+        plan = postprocess.plan(promise, cells, len(training.classes), base.spent, looked_at=base.looked_at)
+        base_answers.check(self.predict_method, self.bins)
+        method = base_answers.method_of(base.estimator, self.predict_method, training.classes)
+        public = promise.rows_are_public or not promise.is_private
+        rows = training.exact_rows if public else known or (supposed if base.is_ours and base.spent else None)
+        edges = None if method == base_answers.DECIDED else base_answers.edges_of(self.bins, None, plan, rows)
+        return plan, system, training, search, edges
+
+    @property
+    def _purpose(self) -> str:
+        return f"{type(self).__name__}.fit"
+
+    def _require_room(self, asked: Asked, wishes: Wishes, cells: Cells | None) -> None:
+        """Base and counts are two spends of the ledger: see now whether there is room for both, before the first is paid."""
+        spent = base_spends.about_to_spend(self.estimator, wishes)
+        if wishes.ledger is None or not spent:
+            return
+        rows, classes = asked.training.rows, len(asked.training.classes)
+        counts = postprocess.plan(wishes.promise, cells, classes, spent, weighted=rows.weighted)
+        require_room(wishes.ledger, [*spent, counts.event], wishes.promise, self._purpose)
+
+    def _curator(self, asked: Asked, base: Base, wishes: Wishes, plan: CountPlan, noise: NoiseSource) -> Curator:
+        """The curator of the counts, with what the ledger does not yet hold of the base reserved beside it."""
+        event = plan.event if wishes.promise.is_private else None
+        options: dict[str, Any] = {"facts": asked.training.facts, "ledger": wishes.ledger, "purpose": self._purpose}
+        try:
+            with base_spends.recorded(base, wishes, self._purpose):
+                return Curator(asked.training.rows, wishes.promise, plan=event, noise=noise, **options)
+        except Overspent as error:
+            fitted_here = self.estimator is None or not bases.is_fitted(self.estimator)
+            raise (base_spends.also_spent(error) if fitted_here else error) from None
+
+    def _wishes(self, promise: Promise, ledger: Ledger | None) -> Wishes:
+        share = _checks.fraction(base_share=self.base_share, low_open=True, high_open=True, remedy="Pass base_share=0.8, say.")
+        given = {
+            "schema": self.schema,
+            "public_rows": self.public_rows,
+            "max_sample_weight": self.max_sample_weight,
+            "unsafe_data_dependent_bounds": self.unsafe_data_dependent_bounds,
+        }
+        seed = promises.seed_of(self.random_state)
+        return Wishes(promise, share, bool(self.public_base), given, seed, RateConstrainedClassifier, ledger)
+
+    def _answers(self, asked: Asked, base: Base, wishes: Wishes, plan: CountPlan, X: Any) -> Answers:
+        """What the base answers about the training rows."""
+        known = post_rows.known_rows(self.public_rows, asked, wishes.promise, base)
+        features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
+        return base_answers.of(base.estimator, self.predict_method, self.bins, features, asked.training, plan, known, seed)
+
+    def _decide_as_the_base(self, asked: Asked, base: Base, wishes: Wishes, X: Any) -> None:
+        """Nothing is required, and nothing is asked: publish the base."""
+        features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
+        decided.decisions_of(base.estimator, features, asked.training.classes, asked.training.rows.exact_count, seed)
+        postprocess.require_room(wishes.promise, compose(base.spent), more=False)
+        with base_spends.recorded(base, wishes, self._purpose) as receipt:
+            pass
+        self._conclude(asked, base, wishes.promise, None, None, receipt)
+
+    def _conclude(
+        self,
+        asked: Asked,
+        base: Base,
+        promise: Promise,
+        curator: Curator | None,
+        found: Found | None,
+        receipt: Receipt | None,
+    ) -> None:
+        """Publish. All that can fail comes before the first attribute."""
+        training = asked.training
+        classes = training.classes
+        inside = getattr(bases.thawed(base.estimator), "model_", None) if base.is_ours else None
+        inside = inside if isinstance(inside, Model) and inside.classes == classes else None
+        report, baselines = ConstraintReport((), 0, post_report.NOTHING_ASKED), None
+        cells, released, guarantee = None, None, None
+        model = PostProcessedModel(np.eye(len(classes))[np.newaxis], classes, None, inside)
+        if found is not None:
+            cells, released, guarantee = found.cells, found.released, found.guarantee
+            table = found.solved.table[: 1 if cells is None else cells.count]
+            model = PostProcessedModel(table, classes, cells, inside, released.edges)
+            report, baselines = found.reported(classes, self.max_sample_weight)
+        counts = None if curator is None else curator.statement()
+        statement = base_statement.of(
+            training,
+            base,
+            promise,
+            counts,
+            receipt,
+            reads_groups=cells is not None,
+            base_origin=origins.of_argument(self, "estimator"),
+        )
+        whole = groups_of(training, either=False)
+        self._set_base(base.estimator, model, base_answers.DECIDED if found is None else found.method)
+        self.privacy_ = statement
+        self.baselines_ = baselines
+        self.cells_, self.groups_ = whole, () if whole is None else whole.keys
+        self.guarantee_, self.constraint_report_, self.released_ = guarantee, report.saying(said(self)), released
+        self.sensitive_names_ = training.rows.layout.sensitive_names
+        self.groups_named_ = asked.named
+        self.n_features_in_ = int(getattr(base.estimator, "n_features_in_", training.n_features))
+        self._set_names(training.columns or tuple(getattr(base.estimator, "feature_names_in_", ())))
+
+    def _set_base(self, estimator: Any, model: PostProcessedModel, method: str) -> None:
+        self.estimator_, self.model_, self.predict_method_ = estimator, model, method
+        self.classes_ = as_array(model.classes)
+
+    def _set_names(self, columns: Sequence[str]) -> None:
+        if columns:
+            self.feature_names_in_ = np.array(columns, dtype=object)
+            self.n_features_in_ = len(columns)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _warn(self, solved: Mixed) -> None:
+        what, instead = "the constraints contradict each other", "or"
+        if not self.randomised:
+            what, instead = "no table without chance keeps the constraints", "leave randomised=True, or"
+        text = (
+            f"{what} at the released counts: every bound had to give {solved.excess:.4f}, the least that all can. Ask for "
+            f"larger bounds, {instead} drop a constraint; see constraint_report_."
+        )
+        warnings.warn(text, ConstraintNotMet, stacklevel=3)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.sparse = True
+        if isinstance(self.estimator, BaseEstimator):
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags

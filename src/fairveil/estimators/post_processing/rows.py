@@ -1,0 +1,96 @@
+"""What a post-processor is given: the rows to count, and what its base is shown of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError, PrivacyError, complaint
+from ...facts import RowSource
+from ...privacy.promise import Promise
+from ..fitting import promises
+from ..reading import cautions
+from ..reading.inputs import Ways
+from ..wrapped import bases, decided
+from ..wrapped.bases import Base, Wishes
+from ..wrapped.decided import Asked
+
+
+def read(estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, promise: Promise) -> Asked:
+    """The rows of a fit, checked against the promise and the base of `estimator`, an unfitted post-processor."""
+    base = estimator.estimator
+    ways: Ways = promises.ways_of(estimator.schema, False, False, estimator.max_sample_weight, promise)
+    fitted = base is not None and bases.is_fitted(base)
+    known = as_tuple(getattr(base, "classes_", ())) if fitted else ()
+    asked = decided.read_rows(X, y, sensitive_features, sample_weight, ways, known)
+    promises.require_cap(asked.training, promise)
+    rows = promises.public_rows_of(estimator.public_rows, asked.training, promise)
+    ours = base is None or bases.carries_a_promise(base)
+    cautions.of_promise(promise, asked.training.rows.exact_count if promise.rows_are_public else rows)
+    steps = cautions.of_pipeline(asked.training, promise)
+    if steps:
+        outside = (*asked.training.not_covered, *(step.sentence for step in steps))
+        asked = replace(asked, training=replace(asked.training, not_covered=outside))
+    if isinstance(X, RowSource) and not ours:
+        remedy = "Pass arrays or a table, or a classifier of Fairveil, which takes coded rows."
+        raise InputError(complaint(expected="features for the base classifier", of="X", got=type(X).__name__, remedy=remedy))
+    names = set(read_by(base)) & set(asked.training.rows.layout.sensitive_names)
+    if names and promise.is_private and promise.protects == "sensitive_features":
+        raise PrivacyError(
+            complaint(
+                expected="a base classifier that does not read what is protected",
+                of="estimator",
+                got=f"one fitted with {sorted(names)} among its features",
+                remedy="Fit it without those columns.",
+            )
+        )
+    return asked
+
+
+def known_rows(public_rows: Any, asked: Asked, promise: Promise, base: Base) -> float | None:
+    """The number of rows, where it is public or nothing is promised; else what the base released of it, which is charged."""
+    if promise.rows_are_public or not promise.is_private:
+        return float(asked.training.rows.exact_count)
+    stated = promises.public_rows_of(public_rows, asked.training, promise)
+    if stated is None and base.is_ours and base.spent:
+        stated = getattr(getattr(bases.thawed(base.estimator), "outcome_", None), "rows", None)
+    return None if stated is None else float(stated)
+
+
+def base_of(estimator: Any, asked: Asked, wishes: Wishes, given: Sequence[Any], *, spare: bool) -> Base:
+    """The base; ours read the table as it came, and leave the groups out by themselves."""
+    X, y, sensitive_features, sample_weight = given
+    if estimator is not None and not bases.carries_a_promise(estimator):
+        X, y, sensitive_features = asked.features, asked.labels, None
+    with cautions.said_around():
+        return bases.prepare(estimator, wishes, X, y, sensitive_features, sample_weight, spare)
+
+
+def shown(asked: Asked, base: Base, X: Any) -> Any:
+    """What the base decides about in training."""
+    names = asked.training.rows.layout.sensitive_names
+    return X if set(read_by(base.estimator)) & set(names) else asked.features
+
+
+def features_of(base: Any, X: Any, schema: Any, names: Sequence[str], sensitive: Sequence[str]) -> Any:
+    """X as the base takes it: without sensitive columns, and, for another's base under a schema, features alone (`names`)."""
+    decided.refuse_unseen(X)
+    read_ones = read_by(base)
+    if schema is not None and not bases.carries_a_promise(base):
+        return decided.without(X, [name for name in decided.names_of(X) if name not in names]) if names else X
+    return decided.without(X, [name for name in sensitive if name not in read_ones])
+
+
+def as_tuple(classes: Any) -> tuple[Any, ...]:
+    """Classes as plain Python values."""
+    return tuple(np.asarray(classes).tolist())
+
+
+def read_by(estimator: Any) -> tuple[str, ...]:
+    """Names of the columns that another's fitted base reads; ours leave sensitive columns out by themselves."""
+    if estimator is None or bases.carries_a_promise(estimator):
+        return ()
+    return as_tuple(getattr(estimator, "feature_names_in_", ()))

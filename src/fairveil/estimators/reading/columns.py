@@ -1,0 +1,146 @@
+"""Labels, targets and sensitive columns as users hold them: arrays, series, frames, mappings, or names of columns of X."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import assert_all_finite, column_or_1d
+
+from ...data.coding import Plain, Raw, is_missing
+from ...errors import InputError, KindError, complaint
+from ...facts import Schema
+from ...facts.given import as_array, refuse_other_kinds
+from ...fairness.inputs import read_columns, same_length
+from .carried import require_few_values
+from .distinct import distinct
+from .grids import Grid
+
+
+def read_labels(y: Any) -> npt.NDArray[Any]:
+    """Labels as one array, from any container; a column of shape (rows, 1) warns, as in scikit-learn."""
+    labels = _one_column(y)
+    if labels.dtype.kind == "O":
+        strange = sorted({type(value).__name__ for value in labels if not isinstance(value, str | int | float | np.generic)})
+        if strange:
+            remedy = "Make texts of them first. Unknown label type."
+            raise KindError(complaint(expected="texts, numbers or truth values", of="y", got=strange, remedy=remedy))
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+        remedy = "Unknown label type: continuous. Make classes of a number first."
+        raise InputError(complaint(expected="classes", of="y", got="fractions", remedy=remedy))
+    return labels
+
+
+def read_targets(y: Any) -> npt.NDArray[np.float64]:
+    """Targets that are numbers, as one array, from any container."""
+    targets = _one_column(y, "number")
+    listed = targets.tolist() if targets.dtype.kind == "O" else ()
+    words = targets.dtype.kind not in "biufO" or any(isinstance(value, (str, bytes)) for value in listed)
+    try:
+        with np.errstate(over="ignore"):  # a long double beyond float64 is infinite
+            numbers: npt.NDArray[np.float64] = np.empty(0) if words else targets.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        words = True
+    if words:
+        remedy = "Fit a classifier to words; turn dates and the like into numbers first."
+        raise InputError(complaint(expected="numbers", of="y", got="others", remedy=remedy))
+    if not np.isfinite(numbers).all():  # objects that are NaN or infinite
+        remedy = "Input y contains infinity or NaN: fill such targets in, or leave their rows out."
+        raise InputError(complaint(expected="a finite number a row", of="y", got="others", remedy=remedy))
+    return numbers
+
+
+def _one_column(y: Any, of: str = "class") -> npt.NDArray[Any]:
+    if y is None:
+        raise InputError(
+            complaint(
+                expected="one label a row",
+                of="y",
+                got=None,
+                remedy="This estimator requires y to be passed, but the target y is None.",
+            )
+        )
+    if isinstance(y, (list, tuple)):
+        mixed = len({type(value) for value in y}) > 1
+        y = as_array(y, "y", dtype=object if mixed else None)
+    elif not isinstance(y, np.ndarray):
+        columns = list(read_columns(y, 0).values())
+        if len(columns) != 1:
+            remedy = "Pass one column of labels."
+            raise InputError(complaint(expected="one label a row", of="y", got=f"{len(columns)} columns", remedy=remedy))
+        y = columns[0]
+    return _finite_column(y, of)
+
+
+def _finite_column(y: Any, of: str) -> npt.NDArray[Any]:
+    """One column without missing values; scikit-learn's words for what is wrong are kept."""
+    y = as_array(y, "y")
+    refuse_other_kinds(y, "y", bytes_too=False)
+    try:
+        labels: npt.NDArray[Any] = column_or_1d(y, warn=True)
+        if labels.dtype.kind != "O":
+            assert_all_finite(labels, input_name="y")
+        elif not set(map(type, labels)) <= {str, bool, int} and any(map(is_missing, labels)):
+            raise ValueError("Input y contains NaN or None.")
+    except ValueError as error:
+        got = "others"
+        raise InputError(complaint(expected=f"one {of} a row, none missing", of="y", got=got, remedy=f"{error}")) from None
+    return labels
+
+
+def names_in(sensitive: Any) -> tuple[str, ...] | None:
+    """The names that were given, or None where columns were."""
+    if isinstance(sensitive, str):
+        return (sensitive,)
+    listed = isinstance(sensitive, (list, tuple)) and len(sensitive) > 0
+    return tuple(sensitive) if listed and all(isinstance(item, str) for item in sensitive) else None
+
+
+def names_of_columns(sensitive: Any, grid: Grid) -> tuple[str, ...] | None:
+    """Names of columns of X, or None. A list of texts as long as X that are not its columns is a column of groups."""
+    names = names_in(sensitive)
+    if names is None or (set(names) - set(grid.names) and not isinstance(sensitive, str) and len(names) == grid.rows):
+        return None
+    strange = [name for name in names if not grid.named or name not in grid.names]
+    if strange or len(set(names)) != len(names):
+        known = f"distinct names among the columns {list(grid.names)}" if grid.named else "columns: an array has no names"
+        remedy = "Pass the sensitive columns themselves, or X as a data frame that has them."
+        raise InputError(complaint(expected=known, of="sensitive_features", got=strange or list(names), remedy=remedy))
+    return names
+
+
+def given_columns(sensitive: Any, rows: int) -> dict[str, Raw]:
+    if sensitive is None:
+        return {}
+    return {name: Plain(column) for name, column in read_columns(sensitive, rows).items()}
+
+
+def coded_groups(columns: Mapping[str, Raw], rows: int) -> tuple[tuple[tuple[Hashable, ...], ...], npt.NDArray[np.uint16]]:
+    """The groups of each sensitive column, sorted, and each row's codes."""
+    same_length({"X": rows} | {f"sensitive column {name!r}": column.rows for name, column in columns.items()})
+    codes = np.empty((len(columns), rows), np.uint16)
+    groups = []
+    for line, (name, column) in zip(codes, columns.items(), strict=True):
+        values, line[:] = distinct(column, f"sensitive column {name!r}")
+        groups.append(values)
+    require_few_values({name: len(values) for name, values in zip(columns, groups, strict=True)}, rows)
+    return tuple(groups), codes
+
+
+def named_as_declared(sensitive: Any, schema: Schema) -> dict[str, Any]:
+    """Given columns under the schema's names: by name where all names fit, else in the schema's order."""
+    columns = read_columns(sensitive, 0)
+    if set(columns) == set(schema.sensitive):
+        return dict(columns)
+    if len(columns) != len(schema.sensitive):
+        raise InputError(
+            complaint(
+                expected=f"the schema's {len(schema.sensitive)} sensitive columns {list(schema.sensitive)}",
+                of="sensitive_features",
+                got=list(columns),
+                remedy="Declare each sensitive column, and its groups, in the schema.",
+            )
+        )
+    return dict(zip(schema.sensitive, columns.values(), strict=True))

@@ -1,0 +1,419 @@
+"""What `fit` was given, as the rows of a curator: by a schema, as coded rows, or as tables come. Shared by all estimators.
+
+Everything is matched by position, never by an index. Columns of X that are named as sensitive are no features, unless asked.
+What is read from the data rather than stated is listed as a public fact with that origin, for the privacy statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ...curator import Rows
+from ...data import Encoding, encode
+from ...data.coding import Plain
+from ...data.tables import table_of
+from ...errors import InputError, complaint
+from ...facts import RowBlock, RowLayout, RowSource, Schema
+from ...facts.columns import Boolean, Category
+from ...fairness.inputs import read_weights, same_length
+from ...models.model import known_classes
+from ...privacy.statement.statement import READ_FROM_DATA, Origin, PublicFact
+from . import units as units_of
+from .additive import Additive, words_of
+from .carried import require_few_classes
+from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
+from .columns import coded_groups, given_columns, named_as_declared, names_in, names_of_columns, read_labels, read_targets
+from .copies import refuse_copies, refuse_named
+from .distinct import distinct, in_words
+from .grids import Grid, grid_of, numbers_of, refuse_duplicates
+from .standard import Standard
+from .targets import NumericTarget, TargetScale, beside, need_number, scale_of, with_codes, within
+from .units import Whose
+
+THIN = 0.25
+"""Below this share of numbers that are not zero a dense matrix is kept sparse."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
+class Training:
+    """The rows of a fit, and what is public about them.
+
+    `columns`: the names of X's columns (with a schema, of those that are features), none where X had no names. `n_features`:
+    how many such columns there are. `rows_stated`: the schema's number of rows, if any. `target`: the scale of a target that is
+    a number. `schema`: as it was given, or as coded rows have it. `supposed`: of a plan, how many rows there may be: it has
+    none.
+    """
+
+    rows: Rows
+    coding: Coding
+    facts: tuple[PublicFact, ...]
+    not_covered: tuple[str, ...]
+    columns: tuple[str, ...]
+    n_features: int
+    rows_stated: int | None = None
+    target: TargetScale | None = None
+    schema: Schema | None = None
+    supposed: int | None = None
+
+    @property
+    def exact_rows(self) -> int:
+        """How many rows there are; of a plan, which has none, how many are supposed."""
+        return self.rows.exact_count if self.supposed is None else self.supposed
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The classes, in the order of their codes."""
+        return self.rows.layout.classes or ()
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How rows are to be read: the arguments of an estimator that say so.
+
+    `features_are_public`: sensitive columns alone are protected, so no feature may be one of them. `thin`: numbers are never
+    shifted inside, so mostly empty ones may be kept sparse, which is faster and gives the same bits. `target`: how y is read
+    where it is a number; None: it is one of several classes. `additive`: the steps that are wanted, if any; whether there
+    are to be steps may hang on the number of rows, where that was passed (`public_rows`) or is public.
+    """
+
+    schema: Schema | None = None
+    sensitive_as_feature: bool = False
+    standardise: bool = False
+    max_sample_weight: float = 1.0
+    features_are_public: bool = False
+    thin: bool = False
+    target: NumericTarget | None = None
+    additive: Additive | None = None
+    public_rows: int | None = None
+    rows_are_public: bool = False
+    whose: Whose | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Coded:
+    """Coded rows with their weights, as a `RowSource`. `is_mapped`: blocks are views of a file."""
+
+    layout: RowLayout
+    _blocks: tuple[RowBlock, ...]
+    is_mapped: bool = False
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """All rows."""
+        return iter(self._blocks)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Read:
+    """Blocks without weights, how features were coded, and what is public."""
+
+    coding: Coding
+    layout: RowLayout
+    blocks: list[RowBlock]
+    facts: list[PublicFact]
+    columns: tuple[str, ...]
+    n_features: int
+    target: TargetScale | None = None
+    grid: Grid | None = None
+
+
+def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways) -> Training:
+    """The rows of a fit, checked before any release."""
+    schema: Any = ways.schema
+    if schema is not None and not isinstance(schema, Schema):
+        remedy = "Read one with Schema.load(path)."
+        raise InputError(complaint(expected="a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy))
+    coded_by = getattr(getattr(X, "encoding", None), "schema", None)
+    units_of.require_heeded(schema if schema is not None else coded_by, ways.whose)
+    for of, table in (("X", X), ("sensitive_features", sensitive_features)):
+        refuse_duplicates(table, of)
+    if isinstance(X, RowSource):
+        found = _from_rows(X, y, sensitive_features, schema, ways.target)
+        if ways.features_are_public:
+            _refuse_sensitive_features(X)
+    elif schema is not None:
+        found = _by_schema(X, y, sensitive_features, schema, ways.sensitive_as_feature, ways.target)
+    else:
+        unit = None if ways.whose is None else ways.whose.column
+        found = _as_it_comes(X, y, sensitive_features, ways.sensitive_as_feature, ways.target, unit)
+    if ways.target is None:
+        need_classes(found.layout)
+    stated = schema.rows if schema is not None else None
+    if stated is None and isinstance(found.coding, SchemaCoding):
+        stated = found.coding.encoding.schema.rows
+    coding, layout, blocks = found.coding, found.layout, found.blocks
+    if ways.additive is not None:
+        exact = sum(block.rows for block in blocks) if ways.rows_are_public else None
+        coding, layout = with_steps(ways, found.facts, coding, layout, stated if exact is None else exact, blocks)
+        if coding.shapes is not None:
+            blocks = list(map(coding.shapes.apply, blocks))
+    not_covered: tuple[str, ...] = ()
+    if ways.standardise:
+        coding = replace(coding, standard=Standard.of(blocks, found.layout.numbers))  # type: ignore[type-var]
+        assert coding.standard is not None
+        blocks = [coding.standard.apply(block) for block in blocks]
+        if ways.features_are_public:  # then their means and deviations are, too
+            found.facts.append(
+                PublicFact("scale of the numbers", "means and standard deviations of the features", "public features")
+            )
+        else:
+            not_covered = (
+                "unsafe: numbers were scaled by the training rows' own means and standard deviations, as asked by "
+                "unsafe_data_dependent_bounds=True",
+            )
+    if found.target is not None:
+        found.facts.append(found.target.fact())
+        if found.target.origin == READ_FROM_DATA:
+            words = "unsafe: the bounds of the target are its own range, as asked by unsafe_data_dependent_bounds=True"
+            not_covered = (*not_covered, words)
+    if ways.thin and isinstance(coding, TableCoding) and coding.standard is None:
+        blocks = [_thinned(block) for block in blocks]
+    if sample_weight is not None:
+        blocks = list(_with_weights(blocks, sample_weight))
+    if ways.target is not None and ways.target.as_number:
+        layout, blocks = replace(layout, numbers=layout.numbers + 1), [beside(block) for block in blocks]
+    units = None
+    if ways.whose is not None:
+        units_of.require_apart(ways.whose.column, layout.sensitive_names)
+        units = ways.whose.of_table(X, found.grid, sum(block.rows for block in blocks))
+    mapped = bool(getattr(X, "is_mapped", False))
+    rows = Rows(Coded(layout, tuple(blocks), mapped), max_sample_weight=ways.max_sample_weight, units=units)
+    if ways.features_are_public:
+        refuse_copies(found.blocks, found.layout, _names_of_features(found.coding))
+        if rows.weighted:
+            words = "public: must not depend on the sensitive columns"
+            found.facts.append(PublicFact("sample weights", words, "argument"))
+    by = getattr(getattr(X, "encoding", None), "schema", None) if schema is None else schema
+    facts = tuple(found.facts)
+    return Training(rows, coding, facts, not_covered, found.columns, found.n_features, stated, found.target, by)
+
+
+def with_steps(
+    ways: Ways, facts: list[PublicFact], coding: Coding, layout: RowLayout, rows: int | None, blocks: Sequence[RowBlock] = ()
+) -> tuple[Coding, RowLayout]:
+    """A coding that adds the steps of an additive model, and the shape of its rows. `rows`: how many, where that is public."""
+    assert ways.additive is not None
+    if any(sparse.issparse(block.numbers) for block in blocks):
+        remedy = "Pass the columns that matter as a dense table; or model=None, a linear model."
+        raise InputError(complaint(expected="a dense table, for an additive model", of="X", got="a sparse one", remedy=remedy))
+    shapes = ways.additive.shapes(coding, layout, rows if ways.public_rows is None else ways.public_rows)
+    facts.append(PublicFact("model", words_of(shapes), "argument"))
+    coding = replace(coding, shapes=shapes)  # type: ignore[type-var]
+    return coding, layout if shapes is None else shapes.layout(layout)
+
+
+def need_classes(layout: RowLayout) -> None:
+    """An error where labels are numbers, or all alike."""
+    if len(layout.classes or ()) < 2:
+        got = f"one class: {in_words(layout.classes or ())}" if layout.classes else "numbers"
+        remedy = "Pass labels of at least two classes; a schema may list classes that do not occur."
+        if not layout.classes:
+            remedy = "Declare the target a Category, or fit a regressor: GroupObjectiveRegressor."
+        raise InputError(complaint(expected="labels of at least two classes", of="y", got=got, remedy=remedy))
+    known_classes(layout.classes or ())
+
+
+# The three ways
+
+
+def _as_it_comes(
+    X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool, number: NumericTarget | None, unit: str | None = None
+) -> _Read:
+    grid = grid_of(X)
+    labels = read_labels(y) if number is None else read_targets(y)
+    same_length({"X": grid.rows, "y": len(labels)})
+    classes: tuple[Hashable, ...] | None = None
+    scale = None if number is None else number.scale(labels)
+    label_codes: npt.NDArray[Any]
+    if scale is None:
+        classes, label_codes = distinct(Plain(labels), "y")
+        require_few_classes(len(classes), grid.rows)
+    else:
+        label_codes = scale.coded(labels)
+    named = names_of_columns(sensitive, grid)
+    columns = {name: grid.column(name) for name in named} if named is not None else given_columns(sensitive, grid.rows)
+    groups, group_codes = coded_groups(columns, grid.rows)
+    taken = columns if grid.named and not sensitive_as_feature else {}  # also where they were given as columns: by their names
+    names = (name for name in grid.names if name not in taken and not (grid.named and name == unit))
+    features = tuple(_feature(grid, name) for name in names)
+    if not features:
+        remedy = "Pass features beside the sensitive columns, or sensitive_as_feature=True."
+        raise InputError(complaint(expected="at least one feature", of="X", got="sensitive columns alone", remedy=remedy))
+    coding = TableCoding(features, grid.names)
+    layout = replace(coding.layout, classes=classes, sensitive=groups, sensitive_names=tuple(columns))
+    blocks, a = [], 0
+    for block in coding.grid_blocks(grid):
+        b = a + block.rows
+        part = np.ascontiguousarray(group_codes[:, a:b])
+        blocks.append(replace(block, labels=label_codes[a:b], sensitive=part))
+        a = b
+    facts = [PublicFact("number of features", str(len(features)), READ_FROM_DATA), *_roles(layout, READ_FROM_DATA)]
+    facts += [
+        PublicFact(f"categories of {in_words([one.name])}", in_words(one.values), READ_FROM_DATA)
+        for one in features
+        if one.values is not None
+    ]
+    return _Read(coding, layout, blocks, facts, grid.names if grid.named else (), len(grid.names), scale, grid)
+
+
+def _by_schema(
+    X: Any, y: Any, sensitive: Any, schema: Schema, sensitive_as_feature: bool, number: NumericTarget | None
+) -> _Read:
+    names = names_in(sensitive)
+    beside: Mapping[str, Any] | None = None
+    if names is not None:
+        unused = [name for name in schema.sensitive if name not in names]
+        schema = schema.with_roles(sensitive=names).without(*unused)
+    elif sensitive is not None:
+        beside = named_as_declared(sensitive, schema)
+    with_sensitive = bool(schema.sensitive) and (sensitive is not None or _has_columns(X, schema.sensitive))
+    if not with_sensitive and schema.sensitive:
+        schema = schema.without(*schema.sensitive)
+    labels = None if y is None else read_labels(y) if number is None else read_targets(y)
+    if y is not None and schema.target is None:
+        remedy = 'Say which column y is, and its classes: Schema(columns, target="hired"), say.'
+        raise InputError(complaint(expected="a schema with a target", of="schema", got=schema, remedy=remedy))
+    encoding = Encoding(schema, sensitive_as_feature)
+    if number is not None:
+        number.refuse_both()
+        need_number(encoding.target is not None, "the schema's target")
+    coded = encode(
+        X,
+        schema,
+        names=encoding.features,
+        target=labels,
+        sensitive=beside,
+        sensitive_as_feature=sensitive_as_feature,
+        block_rows=BLOCK_ROWS,
+    )
+    facts, blocks = facts_of_schema(encoding), list(coded.blocks())
+    names = encoding.features if _has_columns(X, encoding.features) else ()
+    scale = None if number is None else scale_of(encoding)
+    return _Read(SchemaCoding(encoding), coded.layout, blocks, facts, names, len(encoding.features), scale)
+
+
+def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None, number: NumericTarget | None) -> _Read:
+    layout = source.layout
+    names = names_in(sensitive)
+    other = schema is not None and schema != getattr(getattr(source, "encoding", None), "schema", schema)
+    if y is not None or other or (sensitive is not None and names is None):
+        remedy = "Leave y, sensitive_features and schema out: pass only the names of sensitive columns among the source's."
+        raise InputError(complaint(expected="labels and groups from the rows", of="X", got="others beside", remedy=remedy))
+    blocks = list(source.blocks())
+    if names is not None:
+        strange = [name for name in names if name not in layout.sensitive_names]
+        if strange:
+            known = list(layout.sensitive_names)
+            remedy = "Code the rows with these columns declared sensitive."
+            raise InputError(complaint(expected=f"names among {known}", of="sensitive_features", got=strange, remedy=remedy))
+        at = [layout.sensitive_names.index(name) for name in names]
+        layout = replace(layout, sensitive=tuple(layout.sensitive[j] for j in at), sensitive_names=tuple(names))
+        blocks = [
+            block if block.sensitive is None else replace(block, sensitive=np.ascontiguousarray(block.sensitive[at]))
+            for block in blocks
+        ]
+    if number is not None:
+        need_number(layout.classes is None and all(block.labels is not None for block in blocks), "X")
+    encoding, scale = getattr(source, "encoding", None), None
+    if isinstance(encoding, Encoding):
+        features = encoding.features
+        if number is not None:
+            number.refuse_both()
+            need_number(encoding.target is not None, "the target of X")
+            blocks, scale = within(blocks), scale_of(encoding)
+        return _Read(SchemaCoding(encoding), layout, blocks, facts_of_schema(encoding), features, len(features), scale)
+    if number is not None:
+        blocks, scale = with_codes(blocks, number)
+    read_from_data = getattr(source, "read_from_data", ())
+    of_classes: Origin = READ_FROM_DATA if "classes" in read_from_data else "argument"
+    of_groups: Origin = READ_FROM_DATA if "groups" in read_from_data else "argument"
+    facts = _roles(layout, of_classes, of_groups)
+    return _Read(RowsCoding(layout.numbers, tuple(layout.code_sizes)), layout, blocks, facts, (), layout.width, scale)
+
+
+def _refuse_sensitive_features(source: RowSource) -> None:
+    encoding = getattr(source, "encoding", None)
+    schema = getattr(encoding, "schema", None)
+    refuse_named(getattr(encoding, "features", ()), (*source.layout.sensitive_names, *getattr(schema, "sensitive", ())))
+
+
+# Facts and weights
+
+
+def _has_columns(X: Any, names: Sequence[str]) -> bool:
+    """Whether a table has all these columns; an array has features alone."""
+    if isinstance(X, (np.ndarray, list, tuple)) and getattr(getattr(X, "dtype", None), "names", None) is None:
+        return False
+    return set(names) <= set(table_of(X).names)
+
+
+def _names_of_features(coding: Coding) -> tuple[str, ...]:
+    """The name of each feature, numbers before codes, as in blocks."""
+    if isinstance(coding, SchemaCoding):
+        encoding = coding.encoding
+        return (*(scale.name for scale in encoding.numbers), *encoding.coded)
+    if isinstance(coding, TableCoding):
+        return tuple(feature.name for feature in sorted(coding.features, key=lambda feature: feature.values is not None))
+    layout = coding.layout
+    return (*(f"x{j}" for j in range(layout.numbers)), *(f"code{j}" for j in range(len(layout.code_sizes))))
+
+
+def _feature(grid: Grid, name: str) -> Feature:
+    if grid.matrix is not None:
+        return Feature(name)
+    raw = grid.column(name)
+    of = f"column {name!r}"
+    if numbers_of(raw, of) is not None:
+        return Feature(name)
+    return Feature(name, distinct(raw, of)[0])  # type: ignore[arg-type]  # Category checks the values
+
+
+def _roles(layout: RowLayout, of_classes: Origin, of_groups: Origin | None = None) -> list[PublicFact]:
+    facts = [PublicFact("classes", in_words(layout.classes or ("a number",)), of_classes)]
+    for name, values in zip(layout.sensitive_names, layout.sensitive, strict=True):
+        facts.append(PublicFact(f"groups of {in_words([name])}", in_words(values), of_groups or of_classes))
+    return facts
+
+
+def facts_of_schema(encoding: Encoding) -> list[PublicFact]:
+    """What a schema says of the rows that it codes."""
+    schema = encoding.schema
+    facts = [PublicFact("features", in_words(encoding.features), "schema"), *_roles(encoding.layout, "schema")]
+    if schema.rows is not None:
+        facts.append(PublicFact("number of rows", str(schema.rows), "schema"))
+    for name in (*schema.sensitive, *(() if schema.target is None else (schema.target,))):
+        column = schema.columns[name]
+        if isinstance(column, Category | Boolean) and column.shares is not None:
+            told = [f"{value} {share:.3g}" for value, share in zip(column.values, column.shares, strict=True)]
+            facts.append(PublicFact(f"shares of {in_words([name])}", in_words(told), "schema"))
+    return facts
+
+
+def _thinned(block: RowBlock) -> RowBlock:
+    """Numbers as a sparse array where fewer than a quarter are not zero: indicators that came as a dense matrix."""
+    numbers = block.numbers
+    if sparse.issparse(numbers) or numbers.size == 0 or np.count_nonzero(numbers) >= THIN * numbers.size:
+        return block
+    return replace(block, numbers=sparse.csr_array(numbers.T))
+
+
+def weights_of(sample_weight: Any, rows: int) -> npt.NDArray[np.float64] | None:
+    """The weights of a fit, checked; None where all rows count once."""
+    weights = read_weights(sample_weight, rows, of="X")
+    if weights is not None and not weights.any():
+        remedy = "Sample weights must contain at least one number that is not zero."
+        raise InputError(complaint(expected="some weight", of="sample_weight", got="zeros alone", remedy=remedy))
+    return weights
+
+
+def _with_weights(blocks: list[RowBlock], sample_weight: Any) -> Iterator[RowBlock]:
+    weights, a = weights_of(sample_weight, sum(block.rows for block in blocks)), 0
+    assert weights is not None
+    for block in blocks:
+        yield replace(block, weights=np.ascontiguousarray(weights[a : a + block.rows]))
+        a += block.rows

@@ -1,0 +1,37 @@
+"""Where an estimator's public numbers come from: what its caller passed, or what the library takes by itself.
+
+An argument that was passed with its default's value is told as the default: nobody can see the difference.
+"""
+
+from __future__ import annotations
+
+import inspect
+from numbers import Real
+from typing import Any
+
+from ...privacy.statement.statement import Origin, PublicFact
+from .inputs import Training
+
+DEFAULT: Origin = "library default"
+
+
+def of_argument(estimator: Any, name: str) -> Origin:
+    """Of one argument of an estimator's constructor."""
+    default = inspect.signature(type(estimator).__init__).parameters[name].default
+    given = getattr(estimator, name)
+    return DEFAULT if given is default or (type(given) is type(default) and given == default) else "argument"
+
+
+def stated_clips(estimator: Any) -> tuple[float, ...]:
+    """The clips that the caller passed; what else bounds a row is the library's."""
+    clip = estimator.clip
+    return (float(clip),) if isinstance(clip, Real) else ()  # what is no number is refused where it is used
+
+
+def facts_of(estimator: Any, training: Training) -> tuple[PublicFact, ...]:
+    """Delta, and the cap of sample weights, with where they come from."""
+    facts = [PublicFact("delta", f"{float(estimator.delta):g}", of_argument(estimator, "delta"))]
+    if training.rows.weighted:
+        cap = training.rows.max_sample_weight
+        facts.append(PublicFact("largest sample weight", f"{cap:g}", of_argument(estimator, "max_sample_weight")))
+    return tuple(facts)

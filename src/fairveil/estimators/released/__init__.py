@@ -1,0 +1,1 @@
+"""Estimators on groups released once."""

@@ -1,0 +1,253 @@
+"""`release_groups`: counts of groups in public clusters, released once; `ReleasedGroups`: all that is made of them for free."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _checks
+from ...curator import Curator
+from ...errors import InputError, complaint
+from ...facts import Cells
+from ...fairness import resolve
+from ...learning.released import clusters, group_counts
+from ...learning.released import rates as soft_rates
+from ...learning.released.clusters import Clusters
+from ...learning.released.group_counts import GroupCounts
+from ...learning.released.rates import SoftValue
+from ...models.model import known_classes
+from ...privacy.promise import Promise
+from ...privacy.statement.statement import PrivacyStatement, PublicFact
+from ..fitting import promises
+from ..reading import cautions, inputs
+from ..reading.carried import groups_of
+from ..reading.coding import Coding
+from ..wrapped.decided import codes_of
+from .public_features import Floats, Ints, expanded_rows, features_of, labels_in, law_given
+
+if TYPE_CHECKING:
+    from .classifier import ReleasedClassifier
+    from .frontier import ReleasedFrontier
+
+PURPOSE = "release_groups"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasedGroups:
+    """Noisy counts of groups in public clusters. It holds nothing else of the groups, so it may be published.
+
+    Every method is arithmetic on the release and on public rows: call any of them any number of times, at no further cost.
+
+    `privacy`: the statement. `cells`: the groups. `classes`: of the label. `coding`, `clusters`: the public function that sorts
+    rows. `counts`: what was released.
+    """
+
+    privacy: PrivacyStatement
+    cells: Cells
+    classes: tuple[Hashable, ...]
+    coding: Coding
+    clusters: Clusters
+    counts: GroupCounts
+
+    @property
+    def groups(self) -> tuple[Hashable, ...]:
+        """The groups, in the order of the memberships' columns."""
+        return self.cells.keys
+
+    def memberships(self, X: Any, y: Any = None) -> Floats:
+        """P(group | cluster of the row), (rows, groups): the released share of each group in the row's cluster."""
+        return np.asarray(self.counts.memberships[self.codes(X, y)])
+
+    def codes(self, X: Any, y: Any = None) -> Ints:
+        """The cluster of each row, a function of its features and label."""
+        labels = codes_of(labels_in(X, y, self.classes), self.classes, "y")
+        return self.clusters.codes(features_of(self.coding, X), labels)
+
+    def rates(self, X: Any, y: Any, predictions: Any, constraints: Any, *, confidence: float = 0.95) -> tuple[SoftValue, ...]:
+        """Each comparison of the constraints for these predictions, with how far off it may be: see `learning.soft_rates`.
+
+        `X`, `y`: the rows of the release. `predictions`: classes, or probabilities of decisions (rows, classes).
+        """
+        probability = 1.0 - _checks.fraction(confidence=confidence, low_open=True, high_open=True)
+        system = resolve(promises.notions_of(constraints), self.cells, self.classes)
+        at = self.own_codes(X, y)
+        law = law_given(predictions, self.classes, len(at))
+        return tuple(soft_rates.values(self.counts, at, self.clusters.labels, law, system, probability))
+
+    def own_codes(self, X: Any, y: Any) -> Ints:
+        """The clusters of the rows of the release; an error for other rows, about whom it says nothing exact."""
+        at = self.codes(X, y)
+        if not np.array_equal(np.bincount(at, minlength=self.clusters.count), self.counts.sizes):
+            remedy = "Pass the X and y of release_groups; measure other rows where their groups are known."
+            raise InputError(complaint(expected="the rows of the release", of="X, y", got="others", remedy=remedy))
+        return at
+
+    def expanded(
+        self, X: Any, y: Any, *, copies: int | None = None, random_state: Any = None
+    ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
+        """Rows for learners that want one group a row: (X, y, groups, weights).
+
+        `copies` None: each row once for each group, weighed by its membership. A number: each row so many times, with weights
+        1, its groups dealt at random inside its cluster in the released shares: for learners that take no weights.
+        """
+        labels = labels_in(X, y, self.classes)
+        return expanded_rows(self, X, labels, copies, promises.seed_of(random_state))
+
+    def fit(self, X: Any, y: Any, constraints: Any = None, *, estimator: Any = None, rounds: int = 30) -> ReleasedClassifier:
+        """A classifier that keeps the constraints at the released memberships: see `ReleasedClassifier`."""
+        from .classifier import ReleasedClassifier
+
+        return ReleasedClassifier(constraints, estimator=estimator, rounds=rounds).fit(X, y, sensitive_features=self)
+
+    def frontier(
+        self,
+        X: Any,
+        y: Any,
+        constraint: Any = "equalized_odds",
+        gaps: Iterable[float | None] = tuple(np.linspace(0.0, 0.245, 50).round(3).tolist()),
+        *,
+        estimator: Any = None,
+        rounds: int = 30,
+    ) -> ReleasedFrontier:
+        """A classifier for each gap, all of them from this one release: see `ReleasedFrontier`."""
+        from .frontier import swept
+
+        return swept(self, X, y, constraint, gaps, estimator, rounds)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write a folder with `groups.json` and `statement.json`, which `fairveil verify` checks."""
+        from .saving import save
+
+        return save(self, path, overwrite=overwrite)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> ReleasedGroups:
+        """The inverse of `save`. Anything unexpected is an error that says what."""
+        from .saving import load
+
+        return load(path)
+
+    def __repr__(self) -> str:
+        price = f"epsilon {self.privacy.epsilon:.3g}"
+        return f"ReleasedGroups({len(self.groups)} groups in {self.clusters.count} clusters of public rows, {price})"
+
+
+def release_groups(
+    X: Any,
+    y: Any = None,
+    *,
+    sensitive_features: Any = None,
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    protects: str = "sensitive_features",
+    schema: Any = None,
+    clusters: int | None = None,
+    ledger: Any = None,
+    random_state: Any = None,
+) -> ReleasedGroups:
+    """Release how many people of each group are in each public cluster, once, with pure epsilon.
+
+    Features and labels are public, and only the sensitive features are protected. Clusters are leaves of trees on principal
+    components of the features and a public score, one tree a label; no group is read to make them (docs/release_once.md).
+
+    Parameters
+    ----------
+    X, y, sensitive_features : as for `fit`. Several sensitive columns make product groups.
+    epsilon : float, default=1.0
+        Privacy budget of the one release. ``float("inf")`` adds no noise and gives no privacy.
+    delta : float, default=0.0
+        The release itself has delta 0. A ledger that promises a delta above 0 wants the same here.
+    protects : str, default="sensitive_features"
+        Anything else is refused.
+    schema : Schema, default=None
+        Declares columns and groups; without one the groups are read from the data, and the statement says so.
+    clusters : int, default=None
+        Their number at most. None: from the number of rows, classes and groups, and the noise of one count.
+    ledger : Ledger, default=None
+        Where the release is recorded; None: the ledger of the block, if any.
+    random_state : int, default=None
+        None is secure noise; a seed repeats the run and is flagged insecure.
+
+    Returns
+    -------
+    ReleasedGroups
+
+    Notes
+    -----
+    Guarantees (tests/estimators/test_estimators_released.py):
+
+    1. `privacy` is the price of one release of counts, at most epsilon, at delta 0.
+    2. What is returned depends on the groups through the noisy counts alone, except for what `privacy.facts` lists as read
+       from the data.
+    3. Clusters are the same whatever the groups are.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(2, size=2000)
+    >>> X = rng.normal(size=(2000, 3)) + 0.7 * A[:, None]
+    >>> y = (X.sum(axis=1) + rng.normal(size=2000) > 1).astype(int)
+    >>> released = release_groups(X, y, sensitive_features=A, epsilon=1.0, random_state=0)
+    >>> released.memberships(X, y).shape, released.privacy.epsilon <= 1.0, released.privacy.check()
+    ((2000, 2), True, [])
+    >>> clf = released.fit(X, y, "equalized_odds:0.05")
+    >>> clf.predict(X, random_state=0).shape
+    (2000,)
+    """
+    promise = promise_for(epsilon, delta, protects)
+    asked = SimpleNamespace(ledger=ledger, unsafe_data_dependent_bounds=False, random_state=random_state, schema=schema)
+    record = promises.ledger_of(asked, promise)
+    limit = None if clusters is None else _checks.whole(at_least=1, clusters=clusters)
+    training = inputs.read(X, y, sensitive_features, None, promises.ways_of(schema, False, False, float("inf"), promise))
+    cautions.of_promise(promise, training.rows.exact_count)
+    if record is not None:
+        record.require(promise, schema=training.schema)
+    cells = groups_of(training, either=False)
+    if cells is None or cells.count < 2 or training.rows.weighted or not training.rows.exact_count:
+        got = "none" if cells is None else "rows with weights" if training.rows.weighted else f"{cells.count} group"
+        remedy = "Pass sensitive_features with two groups or more; a schema may list groups that do not occur."
+        raise InputError(complaint(expected="rows of several groups", of="sensitive_features", got=got, remedy=remedy))
+    planned = group_counts.plan(promise, cells)
+    labels = np.concatenate([np.asarray(block.labels, np.intp) for block in training.rows.blocks()])
+    features = features_of(training.coding, X)
+    made = grown(features, labels, len(training.classes), limit, cells.count, planned.noise.sd)
+    at = made.codes(features, labels)
+    sizes = np.bincount(at, minlength=made.count).astype(np.float64)
+    fact = PublicFact("clusters", f"{made.count} leaves of trees on features, label and a public score", "public features")
+    curator = Curator(
+        training.rows,
+        promise,
+        plan=planned.event if promise.is_private else None,
+        noise=promises.noise_of(random_state),
+        facts=[*training.facts, fact],
+        ledger=record,
+        purpose=PURPOSE,
+    )
+    with curator:
+        read = frozenset({"features", "label"})
+        attached = curator.attach_codes(at, made.count, columns_read=read, title="public clusters")
+        counts = group_counts.release(curator, attached, planned, sizes)
+        curator.finish()
+    statement = curator.statement(not_covered=training.not_covered)
+    return ReleasedGroups(statement, cells, known_classes(training.classes), training.coding, made, counts)
+
+
+def promise_for(epsilon: Any, delta: Any, protects: Any) -> Promise:
+    """The promise; an error where it is not about sensitive features alone."""
+    promise = promises.promise_of(epsilon, delta, protects, None)
+    if promise.protects != "sensitive_features":
+        group_counts.refuse(promise)
+    return promise
+
+
+def grown(features: Floats, labels: Ints, classes: int, limit: int | None, groups: int, deviation: float) -> Clusters:
+    """The clusters of public rows. `limit`: how many at most; None: from public facts."""
+    leaves = clusters.leaves_for(len(labels), classes, groups, deviation) if limit is None else limit
+    return clusters.grown(features, labels, classes, leaves)

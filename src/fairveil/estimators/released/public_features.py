@@ -1,0 +1,101 @@
+"""Public rows as arrays: features by a coding, labels, decisions; and rows with soft groups for other learners."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ...errors import InputError, complaint
+from ...facts import RowBlock, RowLayout, RowSource
+from ...fairness.inputs import same_length
+from ...models.linear import is_sparse
+from ..faces.coded import as_array, labels_of
+from ..reading.coding import Coding
+from ..reading.columns import read_labels
+from ..wrapped.decided import codes_of
+
+if TYPE_CHECKING:
+    from .groups import ReleasedGroups
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+MOST = 1 << 28
+"""Numbers of a dense table of features."""
+LEAST = 1e-12  # a membership below has no row
+
+
+def features_of(coding: Coding, X: Any) -> Floats:
+    """Coded features, (rows, width): numbers, then indicators of categories."""
+    return np.concatenate([_dense(block, coding.layout) for block in coding.blocks(X)])
+
+
+def _dense(block: RowBlock, layout: RowLayout) -> Floats:
+    rows = block.rows
+    if rows * layout.width > MOST:
+        got = f"{rows:,} rows of {layout.width:,} numbers"
+        raise InputError(complaint(expected="a table that fits", of="X", got=got, remedy="Pass fewer columns or rows."))
+    out = np.zeros((rows, layout.width))
+    numbers: Any = block.numbers
+    out[:, : layout.numbers] = sparse.csr_array(numbers).toarray() if is_sparse(numbers) else numbers.T
+    first = layout.numbers
+    for column, size in zip(block.codes, layout.code_sizes, strict=True):
+        out[np.arange(rows), first + column.astype(np.intp)] = 1.0
+        first += size
+    return out
+
+
+def labels_in(X: Any, y: Any, classes: tuple[Hashable, ...]) -> npt.NDArray[Any]:
+    """Labels as given, or those of coded rows."""
+    return labels_of(X, as_array(classes)) if y is None and isinstance(X, RowSource) else read_labels(y)
+
+
+def law_given(predictions: Any, classes: Sequence[Hashable], rows: int) -> Floats:
+    """Decisions as probabilities (rows, classes): of classes, or as given."""
+    given = np.asarray(predictions)
+    same_length({"y": rows, "predictions": len(given) if given.ndim else 0})
+    if given.ndim == 1:
+        return np.asarray(np.eye(len(classes))[codes_of(given, classes, "predictions")])
+    law = given.astype(np.float64) if given.dtype.kind in "fiub" else np.full((1, 1), np.nan)
+    if law.shape != (rows, len(classes)) or not (law >= 0).all() or np.abs(law.sum(axis=1) - 1.0).max(initial=0.0) > 1e-6:
+        remedy = f"Pass a class a row, or probabilities of shape ({rows}, {len(classes)}) that sum to 1."
+        got = f"an array of shape {given.shape}"
+        raise InputError(complaint(expected="decisions", of="predictions", got=got, remedy=remedy, quote=False))
+    return law
+
+
+def expanded_rows(
+    released: ReleasedGroups, X: Any, labels: npt.NDArray[Any], copies: int | None, seed: int | None
+) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
+    """See `ReleasedGroups.expanded`."""
+    from sklearn.utils import _safe_indexing
+
+    if isinstance(X, RowSource):
+        remedy = "Pass an array or a table."
+        raise InputError(complaint(expected="rows that can be repeated", of="X", got=type(X).__name__, remedy=remedy))
+    keys = as_array(released.groups)
+    if copies is None:
+        soft = released.memberships(X, labels)
+        rows, cells = np.nonzero(soft > LEAST)
+        return _safe_indexing(X, rows), labels[rows], keys[cells], soft[rows, cells]
+    codes, rng = released.codes(X, labels), np.random.default_rng(seed)
+    cells = np.concatenate([dealt(codes, released.counts.memberships, rng) for _ in range(copies)])
+    rows = np.tile(np.arange(len(codes)), copies)
+    return _safe_indexing(X, rows), labels[rows], keys[cells], np.ones(len(rows))
+
+
+def dealt(codes: Ints, shares: Floats, rng: np.random.Generator) -> Ints:
+    """A group for each row: inside a cluster each group's share of rows, up to one that is rounded by chance; who they are is
+    by chance alone."""
+    order = np.lexsort((rng.random(len(codes)), codes))
+    sizes = np.bincount(codes, minlength=len(shares))
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    place = np.arange(len(codes)) - starts[codes[order]] + rng.random(len(shares))[codes[order]]
+    place = np.minimum(place / np.maximum(sizes[codes[order]], 1), 1.0 - 1e-12)  # systematic sampling
+    limits = np.cumsum(shares, axis=1)[codes[order]]
+    out = np.empty(len(codes), np.intp)
+    out[order] = np.minimum((place[:, np.newaxis] >= limits - 1e-12).sum(axis=1), shares.shape[1] - 1)
+    return out

@@ -1,0 +1,1 @@
+"""What a fit reports of itself: baselines, constraints, gaps, scores."""

@@ -1,0 +1,213 @@
+"""What was required of a model, what its decisions were measured to be in training, and whether that lets one tell.
+
+Two verdicts stand apart, both at a confidence of 95 %. `population_verdict` is about the people that the training rows were
+drawn from: noise of the release and sampling error together. It stands first, and decides `met`. `verdict` is about the
+training rows themselves, over the noise alone.
+
+The sampling error is that of rates of a model that was fixed in advance, to first order. This model was fitted to the same
+rows: benchmarks/verdict_truth.py measures how often a verdict is wrong all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ... import _verdicts as verdicts
+from ..._verdicts import Verdict
+from ...learning import Outcome
+from ...learning.game.game import Equilibrium
+from ...learning.group_objective.problem import Found
+from ...learning.least_squares.task import RegressionOutcome
+
+MATERIAL = 0.01
+NOTHING_LEARNT = "the released number of rows cannot be told from none: the model was left at zero, which favours no class"
+PEOPLE = "the people that the training rows were drawn from"
+
+
+@dataclass(frozen=True)
+class ConstraintLine:
+    """One constraint: `target` in words, its `bound`, its noisy training `value` and the standard deviation of that `noise`.
+
+    `pressure`: how hard the search pressed it at the end. `among`: of how many constraints it is one. `looks`: from how many
+    models this one may have been picked by its value. `sampling`: the standard deviation of the value over draws of the rows;
+    NaN: not known.
+    """
+
+    target: str
+    bound: float
+    value: float
+    noise: float
+    pressure: float
+    among: int = 1
+    looks: int = 1
+    sampling: float = math.nan
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the training rows: "met", "not met", or "cannot be told" from the noise (or because the value is undefined)."""
+        return verdicts.of_noisy(self.value, self.bound, self.noise, among=self.among, looks=self.looks)
+
+    @property
+    def population_verdict(self) -> Verdict:
+        """Of the people that the training rows were drawn from: noise and sampling error together."""
+        return verdicts.of_sampled(self.value, self.bound, self.noise, self.sampling, among=self.among, looks=self.looks)
+
+
+@dataclass(frozen=True)
+class ConstraintReport:
+    """Released values only: rates of the model's decisions on the training rows, measured once with noise of the plan.
+
+    `of_what`: "decisions", or "predictions" where the model says numbers. `required`: every requirement as a sentence.
+    """
+
+    lines: tuple[ConstraintLine, ...]
+    rounds: int
+    reason: str
+    of_what: str = "decisions"
+    required: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(outcome: Outcome | Equilibrium | Found, required: Iterable[str] = ()) -> ConstraintReport:
+        """The report of a search's outcome."""
+        columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.duals)
+        lines = _lines(columns, outcome.sampling, 1 if isinstance(outcome, Found) else outcome.looks)
+        reason = outcome.reason.value if outcome.learnt else NOTHING_LEARNT
+        return ConstraintReport(lines, outcome.rounds, reason, required=tuple(required))
+
+    @staticmethod
+    def of_losses(outcome: RegressionOutcome, of_what: str = "predictions", required: Iterable[str] = ()) -> ConstraintReport:
+        """The report of bounds on groups' losses."""
+        columns = (outcome.names, outcome.bounds, outcome.values, outcome.spread, outcome.pressed)
+        lines = _lines(columns, outcome.sampling)
+        return ConstraintReport(lines, outcome.calls, outcome.reason, of_what, tuple(required))
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Of all constraints together, for the people that the training rows were drawn from; None: none was required."""
+        return _all_of(line.population_verdict for line in self.lines)
+
+    @property
+    def training_verdict(self) -> Verdict | None:
+        """Of all constraints together, about the training rows themselves."""
+        return _all_of(line.verdict for line in self.lines)
+
+    @property
+    def met(self) -> bool | None:
+        """True where every constraint is met by the people that the training rows were drawn from, False where one is not, None
+        where noise and sampling error do not let one tell."""
+        return verdicts.together(line.population_verdict for line in self.lines)
+
+    @property
+    def met_in_training(self) -> bool | None:
+        """The same of the training rows themselves, where only noise is between."""
+        return verdicts.together(line.verdict for line in self.lines)
+
+    @property
+    def missed_by_far(self) -> bool:
+        """Whether a constraint is not met on the training rows by more than a point, or a bound on losses by more than a
+        hundredth of it: what a fit warns of. Many people's values have little noise, and a search may end a few tenths of a
+        point above its bound."""
+        worst = self.worst
+        if worst is None or worst.verdict != verdicts.NOT_MET:
+            return False
+        return worst.value - worst.bound > MATERIAL * (1.0 if self.of_what == "decisions" else abs(worst.bound))
+
+    @property
+    def worst(self) -> ConstraintLine | None:
+        """The constraint that is furthest above its bound, among those that are not met if there is one; None where nothing was
+        required."""
+        defined = [line for line in self.lines if not math.isnan(line.value)]
+        return max(defined, key=lambda line: (line.verdict == verdicts.NOT_MET, line.value - line.bound), default=None)
+
+    def saying(self, required: Iterable[str]) -> ConstraintReport:
+        """The same with what was required in sentences."""
+        return replace(self, required=tuple(required))
+
+    def table(self) -> list[dict[str, Any]]:
+        """One mapping a constraint, of plain values; undefined is None."""
+        return [
+            {
+                "target": line.target,
+                "bound": line.bound,
+                "value": _defined(line.value),
+                "noise": line.noise,
+                "sampling": _defined(line.sampling),
+                "pressure": line.pressure,
+                "verdict": line.verdict,
+                "population_verdict": line.population_verdict,
+            }
+            for line in self.lines
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values. `verdict` and `met` are about the people that the training rows were drawn from."""
+        return {
+            "rounds": self.rounds,
+            "reason": self.reason,
+            "required": list(self.required),
+            "verdict": self.verdict,
+            "training_verdict": self.training_verdict,
+            "confidence": verdicts.CONFIDENCE,
+            "met": self.met,
+            "constraints": list(map(_written, self.table())),
+        }
+
+    def to_json(self) -> str:
+        """The report as a JSON document."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def __str__(self) -> str:
+        count = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        head = f"{count}: {self.reason}." if self.rounds else f"{self.reason[:1].upper()}{self.reason[1:]}."
+        if not self.lines:
+            return f"{head}\nNo constraint was required."
+        told = [
+            *(f"Required: {one}." for one in self.required),
+            f"For {PEOPLE}: {self.verdict}. On the training rows: {self.training_verdict}. Confidence: 95%.",
+        ]
+        body = [
+            f"  {line.target}: {line.value:.4f} +- {line.noise:.4f}{_drawn(line)}, {line.population_verdict}; on the training "
+            f"rows {line.verdict}"
+            for line in self.lines
+        ]
+        of = f"Training values of the model's {self.of_what}, with the noise of their release and their sampling error:"
+        return "\n".join([*told, head, of, *body])
+
+
+def _all_of(found: Iterable[Verdict]) -> Verdict | None:
+    told = list(found)
+    return None if not told else {True: verdicts.MET, False: verdicts.NOT_MET, None: verdicts.UNCLEAR}[verdicts.together(told)]
+
+
+def _drawn(line: ConstraintLine) -> str:
+    return "" if math.isnan(line.sampling) else f" +- {line.sampling:.4f}"
+
+
+def _defined(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _written(line: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinities: "inf", as everywhere in the library, and null for what is undefined."""
+    return {name: _plain(value) if isinstance(value, float) else value for name, value in line.items()}
+
+
+def _plain(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return str(value) if math.isinf(value) else value
+
+
+def _lines(columns: tuple[Any, ...], sampling: Any, looks: int = 1) -> tuple[ConstraintLine, ...]:
+    lines = list(zip(*columns, strict=True))
+    drawn = [math.nan] * len(lines) if sampling is None else np.asarray(sampling, np.float64).tolist()
+    return tuple(
+        ConstraintLine(name, float(bound), float(value), float(noise), float(pressure), len(lines), looks, one)
+        for (name, bound, value, noise, pressure), one in zip(lines, drawn, strict=True)
+    )

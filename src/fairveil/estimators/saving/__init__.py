@@ -1,0 +1,1 @@
+"""How parts of estimators are written as plain values and read back."""

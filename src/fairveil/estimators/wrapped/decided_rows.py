@@ -1,0 +1,272 @@
+"""People with what a finished model decides about them: labels, groups and decisions as codes, for one private count.
+
+The model is anything that decides: an estimator of this library or another, a function of the features, or a column of
+decisions. It was made without these people, so that what it decides about a person is a public function of that person's row.
+
+Guarantees (tests/estimators/test_estimators_certify.py):
+1. A row's part depends on that row alone, given the model's decisions.
+2. What the model says while it decides (prints, warnings) reaches nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...curator import Rows
+from ...data.coding import Plain
+from ...errors import InputError, complaint
+from ...facts import Cells, RowBlock, RowLayout, RowSource
+from ...facts.given import as_array
+from ...fairness.inputs import read_groups, same_length
+from ...learning.systems import NO_GROUPS
+from ...models import PostProcessedModel
+from ...models.model import known_classes
+from ...privacy.promise import Promise
+from ...privacy.statement.statement import READ_FROM_DATA, Origin, PublicFact
+from ..faces.coded import as_array as values_array
+from ..fitting import promises
+from ..reading.carried import require_few_values
+from ..reading.columns import read_labels
+from ..reading.distinct import distinct, in_words
+from ..reading.inputs import Coded
+from ..reading.units import Whose, require_apart
+from . import bases, decided
+
+Codes = npt.NDArray[np.intp]
+GIVEN = "decisions made elsewhere"
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # it holds what was decided about rows
+class Made:
+    """Decisions that a model made before, with what is public of that model: its name, classes and groups."""
+
+    decisions: npt.NDArray[Any]
+    name: str
+    classes_: tuple[Hashable, ...]
+    cells_: Cells | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
+class DecidedRows:
+    """The rows for a curator, with labels, cells and decisions; `model`: in words; `labelled`: whether labels were given."""
+
+    rows: Rows
+    cells: Cells
+    classes: tuple[Hashable, ...]
+    labels: Codes
+    ids: Codes
+    decisions: Codes
+    facts: tuple[PublicFact, ...]
+    not_covered: tuple[str, ...]
+    model: str
+    labelled: bool
+    by_group: bool
+
+    def parts(self, part_of: npt.NDArray[np.int64]) -> Callable[[Any], Any]:
+        """Each row's part, block by block, as `Curator.attach_codes` takes it."""
+        return decided.in_blocks(part_of[self.ids, self.labels, self.decisions].astype(np.intp), self.rows)
+
+
+def read(
+    model: Any,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    schema: Any,
+    promise: Promise,
+    seed: int | None,
+    whose: Whose | None = None,
+) -> DecidedRows:
+    """The people, and what the model decides about them. `whose`: whose each row is, where persons have several."""
+    if schema is not None or isinstance(X, RowSource):
+        return _by_schema(model, X, y, sensitive_features, schema, promise, seed, whose)
+    columns, _ = decided._columns(X, sensitive_features)
+    given = _given(model)
+    if X is None:
+        features: Any = None
+        if given is None:
+            remedy = "Pass their features, or the decisions themselves in place of the model."
+            raise InputError(complaint(expected="what the model decides by", of="X", got=None, remedy=remedy))
+    else:
+        decided.refuse_unseen(X)
+        own = () if whose is None or whose.column is None else (whose.column,)
+        features = decided.without(X, (*columns, *own))
+    known = tuple(values_array(getattr(model, "classes_", ())).tolist())
+    raw = given if given is not None else _asked(model, features, columns, seed)
+    labels = read_labels(raw if y is None else y)
+    same_length({decided.BASES if given is None else GIVEN: len(raw), "y": len(labels)})
+    _require_somebody(len(raw))
+    origin: Origin = "argument" if known else READ_FROM_DATA
+    classes = known_classes(known) if known else _classes_of(labels, raw)
+    cells, codes, facts = _groups(model, columns, len(raw))
+    facts = (PublicFact("classes", in_words(classes), origin), *facts)
+    y_codes = decided.codes_of(labels, classes, "y").astype(np.int32)
+    grouped = bool(columns)
+    layout = RowLayout(0, (), classes, cells.columns if grouped else (), cells.names if grouped else ())
+    block = RowBlock(np.empty((0, len(raw))), np.empty((0, len(raw)), np.uint8), y_codes, codes if grouped else None, None)
+    require_apart(None if whose is None else whose.column, layout.sensitive_names)
+    rows = Rows(Coded(layout, (block,)), units=None if whose is None else whose.of_table(X, None, len(raw)))
+    ids = np.asarray(cells.ids(codes)[0], np.intp)
+    found = decided.codes_of(raw, classes, GIVEN if given is not None else decided.BASES)
+    words = _name_of(model, given is not None)
+    args = (rows, cells, classes, y_codes.astype(np.intp), ids, found, facts, (), words, y is not None)
+    return DecidedRows(*args, by_group=_cells_read(model) is not None)
+
+
+def _by_schema(
+    model: Any,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    schema: Any,
+    promise: Promise,
+    seed: int | None,
+    whose: Whose | None,
+) -> DecidedRows:
+    """Rows coded by a schema, which states classes and groups."""
+    ways = promises.ways_of(schema, False, False, 1.0, promise, whose=whose)
+    asked = decided.read_rows(X, y, sensitive_features, None, ways, ())
+    training = asked.training
+    rows = training.rows
+    _require_somebody(rows.exact_count)
+    blocks = list(rows.blocks())
+    labels = np.concatenate([np.asarray(block.labels, np.intp) for block in blocks])
+    cells = rows.cells() if rows.layout.sensitive else NO_GROUPS
+    codes = np.concatenate([np.asarray(block.sensitive, np.uint16) for block in blocks], axis=1)
+    ids = np.asarray(cells.ids(codes)[0], np.intp) if rows.layout.sensitive else np.zeros(len(labels), np.intp)
+    columns = {
+        name: values_array(values)[line]
+        for name, values, line in zip(rows.layout.sensitive_names, rows.layout.sensitive, codes, strict=True)
+    }
+    given = _given(model)
+    raw = given if given is not None else _asked(model, asked.features, columns, seed)
+    same_length({"y": len(labels), GIVEN if given is not None else decided.BASES: len(raw)})
+    found = decided.codes_of(raw, training.classes, GIVEN if given is not None else decided.BASES)
+    words = _name_of(model, given is not None)
+    args = (rows, cells, training.classes, labels, ids, found, training.facts, training.not_covered, words, True)
+    return DecidedRows(*args, by_group=_cells_read(model) is not None)
+
+
+def _name_of(model: Any, given: bool) -> str:
+    """Whose decisions they are, in words."""
+    if isinstance(model, Made):
+        return model.name
+    return GIVEN if given else type(bases.thawed(model)).__name__
+
+
+def _given(model: Any) -> npt.NDArray[Any] | None:
+    """The decisions themselves, where these were handed in."""
+    if isinstance(model, Made):
+        return np.asarray(model.decisions)
+    if hasattr(model, "predict") or callable(model):
+        if isinstance(model, type):
+            remedy = "Pass an object that was fitted."
+            raise InputError(complaint(expected="a fitted model", of="model", got=model.__name__, remedy=remedy))
+        return None
+    found = as_array(model, "model")
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim != 1:
+        remedy = "Pass a fitted model, a function of the features, or one decision a person (not probabilities)."
+        raise InputError(complaint(expected="something that decides", of="model", got=type(model).__name__, remedy=remedy))
+    return found
+
+
+def _asked(model: Any, features: Any, columns: dict[str, Any], seed: int | None) -> npt.NDArray[Any]:
+    """What the model decides; its prints and warnings, which may tell of rows, are not heard."""
+    if not hasattr(model, "predict"):
+        model = _Function(model)
+    options: dict[str, Any] = {}
+    read = _cells_read(model)
+    if read is not None:
+        names = set(read.names)
+        if len(columns) != len(read.names):
+            remedy = f"Pass the columns of the fit: {', '.join(read.names)}."
+            got = list(columns) or None
+            raise InputError(
+                complaint(expected="the groups that this model reads", of="sensitive_features", got=got, remedy=remedy)
+            )
+        options["sensitive_features"] = (
+            columns if set(columns) == names else dict(zip(read.names, columns.values(), strict=True))
+        )
+    if bases.is_randomised(model):
+        options["random_state"] = seed
+    found = np.asarray(decided.unheard(model, features, **options))
+    return found.reshape(-1) if found.ndim != 2 or found.shape[1] == 1 else _refuse_shape(found.shape)
+
+
+def _refuse_shape(shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    remedy = "A certificate is about decisions: one class a person."
+    raise InputError(
+        complaint(expected="one decision a person", of="the model's predictions", got=f"shape {shape}", remedy=remedy)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Function:
+    """A function of the features as a model."""
+
+    predict: Callable[[Any], Any]
+
+
+def _cells_read(model: Any) -> Cells | None:
+    """The groups by which a model of ours decides; None where it reads none."""
+    inside = bases.thawed(model)
+    made = getattr(inside, "model_", None)
+    if isinstance(made, PostProcessedModel):
+        return made.cells
+    known = getattr(inside, "cells_", None)
+    return known if isinstance(known, Cells) and getattr(made, "reads_groups", False) else None
+
+
+def _groups(model: Any, columns: dict[str, Any], rows: int) -> tuple[Cells, npt.NDArray[np.uint16], tuple[PublicFact, ...]]:
+    """Product cells: those of a model of ours that names these columns and has all their values, else as the rows have them."""
+    if not columns:
+        return NO_GROUPS, np.zeros((1, rows), np.uint16), ()
+    found, codes = read_groups(columns, rows, missing=None)
+    require_few_values(dict(zip(found.names, found.sizes, strict=True)), rows)
+    known = getattr(bases.thawed(model), "cells_", None)
+    origin: Origin = READ_FROM_DATA
+    if isinstance(known, Cells) and known.names == found.names:
+        listed = [set(values) for values in known.columns]
+        if all(set(values) <= inside for values, inside in zip(found.columns, listed, strict=True)):
+            found, codes = read_groups(columns, rows, groups=Cells(known.columns, names=known.names))
+            origin = "argument"
+    facts = (
+        PublicFact(f"groups of {in_words([name])}", in_words(values), origin)
+        for name, values in zip(found.names, found.columns, strict=True)
+    )
+    return found, codes, tuple(facts)
+
+
+def _classes_of(labels: npt.NDArray[Any], raw: npt.NDArray[Any]) -> tuple[Hashable, ...]:
+    """All that occur, among labels or decisions."""
+    found: list[Hashable] = []
+    for values, of in ((labels, "y"), (raw, GIVEN)):
+        found += [value for value in distinct(Plain(np.asarray(values)), of)[0] if value not in found]
+    try:
+        found = sorted(found)  # type: ignore[type-var]
+    except TypeError:
+        found = sorted(found, key=repr)
+    if len(found) < 2:
+        remedy = "Pass schema=, which lists classes that do not occur."
+        raise InputError(complaint(expected="at least two classes", of="y and the decisions", got=found, remedy=remedy))
+    return known_classes(found)
+
+
+def _require_somebody(rows: int) -> None:
+    if not rows:
+        remedy = "Set people aside that the model was not fitted to, and pass them."
+        raise InputError(complaint(expected="people set aside", of="X", got="nobody", remedy=remedy))
+
+
+def require_labels(labelled: bool, needed: bool, of: Sequence[str]) -> None:
+    """Some notions look at labels."""
+    if needed and not labelled:
+        remedy = "Pass y, the outcome that is known of each person set aside."
+        raise InputError(complaint(expected=f"labels, which {', '.join(of)} looks at", of="y", got=None, remedy=remedy))

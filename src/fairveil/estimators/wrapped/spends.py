@@ -1,0 +1,83 @@
+"""What the ledger of a post-processor is told of its base: one ledger for both, and no base that is charged twice, or never.
+
+| base | its spend |
+|---|---|
+| fitted here | its own fit's, in the post-processor's ledger |
+| fitted before, with a receipt of this ledger | there already |
+| fitted before, without one | what its statement charges, reserved beside the counts |
+| free, or declared public | none |
+
+Guarantees (tests/estimators/test_estimators_ledger.py):
+1. What the statement charges is in the ledger, once.
+2. Where there is no room for base and counts together, that is said before the base is fitted, as far as it can be foreseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...curator.journal.recording import settle
+from ...errors import Overspent
+from ...privacy.accounting.routes import gaussian_mu
+from ...privacy.events import Event, Gaussian, Pure
+from ...privacy.ledger import Ledger
+from ...privacy.ledger.stores.entries import REFUNDED
+from ...privacy.statement.statement import Receipt, names_read
+from .bases import Base, Wishes, carries_a_promise, is_fitted, thawed
+
+
+def ledger_inside(estimator: Any) -> object:
+    """The ledger of a base that is to be fitted here."""
+    fitted_here = carries_a_promise(estimator) and not is_fitted(estimator)
+    return getattr(thawed(estimator), "ledger", None) if fitted_here else None
+
+
+def about_to_spend(estimator: Any, wishes: Wishes) -> tuple[Event, ...]:
+    """What a base that is fitted here is about to cost, near enough to refuse early: one release of its share of the promise,
+    Gaussian or pure. Nothing where it may be free."""
+    promise, fitted = wishes.promise, estimator is not None and is_fitted(estimator)
+    if fitted or not promise.is_private or promise.protects != "records":
+        return ()
+    epsilon, delta = promise.epsilon * wishes.share, promise.delta * wishes.share
+    return (Gaussian(1.0 / gaussian_mu(epsilon, delta)) if delta > 0 else Pure(epsilon),)
+
+
+@contextmanager
+def recorded(base: Base, wishes: Wishes, purpose: str) -> Iterator[Receipt | None]:
+    """Charge a base that the ledger does not hold, while the block opens a curator for the rest: given back where that fails,
+    so that a refused fit can be tried again at no cost. The receipt of the base's spend, if there is one."""
+    ledger, statement = wishes.ledger, base.statement
+    if ledger is not None and base.not_covered:
+        ledger.require(wishes.promise, read_from_data=["a base classifier that was fitted outside of any promise"])
+    if ledger is None or statement is None or not base.spent or _holds(ledger, statement.ledger):
+        yield None if statement is None else statement.ledger
+        return
+    read = names_read(statement.facts, statement.bounds)
+    secure = statement.noise == "secure"
+    spend = ledger.reserve(base.spent, wishes.promise, purpose=f"{purpose}: its base", secure=secure, read_from_data=read)
+    try:
+        yield spend.receipt
+    except BaseException:
+        settle(spend.refund)
+        raise
+    settle(spend.commit)
+
+
+def _holds(ledger: Ledger, receipt: Receipt | None) -> bool:
+    """Whether this very ledger has that line, and never gave its charge back."""
+    if receipt is None or receipt.dataset != ledger.dataset:
+        return False
+    line = next(ledger.history(receipt.entry, 1), None)
+    found = line is not None and (line.hash, line.spend) == (receipt.hash, receipt.spend)
+    return found and ledger.standing(receipt.spend).last != REFUNDED
+
+
+def also_spent(error: Overspent) -> Overspent:
+    """The ledger has no room for the counts, and the base was fitted before that was known."""
+    words = (
+        f"{error} This is about the counts of the post-processor: its base classifier was fitted, and stays charged. Leave "
+        "room for both: promise less, or fit the base by itself and hand it in fitted."
+    )
+    return Overspent(words, **error.figures)

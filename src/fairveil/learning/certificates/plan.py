@@ -1,0 +1,85 @@
+"""Counts of rows by parts, released once: how they are asked, at what price, and by which distribution their noise is drawn.
+
+Guarantees (tests/learning/test_learning_certificate_plan.py):
+1. The plan is one event, made of the promise and the relation alone, and costs at most the promise.
+2. One neighbour moves the counts by 1 in L1 and L2 (add-remove), or by 2 and sqrt 2 (a row replaced, or its group changed).
+3. `noise` is the distribution that the curator draws from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...curator import Ask, AttachedCodes, CodeHistogram, Curator
+from ...privacy.accounting.calibration import calibrate
+from ...privacy.events import DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp
+from ...privacy.promise import Promise
+from ..counts.noise import CountNoise
+
+NONE = CountNoise("none", 0.0)
+
+
+@dataclass(frozen=True)
+class PartsPlan:
+    """One histogram of parts. `multiplier` 0: exact, where nobody's privacy depends on it."""
+
+    promise: Promise
+    kind: str
+    multiplier: float
+
+    @property
+    def moved(self) -> int:
+        """How many counts a neighbour may change by one."""
+        return 1 if self.promise.neighbours == "add-remove" else 2
+
+    @property
+    def event(self) -> Event:
+        """The release, as the curator will log it."""
+        if not self.promise.is_private:
+            return NonPrivate()
+        return event_of(self.kind, self.multiplier, self.moved) if self.multiplier else NoOp()
+
+    @property
+    def noise(self) -> CountNoise:
+        """The distribution of the noise of each count."""
+        return noise_of(self.event, self.promise.neighbours)
+
+    def release(self, curator: Curator, attached: AttachedCodes, purpose: str) -> npt.NDArray[np.float64]:
+        """The noisy counts (parts,)."""
+        ask = Ask(CodeHistogram(attached), self.multiplier, self.kind if self.multiplier else "gaussian")
+        return np.asarray(curator.answer([ask], purpose=purpose)[0], np.float64).ravel()
+
+
+def plan(promise: Promise, *, reads_groups: bool) -> PartsPlan:
+    """The noise with the least variance that keeps the promise: discrete Laplace, or Gaussian where there is a delta.
+
+    `reads_groups`: whether the parts depend on sensitive columns; where they alone are protected, other counts are free.
+    """
+    if not promise.is_private or (promise.protects == "sensitive_features" and not reads_groups):
+        return PartsPlan(promise, "none", 0.0)
+    found = []
+    for kind in ("discrete-laplace", "gaussian") if promise.delta > 0 else ("discrete-laplace",):
+        shape = PartsPlan(promise, kind, 1.0)
+        z = calibrate(promise, lambda z, shape=shape: event_of(shape.kind, z, shape.moved)).multiplier  # type: ignore[misc]
+        found.append(PartsPlan(promise, kind, z))
+    return min(found, key=lambda one: one.noise.sd)
+
+
+def event_of(kind: str, z: float, moved: int) -> Event:
+    """The event of one histogram whose counts a neighbour moves by `moved` in all."""
+    if kind == "discrete-laplace":
+        return DiscreteLaplace(z, moved)
+    return Gaussian(z)
+
+
+def noise_of(event: Event, neighbours: str) -> CountNoise:
+    """The distribution of each count's noise, from the event that was logged."""
+    if isinstance(event, DiscreteLaplace):
+        return CountNoise("discrete-laplace", event.noise_multiplier * event.sensitivity)
+    if isinstance(event, Gaussian):
+        return CountNoise("gaussian", event.noise_multiplier * math.sqrt(1.0 if neighbours == "add-remove" else 2.0))
+    return NONE

@@ -1,0 +1,1 @@
+"""What a planned search will release, and with how much noise, foretold at supposed sizes of groups."""

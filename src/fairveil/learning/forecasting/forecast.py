@@ -1,0 +1,356 @@
+"""What noise a planned search will put into what it releases: from public facts alone, before any row is read.
+
+A search is planned and priced as for a fit (`plans`, `game_plan`, `group_plan`, `postprocess`), and the noise of its values is
+worked out by the functions that a fit reports it by, at the sizes of groups that are `Supposed`. So both cannot drift apart.
+
+Two deviations are told apart, both of one constraint's value:
+
+    noise     of the value as it is released, of the model that is handed out
+    sampling  of the exact training value around the population's: other rows would have given another
+
+and three bounds follow from the noise (`Line`): below 2 deviations a gap as large as the bound cannot be told from none.
+
+Guarantees (tests/learning/test_learning_forecast.py):
+1. No row is read: what is foretold depends on the planned search and on supposed public numbers.
+2. The noise agrees with what fits report, and with what is seen over seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ... import _verdicts as verdicts
+from ...facts import Cells
+from ...fairness import ConstraintSystem
+from ..descent import Floats
+from ..game.game import Game
+from ..group_objective.descent import LossDescent
+from ..group_objective.exponential import Sampling
+from ..group_objective.loop import Loop
+from ..group_objective.problem import Posed, Problem
+from ..group_objective.public_features import PublicSearch
+from ..lagrangian.linear import LinearDescent
+from ..lagrangian.network import NetworkDescent
+from ..lagrangian.plan import Plan
+from ..lagrangian.program import LOOKS
+from ..least_squares.by_group import GroupRegression
+from ..oracles.oracle import Oracle
+from ..postprocessing import mixing, score_bins
+from ..postprocessing.counting import CountPlan, Released, steps
+from ..postprocessing.mixing_bounds import value_noise
+from ..systems import NO_GROUPS
+from ..tailoring.descent import TailoredDescent
+from .added_error import added_error
+from .releases import Release, of_asks, of_event, shared_out
+from .supposed import Supposed
+
+DEVIATIONS = 2.0
+"""How many deviations of its noise a gap has to be, to be told from none."""
+NOT_OF_LOSSES = "the noise of a loss depends on the model that is found, which public facts do not tell"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One constraint: its name and `bound` (None: measured, not bounded), and the deviations above. `cells`: the groups that it
+    is about, by number. `looks`, `among`: as in the report of a fit, see `_verdicts`."""
+
+    name: str
+    bound: float | None
+    noise: float
+    sampling: float | None
+    cells: tuple[int, ...]
+    among: int = 1
+    looks: int = 1
+
+    @property
+    def enforceable(self) -> float:
+        """The smallest bound that can be enforced: a gap above it by chance is not what noise alone often shows."""
+        return DEVIATIONS * self.noise
+
+    @property
+    def verifiable(self) -> float:
+        """The smallest bound that a model with a value of exactly 0 is said to have met in 19 fits of 20: value and verdict
+        both take their share of the noise."""
+        met = verdicts.deviations(1.0 - (1.0 - verdicts.CONFIDENCE) / self.looks)
+        return (met + verdicts.deviations(verdicts.CONFIDENCE)) * self.noise
+
+    @property
+    def breach(self) -> float:
+        """How far above its bound a value has to be, to be said "not met" in 19 fits of 20."""
+        told = verdicts.deviations(1.0 - (1.0 - verdicts.CONFIDENCE) / self.among)
+        return (told + verdicts.deviations(verdicts.CONFIDENCE)) * self.noise
+
+    @property
+    def can_be_enforced(self) -> bool:
+        """Whether the required bound is one that can be."""
+        return self.bound is None or self.noise == 0.0 or self.enforceable <= self.bound
+
+    @property
+    def can_be_verified(self) -> bool:
+        """The same of a verdict "met"."""
+        return self.bound is None or self.noise == 0.0 or self.verifiable <= self.bound
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Public facts alone. `why`: why no noise is foretold, where none is. `rounds`: of the search. `cells`: the groups that
+    `lines` tell apart. `added_error`: what noise adds to the error of a linear model, about; None where that is not known."""
+
+    releases: tuple[Release, ...]
+    lines: tuple[Line, ...]
+    cells: Cells | None
+    rounds: int | None = None
+    added_error: float | None = None
+    why: str = ""
+
+    @property
+    def noisiest(self) -> Line | None:
+        """The constraint that is furthest from being enforced."""
+        return max(self.lines, key=lambda line: line.enforceable - (line.bound or 0.0), default=None)
+
+    def by_group(self) -> dict[int, float]:
+        """Of each cell, the least noise that a comparison of few groups with it has: the noise that its own size brings. A rate
+        of everybody's counts where nothing else is about the cell."""
+        pairs: dict[tuple[int, ...], float] = {}
+        for line in self.lines:
+            pairs[line.cells] = max(pairs.get(line.cells, 0.0), line.noise)
+        found: dict[int, tuple[int, float]] = {}
+        for cells, noise in pairs.items():
+            for cell in cells:
+                found[cell] = min(found.get(cell, (len(cells), math.inf)), (len(cells), noise))
+        return {cell: noise for cell, (_, noise) in sorted(found.items())}
+
+
+@singledispatch
+def of(search: Any, supposed: Supposed) -> Forecast:
+    """What is foretold of a planned search. Of one that is not listed below, its releases alone.
+
+    Cheap: `forecast.of(search, Supposed.of(layout, rows))` at the beginning of a fit costs less than a round of it."""
+    return Forecast(shared_out(of_event(search.plan, "sums by group")), (), None, None, None, NOT_OF_LOSSES)
+
+
+@of.register(LinearDescent)
+@of.register(NetworkDescent)
+def _of_descent(search: Any, supposed: Supposed) -> Forecast:
+    return of_plan(search.planned, supposed, bounds=search.bounds[0], bounded=np.isfinite(search.bounds[0]))
+
+
+def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Any) -> Forecast:
+    """Of one model that descent looks for."""
+    system, rows = plan.system, np.array([supposed.rows])
+    error = None if plan.skeleton is not None or plan.is_exact else added_error(plan, rows)
+    releases = () if plan.is_exact else shared_out(_of_rounds(plan, supposed.rows))
+    if system is None:
+        return Forecast(releases, (), None, plan.settings.rounds, error)
+    counts = supposed.counts(plan.cells, by_label=plan.by_label)
+    histogram = supposed.decisions(counts)
+    noise_of = plan.noise_of(counts, histogram[..., 1:] if plan.outputs == 1 else histogram)
+    looks = 2 if plan.has_thresholds and not plan.settles else 1  # at zero, of all thresholds that may be taken
+    looks = LOOKS if plan.companion and bounded.any() else looks  # the values say what is handed out
+    told = [float(bound) if known else None for bound, known in zip(bounds, bounded, strict=True)]
+    drawn = _sampling(system, counts, histogram) * math.sqrt(plan.promise.rows_per_unit)  # a person's rows come together
+    lines = _lines(system, told, noise_of(0), drawn, looks)
+    return Forecast(releases, lines, plan.cells, plan.settings.rounds, error)
+
+
+def _of_rounds(plan: Plan, rows: float) -> list[Release]:
+    facts = {"layout": plan.layout, "promise": plan.promise, "cap": plan.max_sample_weight}
+    model = plan.start()
+    times = max(1, plan.settings.rounds // (plan.parts or 1))
+    asked = plan.round_asks(model, None, plan.clip_at(rows))
+    return [
+        *of_asks(plan.first(None), **facts),  # type: ignore[arg-type]
+        *of_asks(asked, times=times, batch=plan.batch, remark=", each round", **facts),  # type: ignore[arg-type]
+        *of_asks(plan.last(model), remark=", of the model that was found", **facts),  # type: ignore[arg-type]
+        *_of_sequel(plan, model, facts),
+    ]
+
+
+def _of_sequel(plan: Plan, model: Any, facts: Any) -> list[Release]:
+    """What is asked once the model is there."""
+    if not plan.follows:
+        return []
+    beside = ", of a model without constraints"
+    rounds = of_asks(plan.free_asks(model), times=plan.free_rounds, remark=beside, **facts) if plan.free_rounds else []
+    return [
+        *rounds,
+        *of_asks(plan.settled_asks(model), remark=", of the model handed out", **facts),
+        *of_asks(plan.free_last(model), remark=beside, **facts),
+    ]
+
+
+@of.register
+def _of_game(search: Game, supposed: Supposed) -> Forecast:
+    ground, system = search.ground, search.system
+    releases = () if ground.is_exact else shared_out(_of_played(search, search.oracle))
+    if system is None:
+        return Forecast(releases, (), None, search.rounds)
+    counts = supposed.counts(ground.cells, by_label=ground.by_label)
+    histogram = supposed.decisions(counts)
+    heard = search.rounds - int(search.oracle.burn_in * search.rounds)
+    noise = search.noise_of(counts, histogram, heard)
+    bounds = system.bounds.tolist()
+    looks = LOOKS if search.compares else 1
+    lines = _lines(system, bounds, noise, _sampling(system, counts, histogram), looks)
+    return Forecast(releases, lines, ground.cells, search.rounds)
+
+
+def _of_played(search: Game | Loop | PublicSearch, oracle: Oracle[Any]) -> list[Release]:
+    ground = search.ground
+    facts = {"layout": ground.layout, "promise": ground.promise, "cap": ground.max_sample_weight}
+    asked, times, free = search.audit_asks(), search.rounds, ", of a model without constraints"
+    opening = [of_asks(asks, times=often, remark=free, **facts) for asks, often in oracle.opening_asks(ground)]  # type: ignore[arg-type]
+    last = search.free_asks() if isinstance(search, Loop) else search.last_asks()
+    of_last = free if not isinstance(search, PublicSearch) and search.compares else ", of the mixture"
+    return [
+        *of_asks(oracle.first_asks(ground, search.counts_multiplier), **facts),  # type: ignore[arg-type]
+        *(line for lines in opening for line in lines),
+        *_of_learner(search, oracle, facts),
+        *of_asks(asked, times=times, remark=", each round", **facts),  # type: ignore[arg-type]
+        *of_asks(last, remark=of_last, **facts),  # type: ignore[arg-type]
+    ]
+
+
+def _of_learner(search: Game | Loop | PublicSearch, oracle: Oracle[Any], facts: Any) -> list[Release]:
+    asks = oracle.round_asks(search.ground)
+    if asks:
+        return of_asks(asks, times=search.rounds, remark=" of the learner, each round", **facts)
+    events = oracle.round_events(search.ground)
+    return [line for event in events for line in of_event(event, "choices", times=search.rounds)]
+
+
+@of.register(Loop)
+@of.register(PublicSearch)
+def _of_loop(search: Any, supposed: Supposed) -> Forecast:
+    ground = search.ground
+    releases = () if ground.is_exact else shared_out(_of_played(search, search.oracle))
+    posed = _posed(search.problem, search.counts_multiplier, search.penalty, supposed)
+    losses = supposed.decisions(posed.counts) / posed.rows
+    noise, of_counts = search.noise_of_mixture(posed, losses) / posed.rows, search.noise_of_counts / posed.rows
+    return Forecast(releases, _posed_lines(posed, losses, noise, of_counts), ground.cells, search.rounds)
+
+
+@of.register
+def _of_sampling(search: Sampling, supposed: Supposed) -> Forecast:
+    posed = _posed(search.problem, search.counts_multiplier, 1.0, supposed)
+    losses = supposed.decisions(posed.counts) / posed.rows
+    noise, of_counts = (size / posed.rows for size in search.deviations)
+    lines = _posed_lines(posed, losses, noise, of_counts)
+    releases = () if search.ground.is_exact else shared_out(of_event(search.plan, "rows and decisions by group"))
+    return Forecast(releases, lines, search.ground.cells, 1)
+
+
+@of.register
+def _of_tailored(search: TailoredDescent, supposed: Supposed) -> Forecast:
+    task, found = search.task, []
+    facts = {"layout": task.layout, "promise": task.promise, "cap": task.max_sample_weight}
+    for asks, batch, times in search.asked_in_turn(bound=not search.is_fixed):
+        found += of_asks(asks, times=times, batch=batch, remark=", each round" if times > 1 else "", **facts)  # type: ignore[arg-type]
+    releases = () if search.is_exact else shared_out(found)
+    return Forecast(releases, (), None, search.rounds, None, NOT_OF_LOSSES)
+
+
+@of.register
+def _of_regression(search: GroupRegression, supposed: Supposed) -> Forecast:
+    task, found = search.task, []
+    for asks in search.asked_in_turn():
+        found += of_asks(asks, task.layout, task.promise, cap=task.max_sample_weight)
+    releases = () if task.is_exact else shared_out(found)
+    return Forecast(releases, (), None, None, None, NOT_OF_LOSSES)
+
+
+@of.register
+def _of_losses(search: LossDescent, supposed: Supposed) -> Forecast:
+    releases = shared_out(of_event(search.plan, "gradients and losses by group"))
+    return Forecast(releases, (), None, search.rounds, None, NOT_OF_LOSSES)
+
+
+def of_counts(
+    plan: CountPlan,
+    system: ConstraintSystem,
+    layout: Any,
+    supposed: Supposed,
+    before: Sequence[Release] = (),
+    edges: Floats | None = None,
+) -> Forecast:
+    """Of a post-processor; `before`: what its base releases, when it is fitted with it. `edges`: of the bins of its score."""
+    counts = supposed.counts(plan.cells, by_label=True)
+    decided = supposed.decisions(counts)
+    raw = decided if edges is None else _in_bins(decided, edges)
+    totals = raw.sum(axis=0) if plan.totals_are_public else None
+    released = Released(raw, totals, plan.law(1.0), None, edges)
+    noise = value_noise(released, system, mixing.tables_of(released, system.shape[2]).base)
+    lines = _lines(system, system.bounds.tolist(), noise, _sampling(system, counts, decided))
+    what = "base decision" if edges is None else "score"
+    own = of_event(plan.event if plan.promise.is_private else None, f"rows by group, label and {what}")
+    moved = steps(plan.promise, plan.cells)
+    size = float(moved) if plan.noise == "discrete-laplace" else math.sqrt(moved)
+    own = [replace(line, sensitivity=size) for line in own]
+    return Forecast(shared_out([*_weighed(before), *own]), lines, plan.cells)
+
+
+def _in_bins(decided: Floats, edges: Floats) -> Floats:
+    """Rows as they would be decided, evenly over the bins on either side of 0."""
+    bins, usual = 1 + len(edges), score_bins.usual(edges)
+    out = np.repeat(decided[..., :1] / usual, bins, axis=-1)
+    out[..., usual:] = decided[..., 1:] / (bins - usual)
+    return np.asarray(out)
+
+
+def _weighed(lines: Iterable[Release]) -> list[Release]:
+    """Lines of another plan, to be shared out anew."""
+    return [replace(line, name=f"base: {line.name}", share=line.weight) for line in lines]
+
+
+def _posed(problem: Problem, multiplier: float, penalty: float, supposed: Supposed) -> Posed:
+    ground = problem.ground
+    return problem.pose(supposed.counts(ground.cells, by_label=ground.by_label), multiplier, penalty)
+
+
+def _posed_lines(posed: Posed, losses: Floats, noise: float, of_counts: float) -> tuple[Line, ...]:
+    names, bounds, values = posed.values(losses)
+    _, spread = posed.spread(losses, noise, of_counts)
+    spread = np.where(np.isnan(values), math.inf, spread)  # too few rows to be told from none: it takes no part
+    cells = posed.cells_of_values()
+    columns = zip(names, bounds.tolist(), spread.tolist(), cells, strict=True)
+    return tuple(Line(name, bound, size, None, about, len(names)) for name, bound, size, about in columns)
+
+
+def _lines(
+    system: ConstraintSystem,
+    bounds: Sequence[float | None],
+    noise: Floats,
+    sampling: Floats,
+    looks: int = 1,
+) -> tuple[Line, ...]:
+    among, labels = len(system), system.shape[1]
+    members = sparse.csr_array(abs(system.coefficients) @ system.members[system.event_of])
+    lines = []
+    for j, name in enumerate(system.names):
+        places = members.indices[members.indptr[j] : members.indptr[j + 1]]
+        about = tuple(sorted({int(place) // labels for place in places}))
+        name = name if bounds[j] is not None else name.partition(" <= ")[0]
+        lines.append(Line(name, bounds[j], float(noise[j]), float(sampling[j]), about, among, looks))
+    return tuple(lines)
+
+
+def _sampling(system: ConstraintSystem, counts: Floats, histogram: Floats) -> Floats:
+    """The deviation of each value over samples of rows, to first order: every row moves it by its own slope."""
+    sizes = system.event_sizes(counts, 1e-9)[system.event_of]
+    rates = system.rates(histogram, counts, 1e-9)
+    whole = sparse.csr_array(sparse.kron(system.members[system.event_of], np.ones((1, system.shape[2]))))
+    slopes = sparse.diags_array(1.0 / sizes) @ (system.numerators - sparse.diags_array(rates) @ whole)
+    moves = sparse.csr_array(system.coefficients @ slopes)
+    return np.sqrt(np.asarray(moves.power(2) @ histogram.ravel(), np.float64).ravel())
+
+
+def groups_of(forecast: Forecast) -> tuple[Any, ...]:
+    """The keys of the cells, in their order."""
+    return (forecast.cells or NO_GROUPS).keys

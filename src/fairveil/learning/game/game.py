@@ -1,0 +1,535 @@
+"""A game of learner against auditor (Jagielski et al., Algorithm 3, in the form of theory.md#game).
+
+    min over mixtures Q, max over duals:   L(Q, duals) = error(Q) + sum_k duals_k (value_k(Q) - bound_k)
+
+The auditor plays exponentiated gradient over the simplex of size `dual_bound`; the learner answers with a private oracle. Each
+round the auditor is told how the learner's rule decides, with noise; the answer is the uniform mixture of the rules.
+
+    init   counts by cell and label, and what the oracle needs, released once
+    step   duals -> dL/dH -> the oracle's rule -> its decisions by cell (noisy) -> excesses -> duals
+    stop   after the rounds of the plan
+    settle how the oracle's rule without constraints decides, where it has one
+    finish the mixture, the mean of the released decisions, and what theory says of them; or what `program` makes of it, of the
+           rule without constraints and of constants
+
+`Differs:` the paper's noise is Laplace, scaled by the smallest cell of the data, which is not released, and its learner pays in
+every round. Here multipliers are constants, counts are released, and the regression oracle pays once.
+
+Guarantees (tests/learning/test_learning_game.py):
+1. A game's log is its plan, event for event.
+2. The mixture depends on the rows through the curator's answers alone.
+3. A game that is broken off leaves a log that is a beginning of the plan, and the curator closed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtri, ndtri
+
+from ...curator import Ask, Curator, describe
+from ...fairness import ConstraintSystem, sampling
+from ...fairness.systems import FixedCounts
+from ...privacy.events import Event, Repeated, compose
+from .. import constants
+from ..comparison import Comparison, Free, Limits, Table
+from ..descent import Floats, Progress, Reason
+from ..lagrangian import program
+from ..lagrangian.duals import ExponentiatedGradient, Leaning
+from ..lagrangian.program import Choice
+from ..oracles.ground import Ground
+from ..oracles.oracle import GroupedRule, LinearRule, Oracle, Rule, audit_asks, audited, constant_rule, indicators
+from ..oracles.settled import Settled, any_ask, counted
+from ..outcome import not_met
+from ..systems import lengths, slopes_of_counts
+from .bounds import PARTS, ROUNDING, Guarantee, Seen
+
+TINY = 1e-9  # of a number of rows that divides
+COMPARING = 0.3
+"""Of an audit's price, for the comparison with the indicators, where there are any. What is measured has noise of its own: kept
+by a comparison on the same noise, rules would look better than they are."""
+PARTS_OF_MIXTURE = 1_000_000
+"""In which shares of a choice are told: rates of what is handed out are off by a millionth for each rule at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium:
+    """What a game found: released values only.
+
+    `rules` and how often each was played, `plays`; `values`: each constraint's value of the mixture, noisy, and the standard
+    deviation of its noise in `spread`, over draws of the rows in `sampling`; `duals`: the mean of the auditor's plays.
+    `comparison`: what was released to compare it with what costs nothing; None of a game that was read from disk. `looks`: from
+    how many mixtures this one may have been picked by these very values; `choice`: what `program` picked, None where it did
+    not choose.
+    """
+
+    rules: tuple[Rule, ...]
+    plays: tuple[int, ...]
+    reason: Reason
+    rounds: int
+    names: tuple[str, ...]
+    bounds: Floats
+    values: Floats
+    spread: Floats
+    duals: Floats
+    counts: Floats
+    rows: float
+    guarantee: Guarantee | None
+    comparison: Comparison | None = None
+    sampling: Floats | None = None
+    looks: int = 1
+    choice: Choice | None = None
+
+    @property
+    def broken(self) -> tuple[int, ...]:
+        """The constraints that are not met."""
+        return not_met(self.values, self.bounds, self.spread)
+
+    @property
+    def learnt(self) -> bool:
+        """Whether there is anything in the rules."""
+        return any(not isinstance(rule, LinearRule) or bool(rule.weights.any()) for rule in self.rules)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Between rounds: released values only. `noise`: of each value in one audit, where the oracle settles. `free`: the rule
+    without constraints and how it decides, (cells, labels, classes)."""
+
+    prepared: Any
+    counts: Floats
+    rows: float
+    fixed: FixedCounts | None
+    leaning: Leaning
+    played: dict[Hashable, tuple[Rule, int]]
+    seen: Seen
+    round: int = 0
+    noise: Floats | None = None
+    settled: Settled | None = None
+    free: tuple[Rule, Floats] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """A game that is planned and priced: public values alone. Made by `game_plan.plan`."""
+
+    ground: Ground
+    oracle: Oracle[Any]
+    rounds: int
+    dual_bound: float
+    counts_multiplier: float
+    audit_multiplier: float
+    confidence: float = 0.95
+    only_false_positives: bool = False
+    settled_multiplier: float = 0.0
+    free_multiplier: float = 0.0
+    plan: Event | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plan", self.events() if self.ground.promise.is_private else None)
+
+    @property
+    def system(self) -> ConstraintSystem | None:
+        """The constraints, or None."""
+        return self.ground.system
+
+    @property
+    def floor(self) -> float | None:
+        """The least number of rows that an event is taken to have. None without noise: one without rows is undefined."""
+        return None if self.ground.is_exact else self.ground.floor(self.counts_multiplier)
+
+    def events(self) -> Event:
+        """The whole game's events."""
+        parts = self.oracle.first_events(self.ground, self.counts_multiplier)
+        one = self.oracle.round_events(self.ground)
+        if self.system is not None:
+            one = [*one, self._audit_event()]
+        last = [self._event_of(asks)] if (asks := self.last_asks()) else []
+        return compose([*parts, Repeated(compose(one), self.rounds), *last] if one else parts)
+
+    @property
+    def settles(self) -> bool:
+        """Whether the oracle makes the mixture, which is counted once more."""
+        return self.oracle.settles and self.system is not None
+
+    @property
+    def compares(self) -> bool:
+        """Whether the mixture may give way to the oracle's rule without constraints, which is audited for it."""
+        return compared(self.ground, self.oracle)
+
+    def _audit_event(self) -> Event:
+        return self._event_of(self.audit_asks())
+
+    def _event_of(self, asks: list[Ask]) -> Event:
+        g = self.ground
+        return describe(asks, g.layout, g.promise, max_sample_weight=g.max_sample_weight)
+
+    def audit_asks(self) -> list[Ask]:
+        """What a round asks of a rule: for plans, which depend on shapes alone."""
+        return [] if self.system is None else self._audits(self._any_rule)
+
+    @property
+    def _any_rule(self) -> LinearRule:
+        return LinearRule(np.zeros((self.ground.outputs, 1 + self.ground.layout.width)))
+
+    def last_asks(self) -> list[Ask]:
+        """What is asked at the end, for plans: of the mixture, or of the rule without constraints."""
+        if self.compares:
+            return audit_asks(self.ground, self._any_rule, [self.free_multiplier])
+        return [any_ask(self.ground, self.settled_multiplier)] if self.settles else []
+
+    def noise_of(self, counts: Floats, histogram: Floats, heard: int) -> Floats:
+        """The standard deviation of each constraint's value: of the mean of so many audits (of the mixture's own count, where
+        it has one), and of the counts."""
+        scale = self._settled_scale if self.settles else self._audit_scale / math.sqrt(max(1, heard))
+        return np.hypot(self._noise_of_values(counts, scale), self._count_noise(counts, histogram))
+
+    def _audits(self, rule: Rule) -> list[Ask]:
+        return audit_asks(self.ground, rule, self._multipliers)
+
+    @property
+    def _multipliers(self) -> list[float]:
+        """Of one audit; where rules are compared with the indicators of two, that together cost as much: to compare, to
+        measure."""
+        shares = (COMPARING, 1.0 - COMPARING) if self._indicators else (1.0,)
+        return [self.audit_multiplier / math.sqrt(share) for share in shares]
+
+    # -- init, step, stop, finish ------------------------------------------------------------------------------------------
+
+    def init(self, curator: Curator) -> State:
+        """Counts, and what the oracle needs."""
+        counts, prepared = self.oracle.prepare(curator, self.ground, self.counts_multiplier)
+        per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
+        stated = None if self.ground.max_sample_weight is not None else self.ground.public_rows  # weights are counted, not rows
+        rows = float(stated or max(self.floor or TINY, counts.sum() / per_row))
+        fixed = None if self.system is None else self.system.at(counts, self.floor)
+        none = np.zeros(0 if self.system is None else len(self.system))
+        seen = Seen.nothing(none, counts, self.ground.classes, self._usual_lag(fixed, rows))
+        noise = self._audit_noise(counts) if self.settles else None
+        return State(prepared, counts, rows, fixed, Leaning(none), {}, seen, noise=noise)
+
+    def _usual_lag(self, fixed: FixedCounts | None, rows: float) -> float:
+        """The unit of the learner's lag with all pressure on the first constraint: a scale, known before the first round."""
+        if fixed is None or self.system is None:
+            return 1.0
+        duals = self.dual_bound * np.eye(1, len(self.system))[0]
+        unit, _ = self.oracle.regret(self.ground, self.ground.costs(fixed.cell_costs(duals), rows))
+        return unit if math.isfinite(unit) else 1.0
+
+    @property
+    def auditor(self) -> ExponentiatedGradient:
+        """How the duals are played."""
+        return ExponentiatedGradient(self.dual_bound)
+
+    def step(self, curator: Curator, state: State) -> State:
+        """One round."""
+        duals = self._duals(state)
+        none = np.zeros((*state.counts.shape, self.ground.classes))
+        cell_costs = none if state.fixed is None else state.fixed.cell_costs(duals)
+        rule, prepared = self.oracle.respond(curator, self.ground, state.prepared, cell_costs, state.rows)
+        state = replace(state, prepared=prepared, round=state.round + 1)
+        if state.fixed is None or self.system is None:
+            return self._played(state, rule)
+        costs = self.ground.costs(cell_costs, state.rows)
+        rule, histogram = self._better(state, rule, *self._audited(curator, state, rule), costs)
+        fixed, state = state.fixed, replace(state, prepared=self.oracle.heard(state.prepared, rule, histogram))
+        excess = fixed.values(histogram) - self.system.bounds
+        state = self._played(state, rule)
+        lag = state.seen.lag.after(*self.oracle.regret(self.ground, costs), self._doubt(costs))
+        counted = state.round > self.oracle.burn_in * self.rounds
+        pull = cell_costs[..., 1:] - cell_costs[..., :1] if self.ground.outputs == 1 else cell_costs
+        variance = (self._audit_scale * float(np.linalg.norm(pull))) ** 2
+        seen = state.seen.after(duals, excess, histogram if counted else none, lag, variance, counted)
+        values = None
+        if state.noise is not None:
+            values = self.oracle.expected(state.prepared, fixed, state.noise)
+        if values is None:
+            values = self.system.exact_values(histogram, state.counts, self.floor, clip=True)
+        heard = values - self.system.bounds
+        return replace(state, leaning=self.auditor.step(state.leaning, heard), seen=seen)
+
+    def _duals(self, state: State) -> Floats:
+        """The auditor's play, or prices that the oracle would rather answer: of what was released before this round."""
+        wished = None
+        if state.fixed is not None and state.noise is not None:
+            wished = self.oracle.prices(state.prepared, state.fixed, state.noise)
+        return self.auditor.duals(state.leaning) if wished is None else wished
+
+    def settle(self, curator: Curator, state: State) -> State:
+        """The mixture that the oracle makes, if it does, and how it decides, or the rule without constraints does: after the
+        last round."""
+        if self.compares:
+            free = self.oracle.free_rule(state.prepared)
+            (shown,) = audited(curator, self.ground, free, [self.free_multiplier], state.counts)
+            return replace(state, free=(free, shown))
+        if state.noise is None or state.fixed is None:
+            return state
+        rules, duals = self.oracle.settle(state.prepared, state.fixed, state.noise)
+        found = counted(curator, self.ground, rules, duals, self.settled_multiplier, state.counts)
+        return replace(state, settled=found)
+
+    def _played(self, state: State, rule: Rule) -> State:
+        if state.round <= self.oracle.burn_in * self.rounds:
+            return state
+        return replace(state, played=state.played | {rule.key: (rule, state.played.get(rule.key, (rule, 0))[1] + 1)})
+
+    def _audited(self, curator: Curator, state: State, rule: Rule) -> tuple[Floats, Floats]:
+        """How the rule decides, (cells, labels, classes), with noise: to compare, and to measure."""
+        shown = audited(curator, self.ground, rule, self._multipliers, state.counts)
+        return shown[0], shown[-1]
+
+    @cached_property
+    def _indicators(self) -> list[GroupedRule]:
+        """The maximally discriminatory classifiers, where rules may read the group and there are two classes."""
+        g = self.ground
+        return indicators(g.cells, g.layout.width) if g.group_aware and g.cells is not None and g.outputs == 1 else []
+
+    def _better(self, state: State, rule: Rule, noisy: Floats, histogram: Floats, costs: Floats) -> tuple[Rule, Floats]:
+        """The rule, or the cheapest indicator of a group if released values say that it costs less: how those decide is in
+        the counts, and costs nothing (Theorem 4.6 needs them in the class)."""
+        best, cost = (rule, histogram), float((costs * noisy).sum())
+        for other in self._indicators:
+            decided = state.counts * (other.offsets > 0)
+            shown = np.stack([state.counts - decided, decided], axis=-1)
+            if (price := float((costs * shown).sum())) < cost:
+                best, cost = (other, shown), price
+        return best
+
+    def _doubt(self, costs: Floats) -> float:
+        """How far a comparison with the indicators may be off by noise, but for a share of the chance; 0 where none is made.
+
+        The audit's noise is drawn after the costs are fixed: a Gaussian, in every round. The counts' was drawn before, and
+        costs follow it: its length bounds what it does to any of them.
+        """
+        if not self._indicators or self.ground.is_exact:
+            return 0.0
+        part = (1.0 - self.confidence) / PARTS / 2.0
+        audit = self._audit_scale * math.sqrt((1.0 - COMPARING) / COMPARING) * float(ndtri(1.0 - part / 2.0 / self.rounds))
+        counts = self._count_scale * math.sqrt(float(chdtri(costs[..., 0].size, part)))
+        return float(np.linalg.norm(costs[..., 1] - costs[..., 0])) * max(audit + counts, 2.0 * counts)
+
+    def stop(self, state: State) -> Reason | None:
+        """When the rounds of the plan are done."""
+        return Reason.ROUNDS if state.round >= self.rounds else None
+
+    def finish(self, state: State, reason: Reason) -> Equilibrium:
+        """The mixture and what was released of it."""
+        settled = state.settled
+        parts = tuple(state.played.values()) if settled is None else tuple(zip(settled.rules, settled.plays, strict=True))
+        duals = state.seen.mean_duals if settled is None else settled.duals
+        empty = np.zeros(0)
+        if self.system is None or state.fixed is None:
+            return Equilibrium(
+                tuple(rule.published() for rule, _ in parts),
+                tuple(plays for _, plays in parts),
+                reason,
+                state.round,
+                (),
+                empty,
+                empty,
+                empty,
+                duals,
+                state.counts,
+                state.rows,
+                None,
+                sampling=empty,
+            )
+        histogram = self._found(state)
+        values = self.system.exact_values(histogram, state.counts, self.floor)
+        spread = self.noise_of(state.counts, histogram, state.seen.counted)
+        drawn: Floats | None = self._sampling(histogram, state.counts)
+        comparison, choice, looks = self._compared(state, values, spread), None, 1
+        if comparison is not None and comparison.free is not None:
+            choice, looks = program.chosen(comparison, sampling=drawn), program.looks_at(comparison)
+            if not choice.is_model:
+                comparison, drawn = program.comparison_of(comparison, choice, drawn)
+                assert comparison.limits is not None
+                values, spread = comparison.limits.values, comparison.limits.spread
+                parts = self._parts(state, choice)
+        return Equilibrium(
+            tuple(rule.published() for rule, _ in parts),
+            tuple(plays for _, plays in parts),
+            reason,
+            state.round,
+            self.system.names,
+            self.system.bounds,
+            values,
+            spread,
+            duals,
+            state.counts,
+            state.rows,
+            self._guarantee(state, values, choice, looks),
+            comparison,
+            drawn,
+            looks,
+            choice,
+        )
+
+    def _guarantee(self, state: State, values: Floats, choice: Choice | None, looks: int) -> Guarantee:
+        """What theory says of these values: of the mean plays, of a mixture that was counted by itself, or of a choice."""
+        assert self.system is not None
+        audit, noise = self._audit_noise(state.counts), None
+        if state.settled is not None:
+            noise = self._noise_of_values(state.counts, self._settled_scale)
+        elif choice is not None and not choice.is_model:
+            of_free = self._noise_of_values(state.counts, self._free_scale)
+            noise = choice.model * audit / math.sqrt(max(1, state.seen.counted)) + choice.free * of_free
+            noise = noise + choice.constants @ constants.noise_of(self.system, state.counts, self.floor, self._count_scale)
+        return Guarantee.of(
+            state.seen,
+            self.system,
+            state.counts,
+            self.floor,
+            values,
+            dual_bound=self.dual_bound,
+            audit_noise=audit,
+            mixture_noise=noise,
+            count_noise=self._count_scale,
+            rows_off=self._rows_off(state),
+            indicated=self.ground.groups if self._indicators and self.only_false_positives else None,
+            confidence=self.confidence,
+            looks=looks,
+        )
+
+    def _parts(self, state: State, choice: Choice) -> tuple[tuple[Rule, int], ...]:
+        """The rules of a choice, and how many of about `PARTS_OF_MIXTURE` parts each is."""
+        assert state.free is not None
+        played = sum(plays for _, plays in state.played.values())
+        parts = [(rule, choice.model * plays / played) for rule, plays in state.played.values()]
+        parts.append((state.free[0], choice.free))
+        parts += [(constant_rule(self.ground, k), share) for k, share in enumerate(choice.constants.tolist())]
+        told = [(rule, round(PARTS_OF_MIXTURE * share)) for rule, share in parts]
+        return tuple((rule, whole) for rule, whole in told if whole)
+
+    @staticmethod
+    def _found(state: State) -> Floats:
+        """How the mixture decides, as it was released."""
+        return state.seen.mean_histogram if state.settled is None else state.settled.histogram
+
+    def _compared(self, state: State, values: Floats, spread: Floats) -> Comparison | None:
+        """The mixture beside constants, where decisions were counted by label."""
+        if self.system is None or not self.ground.by_label or not state.rows > 0:
+            return None
+        per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
+        cells, heard = len(state.counts), max(1, state.seen.counted)
+        of_one = math.sqrt(cells) / per_row
+        totals = self.ground.sees_features and not self.ground.group_aware  # audits were put onto exact ones
+        scale = self._audit_scale / math.sqrt(heard) if state.settled is None else self._settled_scale
+        audit = 0.0 if totals else scale * of_one
+        heard_of = 0.0 if self.ground.sees_features else self._count_scale * of_one
+
+        def table_of(histogram: Floats, audit: float) -> Table:
+            noise = np.full((self.ground.classes, self.ground.classes), audit)
+            if self.ground.outputs == 1 and state.settled is None:
+                noise[:, 0] = math.hypot(audit, heard_of)
+            return Table(histogram.sum(axis=0) / per_row, noise)
+
+        table = table_of(self._found(state), audit)
+        known = (self.system, state.counts, self.floor)
+        doubts = constants.noise_of(*known, self._count_scale)
+        drawn = constants.sampling_of(*known, self.ground.max_sample_weight)
+        limits = Limits(values, self.system.bounds, spread, constants.values_of(*known), doubts, drawn)
+        return Comparison(table, state.rows, limits, self._free_of(state, table_of))
+
+    def _free_of(self, state: State, table_of: Callable[[Floats, float], Table]) -> Free | None:
+        """The rule without constraints, as it was released."""
+        if state.free is None or self.system is None:
+            return None
+        rule, shown = state.free
+        assert isinstance(rule, LinearRule)
+        per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
+        values = self.system.exact_values(shown, state.counts, self.floor)
+        spread = np.hypot(self._noise_of_values(state.counts, self._free_scale), self._count_noise(state.counts, shown))
+        table = table_of(shown, self._free_scale * math.sqrt(len(state.counts)) / per_row)
+        return Free(rule.weights, table, values, spread, self._sampling(shown, state.counts))
+
+    def _sampling(self, histogram: Floats, counts: Floats) -> Floats:
+        assert self.system is not None
+        return sampling.deviations(self.system, histogram, counts, heaviest=self.ground.max_sample_weight)
+
+    def _rows_off(self, state: State) -> tuple[float, float]:
+        """Between what the true number of rows lies, over the number that errors are divided by."""
+        g = self.ground
+        per_row = 1 if g.cells is None else g.cells.per_row
+        if g.promise.rows_are_public and g.max_sample_weight is None and state.rows == g.public_rows:
+            return 1.0, 1.0
+        total = float(state.counts.sum()) / per_row
+        part = (1.0 - self.confidence) / PARTS / 2.0
+        size = state.counts.size
+        away = 0.0 if g.sees_features else float(ndtri(1.0 - part)) * self._count_scale * math.sqrt(size) + ROUNDING * size
+        return (total - away / per_row) / state.rows, (total + away / per_row) / state.rows
+
+    @cached_property
+    def _count_scale(self) -> float:
+        """The standard deviation of the noise in one count."""
+        return 0.0 if self.ground.is_exact else self.counts_multiplier * self.ground.move(self.ground.counts)
+
+    @cached_property
+    def _audit_scale(self) -> float:
+        """The standard deviation of the noise in one number of what an audit measures."""
+        return self._scale_of(self._audits(self._any_rule)[-1])
+
+    @cached_property
+    def _free_scale(self) -> float:
+        """The same of the audit of the rule without constraints."""
+        return self._scale_of(self.last_asks()[0])
+
+    def _scale_of(self, ask: Ask) -> float:
+        return 0.0 if self.ground.is_exact else ask.multiplier * self.ground.move(ask.question)
+
+    @cached_property
+    def _settled_scale(self) -> float:
+        """The standard deviation of the noise in one number of the mixture's own count."""
+        return self._scale_of(any_ask(self.ground, self.settled_multiplier))
+
+    def _audit_noise(self, counts: Floats) -> Floats:
+        """The standard deviation of each constraint's value by the noise of one audit."""
+        return self._noise_of_values(counts, self._audit_scale)
+
+    def _noise_of_values(self, counts: Floats, scale: float) -> Floats:
+        """The same where each number of a histogram has noise of that deviation."""
+        g, system = self.ground, self.system
+        assert system is not None
+        if g.is_exact:
+            return np.zeros(len(system))
+        pulls = system.jacobian(counts, self.floor)
+        if g.outputs == 1:
+            pulls = pulls[:, 1::2] - pulls[:, ::2]
+        return np.asarray(scale * lengths(pulls))
+
+    def _count_noise(self, counts: Floats, histogram: Floats) -> Floats:
+        """The same by the noise of the counts."""
+        g, system = self.ground, self.system
+        assert system is not None
+        if self.floor is None:
+            return np.zeros(len(system))
+        return self._count_scale * slopes_of_counts(system, counts, histogram, self.floor, g.outputs)
+
+
+def compared(ground: Ground, oracle: Oracle[Any]) -> bool:
+    """Whether a game on this ground audits the oracle's rule without constraints: where records are protected, by label."""
+    return oracle.knows_free and ground.system is not None and ground.by_label and not ground.sees_features
+
+
+def play(
+    curator: Curator, game: Game, progress: Progress | None = None, *, watch: Callable[[State], None] | None = None
+) -> Equilibrium:
+    """Play a game to its end with a curator that was made for its plan; the curator is closed afterwards, come what may."""
+    try:
+        state = game.init(curator)
+        while (reason := game.stop(state)) is None:
+            state = game.step(curator, state)
+            if watch is not None:
+                watch(state)
+            if progress is not None:
+                progress(state.round, game.rounds)
+        result = game.finish(game.settle(curator, state), reason)
+        curator.finish()
+    finally:
+        curator.close()
+    return result

@@ -1,0 +1,1 @@
+"""Private descent against a player that holds the constraints (RaCO-DP) or a penalty (DP-FERMI), and what is handed out."""

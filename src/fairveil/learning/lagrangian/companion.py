@@ -1,0 +1,137 @@
+"""What is asked once a model is there: its values anew, if they chose its threshold, and what a model without constraints does.
+
+A threshold that was picked by noisy values has the luckiest of them; those of a release of its own are what is reported. A
+companion without constraints tells what fairness cost, and what mixing would. It begins where the constrained model ended, so
+that few rounds are enough, and asks for the gradient of the loss alone. Where features are public the opening rounds have found
+it exactly, for free, and nothing is asked but how it decides by group.
+
+Guarantees (tests/learning/test_learning_comparison.py; neighbours in tests/learning/test_learning_rate_constrained.py):
+1. Its releases are in the plan of the model that it stands beside, priced with it, and the log equals the plan.
+2. The weights that are handed out do not depend on it; its values of them are unbiased.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...curator import FULL, Ask, Linear
+from .. import constants
+from ..comparison import Comparison, Free, Limits, Table
+from ..descent import Answers, Batch, Floats, Reason, Search
+from ..outcome import Outcome
+from ..units import in_coded_units, in_inner_units
+from .plan import Plan
+from .primal import Walk
+
+LATE = 0.5
+"""The share of rounds, at the end, whose iterates are averaged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Between rounds: released values only."""
+
+    walk: Walk
+    round: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Companion(Search[Course, list[Outcome]]):
+    """The search that follows on `found`. `begin`: weights (models, outputs, 1 + width) in the units that rows have inside;
+    `standard`: their centre and scale; `rate`: of its steps, a number a model."""
+
+    planned: Plan
+    found: tuple[Outcome, ...]
+    begin: Floats
+    standard: tuple[Floats, Floats] | None
+    rate: Floats
+    many: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rounds", self.planned.free_rounds)
+        object.__setattr__(self, "plan", None)  # it is a part of the first search's
+
+    def first(self) -> list[Ask]:
+        return []
+
+    def init(self, answers: Answers) -> Course:
+        return Course(Walk.at(self.begin))
+
+    def batch_for(self, state: Course) -> Batch:
+        return FULL
+
+    def asks(self, state: Course) -> list[Ask]:
+        return self.planned.free_asks(self._linear(state.walk.weights))
+
+    def step(self, state: Course, answers: Answers) -> Course:
+        rows = np.array([one.rows for one in self.found])[:, np.newaxis, np.newaxis]
+        counted = state.round >= (1.0 - LATE) * self.rounds
+        momentum, rate = self.planned.settings.momentum, self.rate[:, np.newaxis, np.newaxis]
+        walk = state.walk.step(self._each(answers[0]) / rows, rate, momentum, count=counted)
+        return replace(state, walk=walk, round=state.round + 1)
+
+    def stop(self, state: Course) -> Reason | None:
+        return Reason.ROUNDS if state.round >= self.rounds else None
+
+    def last(self, state: Course) -> list[Ask]:
+        found = np.stack([one.weights for one in self.found])
+        settled = self.planned.settled_asks(self._linear(in_inner_units(found, self.standard)))
+        return [*settled, *self.planned.free_last(self._linear(state.walk.average))]
+
+    def finish(self, state: Course, reason: Reason, answers: Answers) -> list[Outcome]:
+        own = len(self.planned.settled_asks(self._linear(state.walk.average)))
+        found = self._settled(answers[:own]) if own else list(self.found)
+        return self._beside(found, state, answers[own:]) if self.planned.companion else found
+
+    def _settled(self, answers: Answers) -> list[Outcome]:
+        """With the values of models whose thresholds were put before these were released."""
+        tables = self.planned.read_compare(answers[1:], len(self.found), self.planned.compare_multiplier)
+        values, spread, drawn = self._values(answers[0], self.planned.report_multiplier)
+        told = zip(self.found, values, spread, drawn, strict=True)
+        fresh = [replace(one, values=value, spread=noise, sampling=error, looks=1) for one, value, noise, error in told]
+        return [compared(self.planned, one, tables.of(m)) for m, one in enumerate(fresh)]
+
+    def _beside(self, found: list[Outcome], state: Course, answers: Answers) -> list[Outcome]:
+        """With the companions to compare with."""
+        multiplier = self.planned.free_report_multiplier
+        tables = self.planned.read_compare(answers[1:], len(found), multiplier)
+        values, spread, drawn = self._values(answers[0], multiplier)
+        weights = in_coded_units(state.walk.average, self.standard)
+        out = []
+        for m, one in enumerate(found):
+            if one.comparison is None:
+                out.append(one)
+                continue
+            free = Free(weights[m], tables.of(m), values[m], spread[m], drawn[m])
+            out.append(replace(one, comparison=replace(one.comparison, free=free)))
+        return out
+
+    def _values(self, answer: Floats, multiplier: float) -> tuple[Floats, Floats, Floats]:
+        """The constraints' values of decisions that were released at that multiplier, their noise and their sampling error."""
+        planned, system = self.planned, self.planned.system
+        assert system is not None
+        counts = np.stack([one.counts for one in self.found])
+        decided = self._each(answer).reshape(len(counts), *system.shape[:2], -1)
+        values = system.exact_values(planned.by_class(decided, counts), counts, planned.floor)
+        spread = np.stack([planned.noise_of(*pair, multiplier)(0) for pair in zip(counts, decided, strict=True)])
+        return values, spread, np.stack([planned.sampling_of(*pair) for pair in zip(counts, decided, strict=True)])
+
+    def _linear(self, weights: Floats) -> Linear:
+        return Linear(weights if self.many else weights[0], 1.0 / self.planned.settings.temperature)
+
+    def _each(self, answer: Floats) -> Floats:
+        return np.asarray(answer if self.many else answer[np.newaxis])
+
+
+def compared(planned: Plan, found: Outcome, table: Table) -> Outcome:
+    """An outcome with what was released to compare it."""
+    if not found.rows > 0:
+        return found
+    limits = None
+    if planned.system is not None:
+        known = (planned.system, found.counts, planned.floor)
+        noise, drawn = constants.noise_of(*known, planned.count_noise), constants.sampling_of(*known, planned.max_sample_weight)
+        limits = Limits(found.values, found.bounds, found.spread, constants.values_of(*known), noise, drawn)
+    return replace(found, comparison=Comparison(table, found.rows, limits))

@@ -1,0 +1,431 @@
+"""Private descent for linear models against a max player, any number of them side by side: RaCO-DP and DP-FERMI, corrected.
+
+    min_w  E[loss(w)]   such that   value_j(w) <= bound_j,      L(w, duals) = E[loss] + sum_j duals_j (value_j - bound_j)
+
+is RaCO-DP's problem (theory.md#raco); `fermi` says what DP-FERMI puts in the duals' place. A round is one joint answer: the sum
+of gradients of the rows' own Lagrangians, each shortened to norm `clip`, and the histogram of predictions by cell (*hard*
+decisions for constraints). The model steps along the first, the max player along the second; nothing else is read. Counts of
+the cells do not change over rounds, so they are released once, before the first, with the moments by which numbers are scaled
+where a schema bounds them. The constraints of the model that is handed out are measured once more, after the last, and its
+threshold is moved where they do not hold.
+
+Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rate_constrained.md):
+1. The plan costs at most the promise, under its relation, and is made of public values alone.
+2. The log equals the plan; all noise of a round is one event on one batch.
+3. Nothing that is asked depends on a row except through released answers: costs, averages and step sizes use released counts.
+4. A model's bits do not depend on the models beside it.
+
+`Differs:` from the paper on rate constraints (eq. 6-12, alg. 1); for DP-FERMI see `fermi` and `players`:
+- Gaussian noise for the histogram, jointly with the gradient: one event. The paper samples two mechanisms as if independently.
+- Full batches unless a sampling rate is given; the paper draws Poisson batches.
+- Averages divide by a released or public number of rows, never by the batch; under replace-one all scales are doubled.
+- The dual step follows hard decisions (its sec. E.4 compares them with soft ones), and is that of `duals.ProjectedAscent`.
+- The Lagrangian is divided by 1 + dual_ease x the sum of the duals: the more they press, the less the loss pulls, and the
+  clip does not shorten what constraints add (the paper's sec. E.6 finds that it does).
+- The handed-out model is the average of the late iterates, not the best on exact training statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from ...curator import FULL, Ask, GradientSum, Linear, PredictionHistogram
+from ...errors import InputError, complaint
+from ...fairness import ConstraintSystem
+from ...privacy.promise import Promise
+from ..checkpoint import Value, identity_of
+from ..descent import Answers, Batch, Floats, Reason, Search
+from ..outcome import Outcome
+from ..units import in_coded_units
+from . import plan as plans
+from . import threshold
+from .companion import Companion, compared
+from .plan import Plan
+from .players import Player, constraints_of
+from .primal import Walk
+from .settings import Settings
+
+WALK = ("weights", "velocity", "total", "counted")
+ARRAYS = ("counts", "rows", "rate", "reach", "age", "stopped", "probe", "pull", "opened")  # of a state; some may be None
+CURVATURE_ROUNDS = 12
+"""Passes of power iteration for the largest curvature, where features are public."""
+WARM_ROUNDS = 60
+"""Exact rounds without constraints before the first noisy one, where features and labels are public: they are free."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Between two rounds. Released or public values only; a leading axis for the models."""
+
+    walk: Walk
+    play: Any  # the max player's own state; None without one
+    counts: Floats  # rows by (model, cell, label), released
+    rows: Floats  # what averages divide by, a number a model
+    rate: Floats
+    reach: Floats  # the largest step size that noise leaves room for, (models, 1, 1)
+    clip: float  # of every round, at the released or public number of rows
+    round: int = 0
+    age: Floats | None = None  # where all is exact: rounds since each model's momentum began anew
+    stopped: Floats | None = None  # where all is exact: the round after which each model moved no more; 0 while it does
+    probe: Floats | None = None  # power iteration: the direction, while it runs
+    pull: Floats | None = None  # and the gradient at zero
+    warming: bool = False
+    standard: tuple[Floats, Floats] | None = None  # centre and scale of each number, while it is searched
+    opened: Floats | None = None  # the models that the opening rounds found, which know no constraint
+
+    def after(self, walk: Walk, play: Any) -> State:
+        """The state after a noisy round; `dataclasses.replace` would cost a tenth of one."""
+        other = object.__new__(State)
+        other.__dict__.update(self.__dict__, walk=walk, play=play, round=self.round + 1)
+        return other
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDescent(Search[State, list[Outcome]]):
+    """The search for one model, or for many that differ in the bounds of their constraints or in their noise alone.
+
+    `plan`: what is asked, and at what price (`plans.make`). `bounds` (models, constraints).
+    """
+
+    planned: Plan
+    bounds: Floats
+    many: bool = False
+    player: Player[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.many and not self.planned.is_shared:
+            remedy = "Fit one after another: each has a scale or a clip of its own, made of what is released for it alone."
+            raise InputError(complaint(expected="one model", of="LinearDescent", got=len(self.bounds), remedy=remedy))
+        s = self.settings
+        if self.player is None and self.system is not None:
+            object.__setattr__(self, "player", constraints_of(self.planned, self.bounds))
+        object.__setattr__(self, "plan", self.planned.events(self.models if self.many else None))
+        object.__setattr__(self, "batch", self.planned.batch)
+        object.__setattr__(self, "rounds", s.most_rounds if self.planned.is_exact else s.rounds)
+
+    # -- what it is made of ------------------------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> Settings:
+        """The public choices of the run."""
+        return self.planned.settings
+
+    @property
+    def promise(self) -> Promise:
+        """What one model may cost."""
+        return self.planned.promise
+
+    @property
+    def system(self) -> ConstraintSystem | None:
+        """The constraints, or None."""
+        return self.planned.system
+
+    @property
+    def models(self) -> int:
+        """How many models are looked for side by side."""
+        return len(self.bounds)
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        return (self.models, self.planned.outputs, 1 + self.planned.layout.width)
+
+    # -- the search --------------------------------------------------------------------------------------------------------
+
+    def first(self) -> list[Ask]:
+        return self.planned.first(self.models if self.many else None)
+
+    def init(self, answers: Answers) -> State:
+        counts, rows = self.planned.read_counts(answers, self.models)
+        standard = self.planned.standard(answers, counts, rows)
+        walk, play = Walk.begin(self._shape), None if self.player is None else self.player.begin(counts, rows)
+        rate = self.planned.rate(rows)
+        clip = self.planned.clip_at(float(rows[0]))  # the same of all models
+        state = State(walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], clip, standard=standard)
+        if self.planned.sees_features:
+            warming = not self.planned.is_exact
+            state = replace(state, probe=_start(self._shape[2], self.models), warming=warming)
+        return state
+
+    def scaling(self, state: State) -> tuple[Floats, Floats] | None:
+        if state.standard is None:
+            return None
+        centre, scale = state.standard
+        return 1.0 / scale, -centre / scale
+
+    def batch_for(self, state: State) -> Batch:
+        return FULL if state.probe is not None or state.warming else self.batch
+
+    def asks(self, state: State) -> list[Ask]:
+        if state.probe is not None:
+            zero = np.zeros_like(state.probe)
+            return [Ask(GradientSum(self._linear(zero if state.pull is None else state.probe), None, loss="squared"), 0.0)]
+        model = self._linear(state.walk.weights)
+        if state.warming:
+            return [Ask(GradientSum(model, None, loss_clip=self.planned.loss_clip), 0.0)]
+        costs = None
+        ease = None
+        if self.player is not None:
+            costs, ease = self.player.costs(state.play)
+            costs = costs if self.many else costs[0]
+        return [self._again(ask, model, costs, ease) for ask in self._round(state.clip)]
+
+    def step(self, state: State, answers: Answers) -> State:
+        if state.probe is not None:
+            return self._look(state, self._each(answers[0]))
+        s, t, rows = self.settings, state.round, state.rows[:, np.newaxis, np.newaxis]
+        if state.warming:
+            return self._warm(state, self._each(answers[0]) / rows)
+        gradient = self._each(answers[0]) / (self.planned.sampling_rate * rows)
+        rate = np.minimum(state.rate[:, np.newaxis, np.newaxis], state.reach) * self.planned.fading(t)
+        play = state.play
+        if self.player is not None:
+            histogram = self._histogram(answers[1:], state)
+            play = self.player.step(play, histogram, t)
+        if not self.planned.is_exact:
+            walk = state.walk.step(gradient, rate, s.momentum, count=self.planned.counts_iterate(t))
+            return state.after(walk, play)
+        walk, age = self._accelerate(state, gradient, count=t >= s.most_rounds // 2)
+        still = np.abs(gradient).max(axis=(1, 2)) <= s.tolerance
+        if self.player is not None:
+            still = still & self.player.rests(state.play, play, histogram, t, s.tolerance)
+        stopped = np.zeros(self.models) if state.stopped is None else state.stopped
+        before = stopped > 0  # these stay where they were, whatever becomes of the others
+        walk = replace(walk, weights=np.where(before[:, np.newaxis, np.newaxis], state.walk.weights, walk.weights))
+        if self.player is not None:
+            play = self.player.keep(state.play, play, before)
+        stopped = np.where(~before & still, t + 1.0, stopped)
+        return replace(state, walk=walk, play=play, round=t + 1, age=age, stopped=stopped)
+
+    def stop(self, state: State) -> Reason | None:
+        if state.stopped is not None and state.stopped.all():
+            return Reason.CONVERGED
+        if state.probe is not None or state.warming or state.round < self.rounds:
+            return None
+        return Reason.LIMIT if self.planned.is_exact else Reason.ROUNDS
+
+    def last(self, state: State) -> list[Ask]:
+        return self.planned.last(self._linear(self._found(state)))
+
+    def sequel(self, state: State, result: list[Outcome]) -> Companion | None:
+        if not self.planned.follows:
+            return None
+        begin, rounds = self._found(state) if state.opened is None else state.opened, self.planned.free_rounds
+        rate = state.rate
+        if rounds and not self.planned.is_exact:
+            rate = self.planned.rate_of(state.rows, free=True)
+        return Companion(self.planned, tuple(result), begin, state.standard, rate, self.many)
+
+    def finish(self, state: State, reason: Reason, answers: Answers) -> list[Outcome]:
+        found = self._found(state)
+        names: tuple[str, ...] = ()
+        values = np.zeros((self.models, 0))
+        spread = np.zeros((self.models, 0))
+        looks, sampling = [1] * self.models, np.zeros((self.models, 0))
+        if self.system is not None:
+            names = self.system.names
+            if self.planned.has_thresholds:
+                found, values, spread, sampling, looks = self._moved(found, [self._each(one) for one in answers], state)
+            else:
+                values = self._values(self._each(answers[0]), state)
+                histograms = self._each(answers[0]).reshape(self.models, *self.system.shape[:2], -1)
+                pairs = zip(state.counts, histograms, strict=True)
+                spread = np.stack([self.planned.noise_of(counts, decisions)(0) for counts, decisions in pairs])
+                sampling = np.stack([self.planned.sampling_of(*pair) for pair in zip(state.counts, histograms, strict=True)])
+        duals = np.zeros((self.models, 0)) if self.player is None else self.player.duals(state.play, len(names))
+        weights = in_coded_units(found, state.standard)
+        noise = self.planned.weight_noise(state.rows, np.broadcast_to(state.rate, state.rows.shape))
+        stopped = np.zeros(self.models) if state.stopped is None else state.stopped
+        listed = [
+            Outcome(
+                weights[m].copy(),
+                reason if stopped[m] == 0 else Reason.CONVERGED,
+                int(stopped[m]) or state.round,
+                names,
+                self.bounds[m],
+                values[m],
+                spread[m],
+                duals[m],
+                state.counts[m],
+                float(state.rows[m]),
+                looks[m],
+                sampling=sampling[m],
+                weight_noise=float(noise[m]),
+            )
+            for m in range(self.models)
+        ]
+        return self._compared(listed, answers, state)
+
+    def identity(self) -> str:
+        return identity_of(self, self.settings, self.bounds, self.player)
+
+    def freeze(self, state: State) -> Mapping[str, Value]:
+        kept: dict[str, Value] = {name: np.asarray(getattr(state.walk, name)) for name in WALK}
+        kept |= {name: value for name in ARRAYS if (value := getattr(state, name)) is not None}
+        if state.standard is not None:
+            kept |= {"centre": state.standard[0], "scale": state.standard[1]}
+        play = {} if self.player is None else self.player.freeze(state.play)
+        return {
+            **kept,
+            "step": state.round,
+            "warming": state.warming,
+            **{f"play_{name}": value for name, value in play.items()},
+        }
+
+    def thaw(self, values: Mapping[str, Value], round: int) -> State:
+        arrays = {name: np.asarray(value, np.float64) for name, value in values.items()}
+        weights, velocity, total, counted = (arrays[name] for name in WALK)
+        held = {name: arrays.get(name) for name in ARRAYS}
+        counts, rows = arrays["counts"], arrays["rows"]
+        kept = {name.removeprefix("play_"): value for name, value in arrays.items() if name.startswith("play_")}
+        return State(
+            Walk(weights, velocity, total, int(counted)),
+            None if self.player is None else self.player.thaw(kept, counts, rows),
+            round=int(arrays["step"]) + round - int(arrays["frozen_at"]),  # rounds that were lost are not asked again
+            warming=bool(arrays["warming"]),
+            clip=self.planned.clip_at(float(rows[0])),
+            standard=(arrays["centre"], arrays["scale"]) if "scale" in arrays else None,
+            **held,  # type: ignore[arg-type]  # what every state has is there
+        )
+
+    # -- inside ------------------------------------------------------------------------------------------------------------
+
+    def _compared(self, found: list[Outcome], answers: Answers, state: State) -> list[Outcome]:
+        """With what was released to compare models whose thresholds stay."""
+        asked = self.planned.compare_asks(self._linear(state.walk.weights), 0.0)
+        if not asked or self.planned.has_thresholds:
+            return found
+        tables = self.planned.read_compare(answers[-len(asked) :], self.models, self.planned.compare_multiplier)
+        return [compared(self.planned, one, tables.of(m)) for m, one in enumerate(found)]
+
+    def _moved(self, found: Floats, answers: list[Floats], state: State) -> tuple[Floats, Floats, Floats, Floats, list[int]]:
+        """Models with their thresholds where the constraints hold, if they do not at zero; their values, their noise and
+        sampling error, and from how many thresholds each was picked by them."""
+        assert self.system is not None
+        shape = self.system.shape[:2]
+        per_row = 1 if self.planned.cells is None else self.planned.cells.per_row
+        weights, values, spread, looks = found.copy(), [], [], []
+        sampling = []
+        for m, counts in enumerate(state.counts):
+            decisions = answers[0][m].reshape(shape)
+            chosen = threshold.choose(
+                plans.EDGES,
+                decisions,
+                answers[1][m],
+                partial(self._values_at, counts),
+                self.bounds[m],
+                self.planned.noise_of(counts, decisions[..., np.newaxis]),
+                self.planned.bin_noise,
+                float(state.rows[m]) * per_row,
+            )
+            weights[m, 0, 0] -= chosen.at
+            values.append(chosen.values)
+            spread.append(self.planned.noise_of(counts, chosen.decisions[..., np.newaxis])(chosen.bins))
+            sampling.append(self.planned.sampling_of(counts, chosen.decisions[..., np.newaxis]))
+            looks.append(chosen.looks)
+        return weights, np.stack(values), np.stack(spread), np.stack(sampling), looks
+
+    def _values_at(self, counts: Floats, decisions: Floats) -> Floats:
+        """Constraint values (thresholds, constraints) of decisions for the second class (thresholds, cells, labels)."""
+        assert self.system is not None
+        histogram = self.planned.by_class(decisions, np.broadcast_to(counts, decisions.shape))
+        return self.system.exact_values(histogram, counts, self.planned.floor)
+
+    def _found(self, state: State) -> Floats:
+        """The models to hand out: the average of the late iterates; where the search converged, where it stands."""
+        if state.stopped is None:
+            return state.walk.average
+        return np.where(state.stopped[:, np.newaxis, np.newaxis] > 0, state.walk.weights, state.walk.average)
+
+    def _linear(self, weights: Floats) -> Linear:
+        return self._origin.at(weights if self.many else weights[0])
+
+    @cached_property
+    def _origin(self) -> Linear:
+        zeros = np.zeros(self._shape)
+        return Linear(zeros if self.many else zeros[0], 1.0 / self.settings.temperature)
+
+    def _round(self, clip: float) -> list[Ask]:
+        """A round's asks at zero: every round of a run asks the same of other weights and costs."""
+        if clip not in self._rounds:
+            zeros = self._linear(np.zeros(self._shape))
+            self._rounds[clip] = self.planned.round_asks(zeros, self.models if self.many else None, clip)
+        return self._rounds[clip]
+
+    @cached_property
+    def _rounds(self) -> dict[float, list[Ask]]:
+        return {}
+
+    def _again(self, ask: Ask, model: Linear, costs: Floats | None, ease: Floats | None) -> Ask:
+        """An ask of the first round about another round's model."""
+        question = ask.question
+        if isinstance(question, GradientSum):
+            return ask.about(question.at(model, costs, ease))
+        assert isinstance(question, PredictionHistogram)
+        return ask.about(question.at(model))
+
+    def _each(self, answer: Floats) -> Floats:
+        """An answer with the leading model axis that one model's answer has not."""
+        return answer if self.many else answer[np.newaxis]
+
+    def _histogram(self, answers: Answers, state: State) -> Floats:
+        """A round's histogram by class, in units of all rows; put onto its exact totals where they were asked for."""
+        histogram = self._each(answers[0]) / self.planned.sampling_rate
+        if len(answers) > 1:
+            histogram = self.planned.onto_totals(histogram, self._each(answers[1]) / self.planned.sampling_rate)
+        return self.planned.by_class(histogram, state.counts)
+
+    def _values(self, answer: Floats, state: State) -> Floats:
+        """Each constraint's value from a histogram of the decisions of all rows."""
+        assert self.system is not None
+        return self.system.exact_values(self.planned.by_class(answer, state.counts), state.counts, self.planned.floor)
+
+    def _accelerate(self, state: State, gradient: Floats, *, count: bool) -> tuple[Walk, Floats]:
+        """A step along an exact gradient: Nesterov's growing momentum, begun anew where it points uphill."""
+        age = np.zeros(self.models) if state.age is None else state.age
+        walk, age = _restarted(state.walk, gradient, age)
+        momentum = ((age + 1.0) / (age + 4.0))[:, np.newaxis, np.newaxis]
+        return walk.step(gradient, state.rate[:, np.newaxis, np.newaxis], momentum, count=count), age + 1.0
+
+    def _warm(self, state: State, gradient: Floats) -> State:
+        """A round that presses no constraint."""
+        walk, age = self._accelerate(state, gradient, count=False)
+        if state.round + 1 < WARM_ROUNDS:
+            return replace(state, walk=walk, age=age, round=state.round + 1)
+        rested = replace(walk, velocity=np.zeros_like(walk.velocity))
+        return replace(state, walk=rested, age=None, round=0, warming=False, opened=walk.weights)
+
+    def _look(self, state: State, gradient: Floats) -> State:
+        """Power iteration for the largest eigenvalue of X'X / rows, from exact answers about public features.
+
+        The gradient of the squared loss at v is X'(Xv - y); at zero it is -X'y. The log loss is at most a quarter as curved
+        (half with several classes).
+        """
+        if state.pull is None:
+            return replace(state, pull=gradient)
+        assert state.probe is not None
+        image = (gradient - state.pull) / state.rows[:, np.newaxis, np.newaxis]
+        size = np.sqrt((image * image).sum(axis=(1, 2)))
+        if state.round + 1 < CURVATURE_ROUNDS:
+            probe = image / np.maximum(size, 1e-300)[:, np.newaxis, np.newaxis]
+            return replace(state, probe=probe, round=state.round + 1)
+        curvature = (0.25 if self.planned.outputs == 1 else 0.5) * 1.1 * np.maximum(size, 1e-300)
+        return replace(state, probe=None, pull=None, round=0, rate=1.0 / curvature)
+
+
+def _start(width: int, models: int) -> Floats:
+    """A direction that no symmetry of the features is likely to be orthogonal to."""
+    line = np.cos(np.arange(1.0, width + 1.0))
+    return np.broadcast_to(line / np.sqrt((line * line).sum()), (models, 1, width)).copy()
+
+
+def _restarted(walk: Walk, gradient: Floats, age: Floats) -> tuple[Walk, Floats]:
+    """Without noise: forget the velocity where it points uphill (O'Donoghue and Candes 2015)."""
+    uphill = (walk.velocity * gradient).sum(axis=(1, 2)) > 0
+    if not uphill.any():
+        return walk, age
+    return replace(walk, velocity=np.where(uphill[:, np.newaxis, np.newaxis], 0.0, walk.velocity)), np.where(uphill, 0.0, age)

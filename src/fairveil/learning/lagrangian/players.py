@@ -1,0 +1,239 @@
+"""The max player of private descent: what it makes a prediction cost, and how it answers a released histogram.
+
+Descent minimises over models what the max player makes as large as it can. RaCO-DP's holds the duals of constraints on hard
+decisions; DP-FERMI's holds the matrix W of the mutual information of soft ones. Either is post-processing of histograms by
+cell, label and class, in units of all rows; what it hands the gradient is a cost of each prediction in each cell.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ...fairness import ConstraintSystem
+from ...fairness.dependence import Dependence, FixedShares, projected
+from ...fairness.systems import FixedCounts
+from ..checkpoint import Value
+from ..descent import Floats
+from ..systems import slopes_of_decisions
+from .duals import Pressure, ProjectedAscent
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+AVERAGED = 20
+"""Over how many rounds the ascent hears an excess, about: its noise is averaged over them."""
+TELLABLE = 0.04
+"""An excess of a constraint with that much noise is followed by half."""
+P = TypeVar("P")
+Mask = npt.NDArray[np.bool_]
+
+
+class Player(ABC, Generic[P]):
+    """Pure functions of released values; a leading axis for the models. Abstract."""
+
+    @property
+    @abstractmethod
+    def models(self) -> int:
+        """For how many models it plays."""
+
+    @abstractmethod
+    def begin(self, counts: Floats, rows: Floats) -> P:
+        """Its state before the first round, at the released counts (models, cells, labels)."""
+
+    @abstractmethod
+    def costs(self, state: P) -> tuple[Floats, Floats]:
+        """What a prediction costs one row (models, cells, labels, classes), and the weight of the row's loss beside it."""
+
+    @abstractmethod
+    def step(self, state: P, histogram: Floats, round: int) -> P:
+        """Its state after a round, given the histogram (models, cells, labels, classes)."""
+
+    @abstractmethod
+    def rests(self, before: P, after: P, histogram: Floats, round: int, tolerance: float) -> Mask:
+        """Without noise: for which models its play is over if the model moves no more."""
+
+    @abstractmethod
+    def keep(self, before: P, after: P, stopped: Mask) -> P:
+        """The later state, but the earlier one for models that have stopped."""
+
+    @abstractmethod
+    def duals(self, state: P, constraints: int) -> Floats:
+        """How hard each constraint is pressed, (models, constraints): nothing where there are none."""
+
+    @abstractmethod
+    def freeze(self, state: P) -> Mapping[str, Value]:
+        """What `thaw` needs of a state beside counts and rows."""
+
+    @abstractmethod
+    def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> P:
+        """The inverse."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pressed:
+    """The duals of constraints, at counts that do not change. `trust`: what each excess is multiplied by."""
+
+    pressure: Pressure
+    fixed: FixedCounts
+    rows: Floats
+    trust: Floats | float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints(Player[Pressed]):
+    """RaCO-DP's: L = E[loss] + sum_j duals_j (value_j - bound_j), divided by 1 + ease x the sum of the duals.
+
+    `bounds` (models, constraints). The duals begin after `start` rounds. `blur`: the standard deviation of the noise of a
+    number of a round's histogram. `Differs:` the ascent follows excesses by their precision (`weights_of`): noise of
+    s in the mean of AVERAGED rounds leaves TELLABLE^2 / (TELLABLE^2 + s^2) of one, so that the noise of a cell of few rows
+    does not drive the search, and what is known well is followed as before.
+    """
+
+    system: ConstraintSystem
+    bounds: Floats
+    ascent: ProjectedAscent
+    floor: float
+    start: float
+    ease: float
+    blur: float = 0.0
+
+    @property
+    def models(self) -> int:
+        return len(self.bounds)
+
+    def begin(self, counts: Floats, rows: Floats) -> Pressed:
+        return Pressed(Pressure.begin(*self.bounds.shape), self.system.at(counts, self.floor), rows, self._trust(counts))
+
+    def costs(self, state: Pressed) -> tuple[Floats, Floats]:
+        duals = state.pressure.duals
+        ease = 1.0 / (1.0 + self.ease * np.add.reduce(duals, axis=1))
+        return state.fixed.cell_costs(duals) * (state.rows * ease)[:, np.newaxis, np.newaxis, np.newaxis], ease
+
+    def step(self, state: Pressed, histogram: Floats, round: int) -> Pressed:
+        if round < self.start:
+            return state
+        pressure = self.ascent.step(state.pressure, self._excess(state, histogram), state.trust)
+        return Pressed(pressure, state.fixed, state.rows, state.trust)
+
+    def rests(self, before: Pressed, after: Pressed, histogram: Floats, round: int, tolerance: float) -> Mask:
+        settled = (round > self.ascent.rounds) | ~after.pressure.duals.any(axis=1)
+        worst = np.nan_to_num(self._excess(after, histogram)).max(axis=1)
+        return np.asarray(settled & (worst <= tolerance))
+
+    def keep(self, before: Pressed, after: Pressed, stopped: Mask) -> Pressed:
+        duals = np.where(stopped[:, np.newaxis], before.pressure.duals, after.pressure.duals)
+        return replace(after, pressure=replace(after.pressure, duals=duals))
+
+    def duals(self, state: Pressed, constraints: int) -> Floats:
+        return state.pressure.duals
+
+    def freeze(self, state: Pressed) -> Mapping[str, Value]:
+        p = state.pressure
+        return {"duals": p.duals, "integral": p.integral, "smooth": p.smooth, "squares": p.squares, "rounds": p.rounds}
+
+    def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> Pressed:
+        duals, integral, smooth, squares = (values[name] for name in ("duals", "integral", "smooth", "squares"))
+        pressure = Pressure(duals, integral, smooth, squares, int(values["rounds"]))
+        return replace(self.begin(counts, rows), pressure=pressure)
+
+    def _trust(self, counts: Floats) -> Floats | float:
+        """(models, constraints), or 1 where nothing has noise."""
+        if not self.blur:
+            return 1.0
+        outputs = 1 if self.system.shape[2] == 2 else self.system.shape[2]
+        slopes = np.stack([slopes_of_decisions(self.system, of_one, self.floor, outputs) for of_one in counts])
+        return weights_of(self.blur * slopes / math.sqrt(AVERAGED))
+
+    def _excess(self, state: Pressed, histogram: Floats) -> Floats:
+        return np.asarray(state.fixed.values(histogram) - self.bounds)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Weighed:
+    """W (models, cells, labels, classes), at counts that do not change."""
+
+    w: Floats
+    fixed: FixedShares
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty(Player[Weighed]):
+    """DP-FERMI's: E[loss] + strength x mean psi(W), divided by 1 + ease x strength. `strengths` (models,).
+
+        W <- project(W + pace (W*(H) - W)),     W*(H)[r, j] = H[r, j] / (sqrt(p[r]) H[j])
+
+    which is ascent along the gradient of Lemma D.1 with steps of pace / (2 strength H[j] / rows): its exact curvature, so no
+    step size is to be found for it, and one pace serves every strength. `radius`: of the ball of W, a Frobenius norm, label by
+    label. `floor`: the least number of rows that a prediction is taken to have.
+
+    `Differs:` from Algorithm 1, whose noise is added to W's gradient (theory.md#fermi, H2: without the strength): here it is in
+    the released histogram, of which the gradient is made, so it is multiplied by strength as the gradient is.
+    """
+
+    dependence: Dependence
+    strengths: Floats
+    radius: float
+    floor: float
+    classes: int
+    pace: float = 0.5
+    ease: float = 0.35
+
+    @property
+    def models(self) -> int:
+        return len(self.strengths)
+
+    def begin(self, counts: Floats, rows: Floats) -> Weighed:
+        return Weighed(np.zeros((*counts.shape, self.classes)), self.dependence.at(counts))
+
+    def costs(self, state: Weighed) -> tuple[Floats, Floats]:
+        return state.fixed.costs(state.w) * self._strengths_eased, self._ease
+
+    def step(self, state: Weighed, histogram: Floats, round: int) -> Weighed:
+        best = state.fixed.best(histogram, self.floor)
+        return Weighed(projected(state.w + self.pace * (best - state.w), self.radius), state.fixed)
+
+    def rests(self, before: Weighed, after: Weighed, histogram: Floats, round: int, tolerance: float) -> Mask:
+        return np.asarray(np.abs(after.w - before.w).max(axis=(1, 2, 3)) <= tolerance)
+
+    def keep(self, before: Weighed, after: Weighed, stopped: Mask) -> Weighed:
+        return replace(after, w=np.where(stopped[:, np.newaxis, np.newaxis, np.newaxis], before.w, after.w))
+
+    def duals(self, state: Weighed, constraints: int) -> Floats:
+        return np.zeros((self.models, constraints))
+
+    def freeze(self, state: Weighed) -> Mapping[str, Value]:
+        return {"w": state.w}
+
+    def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> Weighed:
+        return Weighed(values["w"], self.dependence.at(counts))
+
+    @cached_property
+    def _ease(self) -> Floats:
+        return np.asarray(1.0 / (1.0 + self.ease * self.strengths))
+
+    @cached_property
+    def _strengths_eased(self) -> Floats:
+        return np.asarray((self.strengths * self._ease)[:, np.newaxis, np.newaxis, np.newaxis])
+
+
+def constraints_of(planned: Plan, bounds: Floats) -> Constraints:
+    """The max player that holds the duals of the plan's constraints, a line of bounds a model."""
+    assert planned.system is not None
+    s = planned.settings
+    to_the_end = planned.is_exact and planned.skeleton is None  # a search that stops when it has converged
+    horizon = s.dual_horizon if to_the_end else s.rounds
+    ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory, s.dual_fade)
+    return Constraints(planned.system, bounds, ascent, planned.floor, s.dual_start * horizon, s.dual_ease, planned.blur)
+
+
+def weights_of(spread: Floats) -> Floats:
+    """How far an excess with noise of these deviations is followed."""
+    return np.asarray(TELLABLE**2 / (TELLABLE**2 + spread**2))

@@ -1,0 +1,57 @@
+"""The mixture that an oracle settles on, counted once: noise of its own, which no choice of rules has seen.
+
+Guarantees (tests/learning/test_learning_responses.py):
+1. It costs one release of a histogram, at its own multiplier, whatever the mixture is made of.
+2. Its values have the noise of that release alone, and were not chosen by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...curator import Ask, Curator
+from ...curator.questions.mixture_histogram import MixtureHistogram
+from ..descent import Floats
+from .ground import Ground
+from .oracle import LinearRule, Rule
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Rules and how many parts each is of the mixture; its released histogram (cells, labels, classes), and the duals."""
+
+    rules: tuple[Rule, ...]
+    plays: tuple[int, ...]
+    histogram: Floats
+    duals: Floats
+
+
+def settled_ask(ground: Ground, rules: list[tuple[Rule, int]], multiplier: float) -> Ask:
+    """How the mixture decides, by cell (and label)."""
+    weights = np.array([rule.weights for rule, _ in rules if isinstance(rule, LinearRule)])
+    parts = np.array([share for _, share in rules], np.float64)
+    return Ask(MixtureHistogram(weights, parts / parts.sum(), ground.cells, ground.by_label), multiplier)
+
+
+def any_ask(ground: Ground, multiplier: float) -> Ask:
+    """The same of one rule at zero: for plans, which depend on shapes alone."""
+    return settled_ask(ground, [(LinearRule(np.zeros((ground.outputs, 1 + ground.layout.width))), 1)], multiplier)
+
+
+def counted(
+    curator: Curator, ground: Ground, rules: list[tuple[Rule, int]], duals: Floats, multiplier: float, counts: Floats
+) -> Settled:
+    """The mixture, with what was released of it."""
+    ask = settled_ask(ground, rules, multiplier)
+    question = ask.question
+    assert isinstance(question, MixtureHistogram)
+    free = MixtureHistogram(question.weights, question.shares, None, ground.by_label)
+    (answer,) = ground.joint(curator, [ask], [free], "how the mixture decides")
+    return Settled(
+        tuple(rule for rule, _ in rules),
+        tuple(parts for _, parts in rules),
+        answer.reshape(*counts.shape, ground.classes),
+        duals,
+    )

@@ -1,0 +1,1 @@
+"""Tables of rates by group with noise: what is counted, every rate with its interval, and gaps between groups."""

@@ -1,0 +1,190 @@
+"""Rates of public decisions by group, from group counts of public clusters: estimates, and how far off they may be.
+
+With q_i in [0, 1] what a row adds to a rate, q_c its mean in cluster c, m_c the event's members there (released counts: m~_c),
+
+    rate = sum_i A_i q_i / sum_c m_c  =  sum_c m_c q_c / sum_c m_c  +  sum_c cov_c / sum_c m_c,
+
+where cov_c adds up what members of cluster c differ in from its mean. The first term is estimated by putting m~ for m. Three
+numbers say how far off it may be, each under its own assumption (docs/release_once.md):
+
+- noise: `low` to `high` holds the first term, for all rates together, with the stated probability over the noise. It is the
+  set of r with |sum_c m~_c (q_c - r)| <= t(r), t(r) the tail of sum_c Z_c (q_c - r): Chernoff's bound for the exact law of Z.
+- `within`: the standard deviation of the second term if a cluster's members were drawn from it at random.
+- `lowest` to `highest`: whatever the members are, with the stated probability over the noise.
+
+Guarantees (tests/learning/test_learning_soft_rates.py):
+1. Estimated numerators and denominators are unbiased, and [low, high] holds the first term as often as it says.
+2. Without noise [lowest, highest] holds the true rate of every assignment with these counts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...fairness import ConstraintSystem
+from ..counts.noise import CountNoise
+from .group_counts import GroupCounts
+
+Floats = npt.NDArray[np.float64]
+GRID = 41  # rates that are tried; the ends are then found by halving
+TILTS = 24
+HALVINGS = 50
+HALVED = 8
+
+
+@dataclass(frozen=True)
+class SoftRate:
+    """One rate: the estimate, the interval over the noise, the deviation by chance within clusters, and the widest bounds."""
+
+    value: float
+    low: float
+    high: float
+    within: float
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class SoftValue:
+    """A constraint's value, made of rates: see `SoftRate`."""
+
+    name: str
+    bound: float
+    value: float
+    low: float
+    high: float
+    within: float
+    lowest: float
+    highest: float
+
+
+def values(
+    counts: GroupCounts, codes: npt.NDArray[np.intp], labels: npt.NDArray[np.intp], law: Floats, system: ConstraintSystem,
+    probability: float,
+) -> list[SoftValue]:  # fmt: skip
+    """Every constraint's value of decisions with these probabilities (rows, classes). `codes`: the cluster of each row;
+    `labels` (clusters,): its label; `probability`: of an interval that fails, for all rates together."""
+    asked = [_parts(system, j, labels) for j in range(system.numerators.shape[0])]
+    each = probability / max(1, len(asked))
+    found = [rate_of(counts, codes, law, cells, outcome, each) for cells, outcome in asked]
+    out = []
+    coefficients = system.coefficients.toarray()
+    for name, bound, line in zip(system.names, system.bounds.tolist(), coefficients, strict=True):
+        kept = [(float(c), found[j]) for j, c in enumerate(line) if c]
+        out.append(
+            SoftValue(
+                name,
+                bound,
+                sum(c * rate.value for c, rate in kept),
+                sum(c * (rate.low if c > 0 else rate.high) for c, rate in kept),
+                sum(c * (rate.high if c > 0 else rate.low) for c, rate in kept),
+                sum(abs(c) * rate.within for c, rate in kept),
+                sum(c * (rate.lowest if c > 0 else rate.highest) for c, rate in kept),
+                sum(c * (rate.highest if c > 0 else rate.lowest) for c, rate in kept),
+            )
+        )
+    return out
+
+
+def _parts(system: ConstraintSystem, rate: int, labels: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.bool_], Floats]:
+    """Which cells of each cluster are in the rate's event, (cells, clusters), and which decisions it counts there, (clusters,
+    classes)."""
+    cells, classes, decisions = system.shape
+    members = system.members[[int(system.event_of[rate])]].toarray().reshape(cells, classes) > 0
+    counted = system.numerators[[rate]].toarray().reshape(cells, classes, decisions).max(axis=0)
+    return members[:, labels], counted[labels]
+
+
+def rate_of(
+    counts: GroupCounts,
+    codes: npt.NDArray[np.intp],
+    law: Floats,
+    cells: npt.NDArray[np.bool_],
+    outcome: Floats,
+    probability: float,
+) -> SoftRate:
+    """One rate: of members `cells` (cells, clusters), counting decisions `outcome` (clusters, classes)."""
+    q = np.clip((law * outcome[codes]).sum(axis=1), 0.0, 1.0)
+    sizes = counts.sizes
+    mean = np.bincount(codes, weights=q, minlength=len(sizes)) / np.maximum(sizes, 1.0)
+    everybody = cells.all(axis=0)
+    m = np.where(everybody, sizes, (counts.raw * cells).sum(axis=0))
+    noisy = np.where(everybody, 0, 1 if counts.one_group else cells.sum(axis=0))
+    total = float(m.sum())
+    if total <= 0:
+        return SoftRate(math.nan, 0.0, 1.0, math.nan, 0.0, 1.0)
+    value = float(m @ mean) / total
+    low, high = _interval(m, mean, noisy, counts.noise, value, probability)
+    squares = np.bincount(codes, weights=(q - mean[codes]) ** 2, minlength=len(sizes))
+    likely = np.clip(m, 0.0, sizes)
+    chance = likely * (sizes - likely) / np.maximum(sizes - 1.0, 1.0) * squares / np.maximum(sizes, 1.0)
+    within = math.sqrt(float(chance.sum())) / total
+    width = counts.noise.tail(probability / max(1, int(noisy.sum()))) if noisy.any() else 0.0
+    least, most = np.clip(m - noisy * width, 0.0, sizes), np.clip(m + noisy * width, 0.0, sizes)
+    highest = _extreme(q, codes, least, most)
+    return SoftRate(value, low, high, within, 1.0 - _extreme(1.0 - q, codes, least, most), highest)
+
+
+def _interval(
+    m: Floats, mean: Floats, noisy: npt.NDArray[np.integer], noise: CountNoise, value: float, probability: float
+) -> tuple[float, float]:
+    """The outermost rates that noise of this law can explain: on a grid, and between its points by halving."""
+    if noise.kind == "none" or not noisy.any():
+        return value, value
+
+    def fits(rates: Floats) -> npt.NDArray[np.bool_]:
+        weights = (mean[np.newaxis] - rates[:, np.newaxis]) * (noisy > 0)
+        off = (mean[np.newaxis] - rates[:, np.newaxis]) @ m
+        return np.asarray(np.abs(off) <= _tail(weights, noisy, noise.scale, probability))
+
+    rates = np.linspace(0.0, 1.0, GRID)
+    found = np.flatnonzero(fits(rates))
+    inside = min(1.0, max(0.0, value))
+    first, last = (int(found[0]), int(found[-1])) if len(found) else (GRID, -1)
+    ends = np.array([min(inside, rates[first]) if len(found) else inside, max(inside, rates[last]) if len(found) else inside])
+    outer = np.array(
+        [rates[max(0, np.searchsorted(rates, ends[0]) - 1)], rates[min(GRID - 1, np.searchsorted(rates, ends[1], "right"))]]
+    )
+    for _ in range(HALVED):
+        middle = (ends + outer) / 2.0
+        good = fits(middle)
+        ends, outer = np.where(good, middle, ends), np.where(good, outer, middle)
+    return float(outer[0]), float(outer[1])
+
+
+def _tail(weights: Floats, noisy: npt.NDArray[np.integer], scale: float, probability: float) -> Floats:
+    """For each line w: t with P(|sum_c w_c Z_c| > t) <= probability, Z_c a sum of `noisy` independent discrete Laplace.
+
+    Chernoff:  t = min over s of (sum_c log E exp(s w_c Z) + log 2 / probability) / s,  E exp(u Z) = (1 - r)^2 /
+    ((1 - r e^u) (1 - r e^-u)),  r = exp(-1 / scale).
+    """
+    r = math.exp(-1.0 / scale)
+    largest = np.maximum(np.abs(weights * (noisy > 0)).max(axis=1), 1e-12)
+    best = np.full(len(weights), np.inf)
+    for part in np.linspace(0.0, 1.0, TILTS + 2)[1:-1] ** 2:
+        s = part / scale / largest
+        u = s[:, np.newaxis] * weights
+        logs = (2.0 * math.log1p(-r) - np.log1p(-r * np.exp(u)) - np.log1p(-r * np.exp(-u))) @ noisy
+        best = np.minimum(best, (logs + math.log(2.0 / probability)) / s)
+    return best
+
+
+def _extreme(q: Floats, codes: npt.NDArray[np.intp], least: Floats, most: Floats) -> float:
+    """The largest mean of q over members, of whom each cluster has between `least` and `most` (Dinkelbach, by halving)."""
+    order = np.lexsort((-q, codes))
+    ordered, clusters = q[order], codes[order]
+    starts = np.searchsorted(clusters, np.arange(len(least)))
+    rank = np.arange(len(q)) - starts[clusters]
+    sure = np.clip(least[clusters] - rank, 0.0, 1.0)  # how much of a row must be taken, best rows first
+    free = np.clip(most[clusters] - rank, 0.0, 1.0)
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        r = (low + high) / 2.0
+        gain = ordered - r
+        taken = np.where(gain > 0, free, sure)
+        low, high = (r, high) if float(taken @ gain) >= 0 else (low, r)
+    return high

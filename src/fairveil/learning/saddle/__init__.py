@@ -1,0 +1,1 @@
+"""Private descent-ascent on a min-max problem of the user's."""

@@ -1,0 +1,273 @@
+"""A cap on fits that are chosen one after another, each after seeing what came before (theory.md#t10).
+
+A tight total of a fixed list is *not* such a cap: two mechanisms may each complete a list to exactly (epsilon, delta), and
+choosing between them by an earlier answer goes beyond it. A filter fixes, before anything is asked, one number that only adds
+up, and admits a fit while the sum stays within:
+
+- `gaussian`: the sum of mu^2 of releases that are each no easier to tell apart than a Gaussian of mu (Smith and Thakurta 2022;
+  Koskela, Tobaben and Honkela 2023): unsampled Gaussians exactly, pure ones by the Gaussian just below their trade-off curve.
+- `zcdp`: the sum of rho (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023).
+- `renyi`: the sum of the divergences at ONE order, fixed at creation (Feldman and Zrnic 2021). "Some order still has room"
+  would be a choice made after seeing the answers; so the order never changes.
+- `pure`: the sum of epsilons (Rogers, Roth, Ullman and Vadhan 2016).
+
+What is lost to delta beside (an `Approximate` event's delta, sampler errors by T7) adds up too, within a part of delta that is
+reserved at creation.
+
+1. Whatever fits are chosen, however adaptively, all that were admitted together are within the promise.
+2. A fit is charged whole before it runs; one that breaks off stays charged.
+3. A filter is a value: `add` returns the next one, and a refused event changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy import special
+
+from ... import _checks
+from ...errors import BudgetError, InputError, complaint
+from ..events import Event
+from ..promise import Promise
+from . import inventory as leaves
+from . import rdp as renyi
+from . import routes
+from .inventory import Inventory
+
+Kind = Literal["gaussian", "zcdp", "renyi", "pure"]
+KINDS: tuple[Kind, ...] = ("gaussian", "zcdp", "renyi", "pure")
+FORMAT_VERSION = 1
+RESERVE = 0.01
+ROUNDED = 1e-12
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A cap on answers that are chosen one after another: what fits is added up, what does not is refused.
+
+    `spent` of `budget`, in the kind's own unit, and `leaked` of the reserved part of delta.
+
+    Make one by `Filter.create`, or read one by `Filter.from_dict`.
+
+    >>> from fairveil.privacy.events import Gaussian
+    >>> cap = Filter.create(Promise(1.0, 1e-6))
+    >>> cap = cap.add(Gaussian(6.0))
+    >>> cap.fits(Gaussian(6.0)), cap.fits(Gaussian(5.0))
+    (True, False)
+    """
+
+    promise: Promise
+    kind: Kind
+    order: float | None
+    reserve: float
+    budget: float
+    spent: float = 0.0
+    leaked: float = 0.0
+    admitted: int = 0
+
+    @staticmethod
+    def create(
+        promise: Promise,
+        kind: str = "gaussian",
+        *,
+        typical: Event | None = None,
+        order: float | None = None,
+        reserve: float = RESERVE,
+    ) -> Filter:
+        """A fresh filter. For `renyi` the order is the one given (rounded to the grid), else the best for many fits like
+        `typical`, else for many Gaussians; `reserve` is the share of delta kept for leaks."""
+        chosen = _kind(kind)
+        reserve = _checks.fraction(reserve=reserve, high_open=True)
+        if not promise.is_private:
+            raise InputError(
+                complaint(
+                    expected="a finite epsilon",
+                    of="promise",
+                    got="inf",
+                    remedy="Nothing needs to be capped when nothing is promised.",
+                )
+            )
+        delta = promise.delta * (1 - reserve)
+        index = _order_index(promise, delta, typical, order) if chosen == "renyi" and delta > 0 else None
+        budget = _budget(chosen, promise.epsilon, delta, index)
+        if budget <= 0:
+            raise BudgetError(
+                complaint(
+                    expected="a promise that a filter of this kind can keep",
+                    of=f"filter of kind {chosen!r}",
+                    got=str(promise),
+                    remedy="Pass delta above 0, a smaller reserve, or kind='pure' for pure mechanisms.",
+                )
+            )
+        return Filter(promise, chosen, None if index is None else float(renyi.ORDERS[index]), reserve, budget)
+
+    def room(self) -> float:
+        """What is left, in the kind's own unit."""
+        return max(0.0, self.budget - self.spent)
+
+    def largest_epsilon(self) -> float:
+        """The epsilon, at the promise's delta, of the largest single release that still fits: a Gaussian, or a pure one."""
+        return self.as_release(self.room())
+
+    def as_release(self, amount: float) -> float:
+        """The epsilon, at the promise's delta, of one release that adds this much: a Gaussian, or a pure one."""
+        if self.kind == "pure":
+            return amount
+        square = {"gaussian": 1.0, "zcdp": 2.0, "renyi": 2.0 / (self.order or 1.0)}[self.kind] * amount
+        return min(self.promise.epsilon, routes.gaussian_epsilon(math.sqrt(square), self.promise.delta))
+
+    @property
+    def allowance(self) -> float:
+        """The part of delta that leaks may use."""
+        return self.promise.delta if self.kind == "pure" else self.promise.delta * self.reserve
+
+    def fits(self, events: Event | Iterable[Event]) -> bool:
+        """Whether `add` would admit these."""
+        cost, leak = self.cost(events)
+        return self._within(cost, leak)
+
+    def add(self, events: Event | Iterable[Event]) -> Filter:
+        """The filter after these; a `BudgetError` with spent, asked, left, and the largest epsilon that fits."""
+        cost, leak = self.cost(events)
+        if not self._within(cost, leak):
+            raise BudgetError(
+                complaint(
+                    expected=f"a fit of at most {self.room():.6g} ({self.kind}; spent {self.spent:.6g} of {self.budget:.6g})",
+                    of="filter",
+                    got=f"{cost:.6g}, leaking {leak:.3g} of {self.allowance - self.leaked:.3g} left",
+                    remedy=f"The largest epsilon that fits is {self.largest_epsilon():.6g} at delta {self.promise.delta:g}.",
+                )
+            )
+        spent, leaked = _up(self.spent + cost, cost), _up(self.leaked + leak, leak)
+        return replace(self, spent=spent, leaked=leaked, admitted=self.admitted + 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "version": FORMAT_VERSION,
+            "promise": self.promise.to_dict(),
+            "kind": self.kind,
+            "order": self.order,
+            "reserve": self.reserve,
+            "spent": self.spent,
+            "leaked": self.leaked,
+            "admitted": self.admitted,
+        }
+
+    @staticmethod
+    def from_dict(values: object) -> Filter:
+        """The inverse of `to_dict`. The budget is worked out afresh from the promise."""
+        names = {"version", "promise", "kind", "order", "reserve", "spent", "leaked", "admitted"}
+        if not isinstance(values, dict) or set(values) != names or values["version"] != FORMAT_VERSION:
+            raise InputError(
+                complaint(
+                    expected=f"an object of version {FORMAT_VERSION} with {sorted(names)}",
+                    of="filter",
+                    got=sorted(values) if isinstance(values, dict) else type(values).__name__,
+                    remedy="Write filters with to_dict().",
+                )
+            )
+        promise = Promise.from_dict(values["promise"])
+        fresh = Filter.create(promise, values["kind"], order=values["order"], reserve=values["reserve"])
+        return replace(
+            fresh,
+            spent=_checks.non_negative(spent=values["spent"]),
+            leaked=_checks.non_negative(leaked=values["leaked"]),
+            admitted=_checks.whole(admitted=values["admitted"]),
+        )
+
+    def _within(self, cost: float, leak: float) -> bool:
+        return _up(self.spent + cost, cost) <= self.budget and (leak == 0 or _up(self.leaked + leak, leak) <= self.allowance)
+
+    def cost(self, events: Event | Iterable[Event]) -> tuple[float, float]:
+        """What these add to the sum, and to what is lost to delta; inf where they are not private."""
+        total = leaves.inventory(leaves.as_event(events), self.promise.neighbours)
+        if not total.private:
+            return math.inf, 0.0
+        if self.kind == "gaussian":
+            square, leak = self._gaussian(total)
+            error = routes.whole_error(total, self.promise.neighbours)
+            return square, leak + routes.sampler_charge(self.promise.epsilon, error)
+        if self.kind == "pure":
+            epsilon, delta = routes.addition(total, self.promise.neighbours)
+            error = routes.whole_error(total, self.promise.neighbours)
+            return epsilon, delta + routes.sampler_charge(self.promise.epsilon, error)
+        curve = renyi.total(total, self.promise.neighbours)
+        if self.kind == "renyi":
+            cost = float(curve.values[int(np.argmin(np.abs(renyi.ORDERS - (self.order or 0.0))))])
+        else:
+            # The budget was read off at orders of the grid, so the least rho that covers the curve there is enough.
+            cost = float(np.max(curve.values / renyi.ORDERS))
+        return cost, curve.leak + routes.sampler_charge(self.promise.epsilon, curve.total_variation)
+
+    def _gaussian(self, total: Inventory) -> tuple[float, float]:
+        """The sum of mu^2, and the deltas of those that hold but for a delta (Kairouz, Oh and Viswanath 2015: each is the pure
+        one, but for a part of probability delta)."""
+        squares, leaks = [total.gaussian], [0.0]
+        for event, count in total.others:
+            epsilon, leak = routes.addition(Inventory(0.0, ((event, 1),), 0.0, True), self.promise.neighbours)
+            if math.isinf(epsilon):
+                raise InputError(
+                    complaint(
+                        expected="unsampled Gaussian releases, and pure ones",
+                        of="events",
+                        got=event.kind,
+                        remedy="Make the filter of kind 'renyi', which takes every event.",
+                    )
+                )
+            squares.append(count * gaussian_below(epsilon) ** 2)
+            leaks.append(count * leak)
+        return math.fsum(squares), math.fsum(leaks)
+
+
+def gaussian_below(epsilon: float) -> float:
+    """The mu of the Gaussian whose trade-off curve lies just below that of every pure mechanism of this epsilon.
+
+    That curve is two lines, which meet where both errors are 1/(1 + e^epsilon); a Gaussian's is convex between the same ends,
+    so it lies below as soon as it does there: Phi(-mu/2) = 1/(1 + e^epsilon), or erf(mu/sqrt 8) = tanh(epsilon/2), which keeps
+    the digits of small ones (after Dong, Roth and Su 2022).
+
+    >>> round(gaussian_below(1.0), 4)
+    1.232
+    """
+    if epsilon < 1.0:
+        mu = math.sqrt(8.0) * float(special.erfinv(math.tanh(epsilon / 2.0)))
+    else:
+        mu = -2.0 * float(special.ndtri_exp(-np.logaddexp(0.0, epsilon)))
+    return mu * (1.0 + ROUNDED)
+
+
+def _kind(kind: str) -> Kind:
+    chosen = _checks.one_of(KINDS, kind=kind)
+    return next(known for known in KINDS if known == chosen)
+
+
+def _up(total: float, added: float) -> float:
+    """A sum rounded up."""
+    return math.nextafter(total, math.inf) if added else total
+
+
+def _budget(kind: Kind, epsilon: float, delta: float, index: int | None) -> float:
+    """The largest sum from which (epsilon, delta) follows, from below."""
+    if kind == "pure":
+        return epsilon
+    if delta <= 0:
+        return 0.0
+    if kind == "gaussian":
+        return math.nextafter(routes.gaussian_mu(epsilon, delta) ** 2, 0.0)
+    largest = renyi.largest(epsilon, delta)
+    return float(largest[index]) if index is not None else float(np.max(largest / renyi.ORDERS))
+
+
+def _order_index(promise: Promise, delta: float, typical: Event | None, order: float | None) -> int:
+    if order is not None:
+        return int(np.argmin(np.abs(renyi.ORDERS - _checks.positive(order=order))))
+    largest = renyi.largest(promise.epsilon, delta)
+    cost = renyi.ORDERS
+    if typical is not None:
+        cost = renyi.total(leaves.inventory(typical, promise.neighbours), promise.neighbours).values
+    return int(np.argmax(largest / np.maximum(cost, 1e-300)))

@@ -1,0 +1,1 @@
+"""Where a ledger keeps its lines: SQLite and PostgreSQL behind one protocol."""

@@ -1,0 +1,430 @@
+"""A ledger in a file: SQLite with a write-ahead log, each commit on the disk before it is acknowledged.
+
+Versions of SQLite before 3.51.3 may lose a commit when one connection copies the log into the database while another begins the
+log anew. Here nobody does the one while another may do the other: the log is never copied by itself, only by a connection
+beside one that holds the right to write and does not use it (`_shorten`), and by whoever closes the file as the last.
+
+Guarantees (tests/privacy/ledger/test_ledger_sqlite.py, and those of `store`):
+1. Every acknowledged line outlives the loss of power at any moment, and no line is half there.
+2. The file is its owner's alone (0600) from the first moment; a file that is not a ledger is refused and stays as it is. Where
+   a ledger could not be begun, no empty file is left.
+3. What SQLite or the system refuses (a full disk, rights, a locked or damaged file) is a typed error, and nothing is half
+   written.
+4. A line is written to the file that has the name now, and that has no other name: see `one_name`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
+
+from ....errors import LedgerError, complaint
+from . import migrations
+from .blocks import Block, within
+from .connections import Connections
+from .entries import Entry
+from .one_name import Name, moved, require_one_link
+from .refusals import changed_by_a_child, half_failed, not_for_reading, one_inside_another
+from .sqlite_refusals import BUSY, PATIENCE, REFUSED, code, no_ledger, refusal, require_file, unreachable
+from .sqlite_rules import ALL_RULES, SMALL, require_rules
+from .store import Page
+from .tables import Ask, Beginning, Lines, TablePage, TableStore
+from .verifying import damaged
+
+T = TypeVar("T")
+W = TypeVar("W", bound="_Writer")
+LONG_LOG, SHORT_LOG = 4 << 20, 1 << 20
+OPENINGS = 3
+# Closing any descriptor of a file gives up all of the process's locks on it: no connection may be open while it is made.
+_making = threading.RLock()
+
+
+class _Connection:
+    """One of SQLite's connections, and the file that it opened. `block`: who writes through it."""
+
+    def __init__(self, link: sqlite3.Connection, name: Name) -> None:
+        self.link = link
+        self.name = name
+        self.file = name.identity
+        self.log = f"{os.path.realpath(_file_of(link))}-wal"
+        self.shorten_at = LONG_LOG
+        self.rules = -1
+        self.block: Callable[[], object] = _nobody
+
+    def close(self) -> None:
+        self.link.close()
+        self.name.release()
+
+
+class SQLiteStore(TableStore):
+    """A `Store` in a file."""
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool, read_only: bool = False) -> None:
+        if create and read_only:
+            raise not_for_reading("create")
+        self._path = Path(os.path.abspath(os.fspath(path)))
+        if "\0" in str(self._path):
+            raise unreachable(ValueError("a name with a zero byte"), self._path)
+        self._read_only = read_only
+        self._create = create
+        self._made: tuple[int, int] | None = None
+        self._connections = Connections(self._opened, self._is_current, os.path.realpath(self._path))
+        self._connections.lent(lambda connection: None)
+        self._create = False
+
+    @property
+    def shown(self) -> str:
+        return str(self._path)
+
+    @property
+    def address(self) -> str | None:
+        return str(self._path)
+
+    def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
+        try:
+            within(_Transaction(self, Beginning, None), lambda begun: begun.begin(dataset, first, rest))
+        except BaseException:
+            self._take_back()
+            raise
+
+    def writing(self, dataset: str) -> Block[Page]:
+        self._lines.require_name(dataset)
+        return _Transaction(self, lambda ask, shown: self._page(ask, dataset), dataset)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def _page(self, ask: Ask, dataset: str) -> TablePage:
+        return TablePage(ask, dataset, self.shown, self._marks.get((self._file(), dataset)))
+
+    def _file(self) -> tuple[int, int]:
+        """Of this thread's connection."""
+        return self._connections.lent(lambda connection: connection.file)
+
+    def _ask(self, statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        """A reading of its own."""
+        return self._connections.lent(
+            lambda connection: self._patiently(lambda: connection.link.execute(statement, parameters).fetchall())
+        )
+
+    def _require_fitting(self, connection: _Connection, dataset: str) -> None:
+        """Once in a file: what is there fits, read while others may write."""
+        if (connection.file, dataset) in self._marks:
+            return
+        (pages,), (size,) = (self._ask(f"PRAGMA {name}", ())[0] for name in ("page_count", "page_size"))
+        if pages * size <= SMALL:
+            ((said,), *_) = self._ask("PRAGMA integrity_check(1)", ())
+            if said != "ok":
+                raise damaged(self.shown, "".join(letter if letter.isprintable() else "?" for letter in str(said))[:200])
+        mark = self._lines.fitting(dataset, None)
+        if mark is not None:
+            self._marks[connection.file, dataset] = mark
+
+    def _start(self, connection: _Connection) -> None:
+        """A transaction that nobody else can enter, in a file that is still the one of this name, by this version's rules."""
+        link = connection.link
+        self._patiently(lambda: link.execute("BEGIN IMMEDIATE"))
+        size = _size(connection.log)
+        if size < LONG_LOG:
+            connection.shorten_at = LONG_LOG
+        elif size >= connection.shorten_at:
+            self._shorten(connection)
+            self._patiently(lambda: link.execute("BEGIN IMMEDIATE"))
+        self._require_current(connection)
+        # Another program may have changed the tables since this connection was opened.
+        migrations.require_known(self._tried(lambda: self._version(link)), self.shown, read_only=False)
+        rules = self._tried(lambda: link.execute("PRAGMA schema_version").fetchone()[0])
+        if rules != connection.rules:
+            require_rules(self._tried(lambda: link.execute(ALL_RULES).fetchall()), self.shown)
+            connection.rules = rules
+
+    def _require_current(self, connection: _Connection) -> None:
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            raise moved(self.shown) from None
+        if (status.st_dev, status.st_ino) != connection.file:
+            raise moved(self.shown)
+        require_one_link(status, self.shown)
+
+    def _shorten(self, connection: _Connection) -> None:
+        """Copy the log into the database while this connection keeps everybody from writing, so that the next one to write may
+        begin the log anew. A log that a reader holds up is tried again when it has grown."""
+        with suppress(sqlite3.Error), closing(self._linked("rw")) as beside:  # what is not copied now stays in the log
+            beside.execute("PRAGMA synchronous = FULL")
+            beside.execute("PRAGMA checkpoint_fullfsync = ON")
+            beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        connection.link.execute("ROLLBACK")
+        connection.shorten_at = _size(connection.log) + LONG_LOG
+
+    def _opened(self) -> _Connection:
+        """Again, where another file was put in its place meanwhile."""
+        for _ in range(OPENINGS - 1):
+            with suppress(_Moved):
+                return self._opened_once()
+        try:
+            return self._opened_once()
+        except _Moved:
+            raise moved(self.shown) from None
+
+    def _opened_once(self) -> _Connection:
+        with _making:
+            if self._create:
+                self._make_file()
+            require_file(self._path)
+        try:
+            return self._connected()
+        except BaseException:
+            self._take_back()
+            raise
+
+    def _connected(self) -> _Connection:
+        try:
+            name = Name(self._path, self.shown)
+        except OSError as error:
+            raise unreachable(error, self._path) from None
+        link: sqlite3.Connection | None = None
+        try:
+            link = self._tried(lambda: self._linked("ro" if self._read_only else "rw"))
+            if self._read_only:
+                self._patiently(lambda: link.execute("PRAGMA query_only = ON"))
+                self._require_ledger(link)
+            else:
+                self._require_ledger(link)
+                self._settle(link)
+            if not _is_at(self._path, name.identity):
+                raise _Moved
+            return self._tried(lambda: _Connection(link, name))
+        except BaseException:
+            if link is not None:
+                link.close()
+            name.release()
+            raise
+
+    def _linked(self, mode: str) -> sqlite3.Connection:
+        link = sqlite3.connect(
+            f"{self._path.as_uri()}?mode={mode}", uri=True, timeout=0, isolation_level=None, check_same_thread=False
+        )
+        try:
+            # No connection copies the log by itself: see above.
+            link.execute("PRAGMA wal_autocheckpoint = 0")
+            link.execute("PRAGMA trusted_schema = OFF")
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _make_file(self) -> None:
+        """An empty file, the owner's alone. SQLite gives its log the same rights."""
+        try:
+            descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600)
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise unreachable(error, self._path) from None
+        status = os.fstat(descriptor)
+        self._made = (status.st_dev, status.st_ino)
+        os.close(descriptor)
+
+    def _take_back(self) -> None:
+        """Remove the file that was made here if no ledger was begun in it. Whoever is about to begin one there finds, before it
+        is kept, that the file was moved."""
+        made = self._made
+        if made is None or not _is_at(self._path, made):
+            return
+        self._connections.close()
+        if _size(str(self._path)) == 0:  # where no room is left, SQLite would lock nothing
+            with suppress(OSError):
+                os.unlink(self._path)
+            return
+        with suppress(Exception), closing(self._linked("rw")) as link:
+            link.execute("PRAGMA locking_mode = EXCLUSIVE")  # without the log's index beside, for which there may be no room
+            link.execute("BEGIN EXCLUSIVE")
+            if not Lines(lambda asked, given: link.execute(asked, given).fetchall(), self.shown).datasets():
+                for end in ("-wal", "-shm", ""):
+                    with suppress(FileNotFoundError):
+                        os.unlink(f"{self._path}{end}")
+            link.execute("ROLLBACK")
+
+    def _require_ledger(self, link: sqlite3.Connection) -> None:
+        """A ledger of this version: made in an empty file when asked to, migrated if older."""
+        version = self._patiently(lambda: self._version(link))
+        if version == migrations.LATEST:
+            return
+        if version == 0 and not self._create:
+            self._refuse("an empty file")
+        migrations.require_known(version, self.shown, read_only=self._read_only)
+        self._patiently(lambda: link.execute("PRAGMA synchronous = FULL"))
+        self._patiently(lambda: link.execute("BEGIN EXCLUSIVE"))
+        try:
+            for statement in migrations.sqlite_statements(self._version(link)):
+                self._tried(lambda statement=statement: link.execute(statement))  # type: ignore[misc]
+            self._tried(lambda: link.execute("COMMIT"))
+        except BaseException:
+            if link.in_transaction:
+                with suppress(sqlite3.Error):  # it is closed next, which undoes it too
+                    link.execute("ROLLBACK")
+            raise
+
+    def _version(self, link: sqlite3.Connection) -> int:
+        """0 for a file with nothing in it; an error for another program's."""
+        application = link.execute("PRAGMA application_id").fetchone()[0]
+        version = int(link.execute("PRAGMA user_version").fetchone()[0])
+        if application == migrations.APPLICATION and version > 0:
+            return version
+        if application == 0 and version == 0 and not link.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall():
+            return 0
+        self._refuse("another program's database")
+
+    def _settle(self, link: sqlite3.Connection) -> None:
+        """Everybody writes to the log, and to the disk."""
+        mode = self._patiently(lambda: link.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        if mode != "wal":
+            remedy = "Put it on a disk of this machine; for several machines use PostgreSQL."
+            raise LedgerError(
+                complaint(expected="a disk that takes a write-ahead log", of=self.shown, got=f"the mode {mode}", remedy=remedy)
+            )
+        for setting in (
+            "synchronous = FULL",
+            "fullfsync = ON",
+            "checkpoint_fullfsync = ON",
+            f"journal_size_limit = {SHORT_LOG}",
+        ):
+            self._patiently(lambda setting=setting: link.execute(f"PRAGMA {setting}"))  # type: ignore[misc]
+
+    def _is_current(self, connection: _Connection) -> bool:
+        """Not where the file was moved away or replaced: what was written there would be forgotten."""
+        return _is_at(self._path, connection.file)
+
+    def _patiently(self, action: Callable[[], T]) -> T:
+        """Waits while others have the file, at random moments so that nobody is always too late."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return action()
+            except REFUSED as error:
+                if code(error) not in BUSY or time.monotonic() > end:
+                    raise refusal(error, self.shown) from None
+            time.sleep(0.001 * (1 + secrets.randbelow(12)))
+
+    def _tried(self, action: Callable[[], T]) -> T:
+        try:
+            return action()
+        except REFUSED as error:
+            raise refusal(error, self.shown) from None
+
+    def _refuse(self, found: str) -> NoReturn:
+        raise no_ledger(found, self.shown)
+
+
+class _Writer(Protocol):
+    """What is handed out inside of a transaction."""
+
+    wrote: Entry | None
+
+
+class _Transaction(Block[W], Generic[W]):
+    """A transaction that nobody else can enter."""
+
+    def __init__(self, store: SQLiteStore, made: Callable[[Ask, str], W], dataset: str | None) -> None:
+        if store._read_only:
+            raise not_for_reading("write")
+        self._store, self._made, self._dataset = store, made, dataset
+        self._use = store._connections.using()
+        self._process = os.getpid()
+        self._failed = False
+        self._connection: _Connection | None = None
+        self._page: W | None = None
+
+    def _begin(self) -> W:
+        store, connection = self._store, self._use.__enter__()
+        if connection.block() is not None:
+            raise one_inside_another(store.shown)
+        if self._dataset is not None:
+            store._require_fitting(connection, self._dataset)
+        self._connection = connection  # from here on what is undone is this block's
+        connection.block = weakref.ref(self)
+        if connection.link.in_transaction:  # of a block that was interrupted, and again while it was undone
+            connection.link.execute("ROLLBACK")
+        store._start(connection)
+        self._page = self._made(self._ask, store.shown)
+        return self._page
+
+    def _ask(self, statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        connection = self._connection
+        if connection is None or os.getpid() != self._process:
+            raise changed_by_a_child(self._store.shown)
+        try:
+            return self._store._tried(lambda: connection.link.execute(statement, parameters).fetchall())
+        except LedgerError:
+            self._failed = True
+            raise
+
+    def _keep(self) -> None:
+        connection, store = self._connection, self._store
+        if connection is None or os.getpid() != self._process:
+            raise changed_by_a_child(store.shown)
+        if self._failed:
+            raise half_failed(store.shown)
+        store._require_current(connection)
+        store._tried(lambda: connection.link.execute("COMMIT"))
+        if self._dataset is not None and isinstance(self._page, TablePage):
+            store._marks[connection.file, self._dataset] = self._page.mark
+
+    def abandon(self) -> None:
+        if os.getpid() != self._process:
+            return
+        connection = self._connection
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                if connection.link.in_transaction:
+                    connection.link.execute("ROLLBACK")
+            if _has_transaction(connection.link):
+                self._use.spoil()
+            connection.block = _nobody
+            self._connection = None
+        self._use.leave()
+
+
+class _Moved(Exception):  # noqa: N818 -- never seen outside
+    """Another file has the name now."""
+
+
+def _nobody() -> None:
+    """Who writes through a connection that is idle."""
+
+
+def _has_transaction(link: sqlite3.Connection) -> bool:
+    """False, too, of one that is closed."""
+    try:
+        return link.in_transaction
+    except sqlite3.Error:
+        return False
+
+
+def _file_of(link: sqlite3.Connection) -> str:
+    """The name that SQLite found by following links: it keeps the log beside it."""
+    return str(link.execute("PRAGMA database_list").fetchall()[0][2])
+
+
+def _is_at(path: Path, file: tuple[int, int]) -> bool:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino) == file
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

@@ -1,0 +1,1 @@
+"""What is published: the privacy statement in words and as a document, its checks, its signature."""

@@ -1,0 +1,453 @@
+"""Does a privacy statement agree with itself? Recomputes its epsilon and lists what does not fit."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import platform
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from ...errors import FairveilError, InputError, complaint
+from ..accounting.bounding import covers
+from ..events import Composed, Event, NoOp, Repeated, compose
+from .releases import same_releases
+from .statement import READ_FROM_DATA, Cap, GroupGuarantee, NamedGroups, Noise, PublicFact, Stamp, StatedBound, UserCode
+
+if TYPE_CHECKING:
+    from ..accounting.accountant import Price
+    from ..accounting.filters import Filter
+    from ..accounting.two_steps import TwoSteps
+    from ..promise import Neighbours, Promise
+    from .statement import PrivacyStatement
+
+SLACK = 1e-9
+"""A recomputed epsilon may exceed the stated one by this fraction and no more: the last bits of another processor."""
+
+MOST_RUNS = 1_000_000
+
+UNPRICED = (
+    FairveilError,
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    NotImplementedError,
+)
+"""What pricing the events of a stranger's file may come to."""
+
+NAMED_VERSIONS = ("fairveil", "python", "numpy", "scipy")
+
+RECOMPUTED = ("epsilon", "delta", "accounting", "groups", "stamps", "checksum")
+"""Fields that `check` and `verify` work out again from the others; of groups their epsilons."""
+ON_TRUST = (
+    *("promise", "events", "plan", "cap", "facts", "bounds", "not_covered", "tuning", "earlier_releases", "audit"),
+    *("noise", "arithmetic", "user_code", "versions", "created", "ledger", "releases"),
+)
+"""Fields that are taken as they are: nobody can tell from a statement alone whether they are true. A signature says who
+stands by them."""
+
+BASE_FACT = "base classifier"
+"""The fact by which a post-processor's statement says whether its base was there before."""
+COUNTS_OF_A_BASE, READS_THE_GROUP = "histogram of an attached model", "the classifier reads a person's group when it decides"
+"""By what a post-processor's statement of an earlier version, without that fact, is known."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was noticed. A `grave` one makes the statement inconsistent; another is only worth knowing."""
+
+    grave: bool
+    sentence: str
+
+
+def reprice(events: tuple[Event, ...], plan: tuple[Event, ...] | None, cap: Cap | None, promise: Promise) -> Price:
+    """What is charged: the whole plan; else what the cap allows, provided that it admits the log (theory.md#t10).
+
+    A log that neither a plan nor a filter bounds costs inf: its tight total is no bound on what was chosen as it went.
+    """
+    from ..accounting import two_steps
+    from ..accounting.accountant import Price, price
+    from ..accounting.filters import Filter
+    from ..accounting.routes import NO_ROUTE
+
+    if plan is None and cap is not None and cap.kind == two_steps.KIND:
+        two_steps.TwoSteps(promise).require(events)
+        return Price(promise.epsilon, promise.delta, promise.neighbours, "two steps")
+    if plan is None and cap is not None:
+        fresh = Filter.create(promise, cap.kind, order=cap.order, reserve=cap.reserve)
+        fresh.add(events)
+        return Price(promise.epsilon, promise.delta, promise.neighbours, f"{cap.kind} filter")
+    if plan is None and events:
+        return Price(math.inf, promise.delta, promise.neighbours, NO_ROUTE)
+    return price(events if plan is None else plan, promise.delta, promise.neighbours)
+
+
+def cap_of(
+    events: tuple[Event, ...], plan: tuple[Event, ...] | None, promise: Promise, given: Filter | TwoSteps | None
+) -> Cap | None:
+    """The terms of the filter, or of the one that takes every event; none where there is a plan, or nothing to cap."""
+    from ..accounting.filters import Filter
+
+    if given is not None and given.promise != promise:
+        raise InputError(
+            complaint(
+                expected=f"a filter for {promise}",
+                of="cap",
+                got=str(given.promise),
+                remedy="Make the filter of the statement's own promise: Filter.create(promise).",
+            )
+        )
+    if plan is not None or not events or not promise.is_private:
+        return None
+    chosen = given or Filter.create(promise, "renyi" if promise.delta > 0 else "pure")
+    return Cap(chosen.kind, chosen.order, chosen.reserve)
+
+
+def guarantees(
+    named: Iterable[NamedGroups],
+    events: tuple[Event, ...],
+    plan: tuple[Event, ...] | None,
+    promise: Promise,
+    everybody: float,
+) -> tuple[GroupGuarantee, ...]:
+    """What the people of each named group have."""
+    out: list[GroupGuarantee] = []
+    for groups in named:
+        if any(one.column == groups.column for one in out):
+            remedy = "Name each column's groups once."
+            raise InputError(complaint(expected="one NamedGroups a column", of="groups", got=groups.column, remedy=remedy))
+        found = group_epsilons(len(groups.names), groups.column, groups.fixed, events, plan, promise, everybody)
+        out += [
+            GroupGuarantee(name, cell, groups.column, epsilon, groups.fixed, limit)
+            for cell, (name, epsilon, limit) in enumerate(zip(groups.names, found, groups.limits, strict=True))
+        ]
+    return tuple(out)
+
+
+def group_epsilons(
+    cells: int,
+    column: int,
+    fixed: bool,
+    events: tuple[Event, ...],
+    plan: tuple[Event, ...] | None,
+    promise: Promise,
+    everybody: float,
+) -> tuple[float, ...]:
+    """The epsilon of each cell of a column: of the plan; of the log's releases by these cells, where shares were made later.
+
+    Without a plan all have what the filter allows. Where shares were made later and the run was broken off, no group has a
+    guarantee of its own (inf): what was left to do is not known by group.
+    """
+    from ..accounting.by_group import by_group, holds
+
+    if plan is None:
+        return (everybody,) * cells
+    if fixed:
+        return by_group(plan, promise.delta, promise.neighbours, cells, column)
+    if not is_whole(events, plan, promise.neighbours):
+        return (math.inf,) * cells
+    as_done = [
+        Repeated(done if holds(done, column, cells) else planned, count)
+        for planned, done, count in _side_by_side(events, plan)
+        if planned is not None and done is not None
+    ]
+    return by_group(as_done, promise.delta, promise.neighbours, cells, column, fixed=False)
+
+
+def required_stamps(
+    epsilon: float, noise: Noise, user_code: UserCode, bounds: Iterable[StatedBound], facts: Iterable[PublicFact]
+) -> tuple[Stamp, ...]:
+    """The stamps that a statement with these contents must carry. Facts read from the data are listed, not stamped."""
+    stamps: list[Stamp] = []
+    if math.isinf(epsilon):
+        stamps.append("not-private")
+    if noise == "seeded":
+        stamps.append("seeded-noise")
+    if any(bound.origin == READ_FROM_DATA for bound in bounds):
+        stamps.append("data-dependent-bounds")
+    if user_code == "trusted":
+        stamps.append("user-code-trusted")
+    return tuple(stamps)
+
+
+def versions_now(*, with_torch: bool = False) -> tuple[tuple[str, str], ...]:
+    """The versions that a statement names; nothing about the machine. `with_torch`: where it computed what rows contribute."""
+    names = (*NAMED_VERSIONS, "torch") if with_torch else NAMED_VERSIONS
+    return tuple((name, platform.python_version() if name == "python" else _version(name)) for name in names)
+
+
+def examine(text: str) -> tuple[PrivacyStatement, list[Finding]]:
+    """Read a statement's JSON and check it; content that its checksum was not made of is one more grave finding."""
+    from .documents import read
+
+    statement, untouched = read(text)
+    changed = [] if untouched else [Finding(True, "the content is not what the checksum was made of: it was changed")]
+    return statement, changed + findings(statement)
+
+
+def findings(statement: PrivacyStatement) -> list[Finding]:
+    """All contradictions, the grave ones first."""
+    found = [
+        *_relation(statement),
+        *_cost(statement),
+        *_groups(statement),
+        *_stamps(statement),
+        *_log_and_plan(statement),
+        *_releases(statement),
+        *_arithmetic(statement),
+        *_audit(statement),
+        *_versions(statement),
+        *_counted_as_one_plan(statement),
+    ]
+    return sorted(found, key=lambda finding: not finding.grave)
+
+
+def _relation(statement: PrivacyStatement) -> Iterator[Finding]:
+    promise = statement.promise
+    if statement.neighbours != promise.neighbours:
+        yield Finding(
+            True, f"epsilon was priced under {statement.neighbours!r} neighbours, the promise is about {promise.neighbours!r}"
+        )
+    if promise.unit is not None and promise.is_private and promise.unit.max_rows is None and statement.events:
+        yield Finding(True, "the promise is about persons, and states no largest number of rows of one that were read")
+    if statement.delta != promise.delta:
+        yield Finding(True, f"epsilon is stated at delta {statement.delta:g}, the promise is about delta {promise.delta:g}")
+
+
+def _cost(statement: PrivacyStatement) -> Iterator[Finding]:
+    stated, promise = statement.epsilon, statement.promise
+    try:
+        with warnings.catch_warnings():
+            # An overflow on the way to an infinite epsilon is no news here.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            price = reprice(statement.events, statement.plan, statement.cap, promise)
+    except UNPRICED as error:
+        yield Finding(True, f"the events cannot be priced: {error}")
+        return
+    if price.epsilon > stated * (1 + SLACK):
+        yield Finding(True, f"epsilon is stated as {_number(stated)}, the events cost {_number(price.epsilon)}")
+    elif math.isinf(stated) and not math.isinf(price.epsilon):
+        yield Finding(
+            True, f"epsilon is stated as inf, the events cost {_number(price.epsilon)}: nothing in them is unprotected"
+        )
+    elif stated > price.epsilon * (1 + SLACK):
+        yield Finding(False, f"epsilon is stated as {_number(stated)}, above the {_number(price.epsilon)} that the events cost")
+    if stated > promise.epsilon * (1 + SLACK):
+        yield Finding(True, f"epsilon {_number(stated)} is above the promised {_number(promise.epsilon)}")
+    if price.route != statement.route:
+        yield Finding(False, f"priced by {price.route!r} now, by {statement.route!r} when it was written")
+
+
+def _groups(statement: PrivacyStatement) -> Iterator[Finding]:
+    columns: dict[int, list[GroupGuarantee]] = {}
+    for group in statement.groups:
+        columns.setdefault(group.column, []).append(group)
+    for column, groups in columns.items():
+        if sorted(group.cell for group in groups) != list(range(len(groups))) or len({group.fixed for group in groups}) != 1:
+            yield Finding(True, f"the groups of column {column} are not one a cell, or were not all told alike")
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                found = group_epsilons(
+                    len(groups),
+                    column,
+                    groups[0].fixed,
+                    statement.events,
+                    statement.plan,
+                    statement.promise,
+                    statement.epsilon,
+                )
+        except UNPRICED as error:
+            yield Finding(True, f"the groups of column {column} cannot be priced: {error}")
+            continue
+        for group in groups:
+            pays = found[group.cell]
+            words = f"epsilon of group {group.name!r} is stated as {_number(group.epsilon)}"
+            if pays > group.epsilon * (1 + SLACK):
+                yield Finding(True, f"{words}, the events cost {_number(pays)}")
+            elif group.epsilon > pays * (1 + SLACK):
+                yield Finding(False, f"{words}, above the {_number(pays)} that the events cost")
+            if group.limit is not None and not _keeps(statement, group, len(groups)):
+                yield Finding(True, f"group {group.name!r} was promised {_number(group.limit)} at most, which its events pass")
+
+
+def _keeps(statement: PrivacyStatement, group: GroupGuarantee, cells: int) -> bool:
+    """Whether what this group's people see are Gaussians whose squared distances add up to no more than its limit allows: a
+    filter, so that it is kept whatever the multipliers were made of (theory.md#t10)."""
+    from ..accounting.by_group import seen_from
+    from ..accounting.inventory import inventory
+    from ..accounting.routes import gaussian_mu
+
+    promise = statement.promise
+    seen = seen_from(compose(statement.events), group.cell, group.column, promise.neighbours, cells)
+    total = inventory(seen, promise.neighbours)
+    most = gaussian_mu(group.limit or 0.0, promise.delta) ** 2
+    return total.private and not total.others and total.total_variation == 0 and total.gaussian <= most * (1 + SLACK)
+
+
+def _stamps(statement: PrivacyStatement) -> Iterator[Finding]:
+    required = required_stamps(statement.epsilon, statement.noise, statement.user_code, statement.bounds, statement.facts)
+    for stamp in required:
+        if stamp not in statement.stamps:
+            yield Finding(True, f"the stamp {stamp!r} is missing")
+    for stamp in statement.stamps:
+        if stamp not in required:
+            yield Finding(True, f"the stamp {stamp!r} contradicts the rest")
+
+
+def _log_and_plan(statement: PrivacyStatement) -> Iterator[Finding]:
+    capped = statement.plan is None and bool(statement.events) and statement.promise.is_private
+    if capped and statement.cap is None:
+        yield Finding(True, "there is neither a plan nor a filter: nothing was fixed before data were touched")
+    elif statement.cap is not None and not capped:
+        yield Finding(True, "a filter is named, but there is a plan or nothing to cap")
+    if statement.plan is not None and not is_prefix(statement.events, statement.plan, statement.promise.neighbours):
+        yield Finding(True, "the log is not a beginning of the plan: something else was done than was planned")
+
+
+def _releases(statement: PrivacyStatement) -> Iterator[Finding]:
+    """Names are taken on trust, mechanisms and counts are not."""
+    if not statement.releases:
+        return
+    try:
+        agrees = same_releases(statement.releases, statement.events)
+    except UNPRICED:
+        agrees = False
+    if not agrees:
+        yield Finding(True, "the table of releases is not that of the events")
+
+
+def _arithmetic(statement: PrivacyStatement) -> Iterator[Finding]:
+    """Only torch computes in float32 beside rows, and a module is the caller's own code; what is written says all three."""
+    named, singles = any(name == "torch" for name, _ in statement.versions), statement.arithmetic != "exact"
+    if singles and not named:
+        yield Finding(True, f"arithmetic is stated as {statement.arithmetic!r}, and the version of torch is not named")
+    if named and not singles:
+        yield Finding(True, "a version of torch is named, and arithmetic is stated as 'exact'")
+    if singles and statement.user_code != "trusted":
+        yield Finding(True, f"arithmetic is stated as {statement.arithmetic!r}, that of a module, and user code as 'none'")
+
+
+def _audit(statement: PrivacyStatement) -> Iterator[Finding]:
+    audit = statement.audit
+    if audit is not None and audit.epsilon > statement.epsilon:
+        yield Finding(
+            True,
+            f"an audit shows epsilon >= {_number(audit.epsilon)} at confidence {audit.confidence:g}, "
+            f"above the stated {_number(statement.epsilon)}",
+        )
+
+
+def _versions(statement: PrivacyStatement) -> Iterator[Finding]:
+    named = dict(statement.versions)
+    for name in NAMED_VERSIONS:
+        if name not in named:
+            yield Finding(True, f"the version of {name} is not named")
+    if len(named) != len(statement.versions):
+        yield Finding(True, "a version is named twice")
+    now = dict(versions_now())
+    for name in ("fairveil", "scipy"):
+        if name in named and named[name] != now[name]:
+            yield Finding(False, f"written with {name} {named[name]}, checked with {now[name]}")
+
+
+def _counted_as_one_plan(statement: PrivacyStatement) -> Iterator[Finding]:
+    """Earlier versions counted every post-processor as one plan, and did not say whether its base had been there before.
+
+    Only these have counts of a base's decisions after other releases, and read the group when they decide.
+    """
+    counts = any(bound.question == COUNTS_OF_A_BASE for bound in statement.bounds)
+    post_processor = counts and any(sentence.startswith(READS_THE_GROUP) for sentence in statement.not_covered)
+    told = any(fact.name == BASE_FACT for fact in statement.facts)
+    if told or not post_processor or statement.plan is None or len(list(itertools.islice(_runs(statement.plan), 2))) < 2:
+        return
+    kinds = 3 if statement.promise.protects == "sensitive_features" else 2
+    yield Finding(
+        False,
+        "its total counts the base classifier and the counts after it as one plan that was fixed beforehand. If the base was "
+        "there before, and the counts were asked for after looking at it, that total is no bound at this delta, but at "
+        f"{kinds} times it: fairveil.privacy.price_after gives the epsilon",
+    )
+
+
+def is_prefix(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None = None) -> bool:
+    """Whether the log, spelled out answer by answer, is how the plan, spelled out, begins, or finer under this relation.
+
+    Runs of one event are compared by their counts, so that long plans are not spelled out. More than `MOST_RUNS` runs (a
+    stranger's file can claim any number of rounds) count as not agreeing.
+    """
+    return log == plan or _agree(log, plan, neighbours, whole=False)
+
+
+def is_whole(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None = None) -> bool:
+    """Whether the log, spelled out, is the plan, spelled out, or finer under this relation, to the end of both."""
+    return log == plan or _agree(log, plan, neighbours, whole=True)
+
+
+def _agree(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None, *, whole: bool) -> bool:
+    for number, (planned, done, _) in enumerate(_side_by_side(log, plan)):
+        if done is None:
+            return not whole
+        if number == MOST_RUNS or planned is None or not covers(planned, done, neighbours):
+            return False
+    return True
+
+
+def _side_by_side(log: tuple[Event, ...], plan: tuple[Event, ...]) -> Iterator[tuple[Event | None, Event | None, int]]:
+    """(what was planned, what was done, how often in a row) until the log ends; then what of the plan is left, if anything."""
+    to_come = _runs(plan)
+    planned: Event | None = None
+    left = 0
+    for done, count in _runs(log):
+        rest = count
+        while rest > 0:
+            if left == 0:
+                planned, left = next(to_come, (None, rest))
+            step = min(rest, left)
+            yield planned, done, step
+            rest, left = rest - step, left - step
+    if left == 0:
+        planned, left = next(to_come, (None, 0))
+    if left:
+        yield planned, None, left
+
+
+def _runs(events: Iterable[Event], times: int = 1) -> Iterator[tuple[Event, int]]:
+    """(event, how often in a row), composition and repetition spelled out, free events left out."""
+    whole = events if times == 1 else itertools.chain.from_iterable(itertools.repeat(tuple(events), times))
+    for event in whole:
+        match event:
+            case NoOp():
+                continue
+            case Composed(inner):
+                yield from _runs(inner)
+            case Repeated(Composed(inner), count):
+                if next(_runs(inner), None) is not None:
+                    yield from _runs(inner, count)
+            case Repeated(Repeated(inner, first), second):
+                yield from _runs((Repeated(inner, first * second),))
+            case Repeated(inner, count):
+                if count and not isinstance(inner, NoOp):
+                    yield inner, count
+            case _:
+                yield event, 1
+
+
+@lru_cache(maxsize=16)
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _number(value: float) -> str:
+    return "inf" if math.isinf(value) else f"{value:.10g}"

@@ -1,0 +1,456 @@
+"""The privacy statement: what is published beside a result, so that a stranger can see and recompute what it cost.
+
+Guarantees.
+
+1. A statement holds public values only: the promise, events (noise multipliers, never noise or totals), public facts, words.
+2. Its epsilon is what is charged, under the promise's own relation: with a plan the accountant's price of the whole plan, also
+   for a run that was broken off half way; without one, where answers were chosen after seeing others, the cap of the filter
+   (or of the rule of two steps) that admitted them, which is the promise's epsilon (theory.md#t10: the tight total of such a
+   log is no bound).
+3. `check()` recomputes that price, and those of named groups, and reports every contradiction; a stated epsilon below the
+   recomputed one is one. Stamps must be those that epsilon, noise, bounds and user code make; a field changed together with
+   its stamp is no contradiction.
+4. Writing and reading back gives an equal statement; a file with an unknown field, an unknown version, a number that is not
+   finite or a changed byte in its content is refused.
+
+A statement proves consistency, not authorship: who writes false events gets a consistent false statement. Which fields are
+recomputed and which are taken on trust `statement_checks.RECOMPUTED` and `ON_TRUST` say; a signature (`signatures`) says who
+stands by the latter.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ... import _checks
+from ...errors import StatementError, complaint
+from ..events import (
+    Composed,
+    Event,
+    NoOp,
+    OnPart,
+    PoissonSampled,
+    PrivateSelection,
+    Repeated,
+    VisiblySampled,
+    compose,
+    spelled_out,
+)
+from ..promise import Promise
+from .releases import Release, releases_of, same_releases
+
+if TYPE_CHECKING:
+    from ..accounting.filters import Filter
+    from ..accounting.two_steps import TwoSteps
+    from .checks import Finding
+
+Origin = Literal[
+    "schema",
+    "argument",
+    "read from the data, not covered",
+    "library default",
+    "by definition",
+    "public features",
+    "schema x (1 - holdout)",
+    "argument x (1 - holdout)",
+]
+Noise = Literal["secure", "seeded"]
+Arithmetic = Literal["exact", "float32-by-row", "float32"]
+UserCode = Literal["none", "trusted"]
+Stamp = Literal["not-private", "seeded-noise", "data-dependent-bounds", "user-code-trusted"]
+
+ORIGINS: tuple[Origin, ...] = (
+    "schema",
+    "argument",
+    "read from the data, not covered",
+    "library default",
+    "by definition",
+    "public features",
+    "schema x (1 - holdout)",
+    "argument x (1 - holdout)",
+)
+"""Where something public came from. "argument": the caller said so; "library default": nobody did, and the library has a
+value for that; "by definition": a row counts once, for example; "public features": of these, where sensitive columns alone are
+protected. Earlier versions know the first three."""
+NOISES: tuple[Noise, ...] = ("secure", "seeded")
+ARITHMETICS: tuple[Arithmetic, ...] = ("exact", "float32-by-row", "float32")  # the last: of versions before by-row
+USER_CODES: tuple[UserCode, ...] = ("none", "trusted")
+STAMPS: tuple[Stamp, ...] = ("not-private", "seeded-noise", "data-dependent-bounds", "user-code-trusted")
+READ_FROM_DATA: Origin = "read from the data, not covered"
+
+
+@dataclass(frozen=True)
+class PublicFact:
+    """Something that was taken as public: its name, its value in words, and where it came from."""
+
+    name: str
+    value: str
+    origin: Origin
+
+    def __post_init__(self) -> None:
+        _words(name=self.name, value=self.value)
+        _checks.one_of(ORIGINS, origin=self.origin)
+
+
+@dataclass(frozen=True)
+class StatedBound:
+    """How far one person moves one released total, and why: `norm` such as "L2", `reason` such as "clipped to norm 1"."""
+
+    question: str
+    norm: str
+    sensitivity: float
+    reason: str
+    origin: Origin = "argument"
+
+    def __post_init__(self) -> None:
+        _words(question=self.question, norm=self.norm, reason=self.reason)
+        object.__setattr__(self, "sensitivity", _checks.non_negative(sensitivity=self.sensitivity))
+        _checks.one_of(ORIGINS, origin=self.origin)
+
+
+@dataclass(frozen=True)
+class Cap:
+    """The filter that capped answers chosen one after another, as it was fixed before the first: see `privacy.filters`; or the
+    rule for one release that was chosen after all others: `privacy.two_steps`."""
+
+    kind: str
+    order: float | None
+    reserve: float
+
+    def __post_init__(self) -> None:
+        _words(kind=self.kind)
+        if self.order is not None:
+            object.__setattr__(self, "order", _checks.positive(order=self.order))
+        object.__setattr__(self, "reserve", _checks.fraction(reserve=self.reserve, high_open=True))
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an attack on the finished release showed: epsilon is at least `epsilon`, with this confidence."""
+
+    epsilon: float
+    confidence: float
+    attack: str
+
+    def __post_init__(self) -> None:
+        _words(attack=self.attack)
+        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon))
+        object.__setattr__(self, "confidence", _checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
+
+
+@dataclass(frozen=True)
+class NamedGroups:
+    """The groups of one sensitive column, in the order of its cells: whose own guarantees a statement is to tell.
+
+    `fixed`: whether the shares of the budget were fixed before data were touched; if not, they were made once, of answers that
+    were released before any release by these cells, and what is told holds after the fact (`privacy.by_group`).
+    `limits`: epsilons that these groups were promised beforehand, whatever the shares would be; None for those that were not.
+    """
+
+    names: tuple[str, ...]
+    column: int = 0
+    fixed: bool = True
+    limits: tuple[float | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        given: object = self.names
+        names = tuple(given) if isinstance(given, tuple | list) else ()
+        for name in names:
+            _words(group=name)
+        if not names or len(set(names)) != len(names):
+            remedy = "Name every cell once: NamedGroups(('female', 'male'))."
+            raise StatementError(complaint(expected="different names, one a cell", of="names", got=self.names, remedy=remedy))
+        if self.limits and len(self.limits) != len(names):
+            remedy = "One limit a name, None where there is none."
+            raise StatementError(complaint(expected=f"{len(names)} limits", of="limits", got=len(self.limits), remedy=remedy))
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "limits", tuple(self.limits) or (None,) * len(names))
+        object.__setattr__(self, "column", _checks.whole(column=self.column))
+        object.__setattr__(self, "fixed", _flag(self.fixed))
+
+
+@dataclass(frozen=True)
+class GroupGuarantee:
+    """What the people of one group, a cell of a sensitive column, have at the promise's delta. `fixed`, `limit`: see
+    `NamedGroups`."""
+
+    name: str
+    cell: int
+    column: int
+    epsilon: float
+    fixed: bool
+    limit: float | None = None
+
+    def __post_init__(self) -> None:
+        _words(group=self.name)
+        if self.limit is not None:
+            object.__setattr__(self, "limit", _checks.positive(limit=self.limit))
+        object.__setattr__(self, "cell", _checks.whole(cell=self.cell))
+        object.__setattr__(self, "column", _checks.whole(column=self.column))
+        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
+        object.__setattr__(self, "fixed", _flag(self.fixed))
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What shows that a ledger holds a release: its data set, the spend's id, the number of the line that reserved it, and the
+    line's hash, which a ledger that lost or changed a line no longer has (`Ledger.check(receipts=...)`)."""
+
+    dataset: str
+    spend: str
+    entry: int
+    hash: str
+
+    def __post_init__(self) -> None:
+        _words(dataset=self.dataset, spend=self.spend)
+        object.__setattr__(self, "entry", _checks.whole(entry=self.entry))
+        given: object = self.hash
+        if not isinstance(given, str) or len(given) != 64 or not set(given) <= set("0123456789abcdef"):
+            remedy = "Take the receipt of a spend: spend.receipt."
+            raise StatementError(complaint(expected="64 hexadecimal digits", of="hash", got=given, remedy=remedy))
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What a release cost, under which promise, and what is outside it. Make one with `PrivacyStatement.of`.
+
+    `events`: what was done, from the log. `plan`: what was fixed before data were touched; else `cap`: the filter that was
+    (neither, where nothing is promised or nothing was done). `neighbours`: the relation that `epsilon` was priced under.
+    `tuning`, `earlier_releases`: a sentence, or None when nothing was said. `groups`: what the people of each named group have,
+    where noise differs by group; `epsilon` is everybody's. `ledger`: the receipt of the ledger that holds this release.
+    `releases`: the events by what was asked, one line a kind; empty where nobody said.
+    """
+
+    promise: Promise
+    epsilon: float
+    delta: float
+    neighbours: str
+    route: str
+    events: tuple[Event, ...]
+    plan: tuple[Event, ...] | None
+    cap: Cap | None
+    facts: tuple[PublicFact, ...]
+    bounds: tuple[StatedBound, ...]
+    not_covered: tuple[str, ...]
+    tuning: str | None
+    earlier_releases: str | None
+    audit: Audit | None
+    noise: Noise
+    arithmetic: Arithmetic
+    user_code: UserCode
+    stamps: tuple[Stamp, ...]
+    versions: tuple[tuple[str, str], ...]
+    created: str | None = None
+    groups: tuple[GroupGuarantee, ...] = ()
+    ledger: Receipt | None = None
+    releases: tuple[Release, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
+        object.__setattr__(self, "delta", _checks.fraction(delta=self.delta, high_open=True))
+        _words(neighbours=self.neighbours, route=self.route)
+        for sentence in self.not_covered:
+            _words(not_covered=sentence)
+        for name, text in (("tuning", self.tuning), ("earlier_releases", self.earlier_releases), ("created", self.created)):
+            if text is not None:
+                _words(**{name: text})
+        _checks.one_of(NOISES, noise=self.noise)
+        _checks.one_of(ARITHMETICS, arithmetic=self.arithmetic)
+        _checks.one_of(USER_CODES, user_code=self.user_code)
+        for stamp in self.stamps:
+            _checks.one_of(STAMPS, stamp=stamp)
+        receipt: object = self.ledger
+        if receipt is not None and not isinstance(receipt, Receipt):
+            remedy = "Pass the receipt of a spend: spend.receipt."
+            got = type(receipt).__name__
+            raise StatementError(complaint(expected="a Receipt, or None", of="ledger", got=got, remedy=remedy))
+
+    @classmethod
+    def of(
+        cls,
+        promise: Promise,
+        events: Iterable[Event],
+        *,
+        plan: Iterable[Event] | None = None,
+        cap: Filter | TwoSteps | None = None,
+        facts: Iterable[PublicFact] = (),
+        bounds: Iterable[StatedBound] = (),
+        not_covered: Iterable[str] = (),
+        tuning: str | None = None,
+        earlier_releases: str | None = None,
+        audit: Audit | None = None,
+        noise: Noise = "secure",
+        arithmetic: Arithmetic = "exact",
+        user_code: UserCode = "none",
+        created: str | None = None,
+        groups: Iterable[NamedGroups] = (),
+        ledger: Receipt | None = None,
+        releases: Iterable[Release] = (),
+    ) -> PrivacyStatement:
+        """The statement of these events under this promise, priced now. Runs of equal events are folded, free ones dropped.
+
+        Without a plan, `cap` is the filter that admitted them, or None for the one that takes every event (Renyi; pure for
+        delta 0); `TwoSteps(promise)` where only the last was chosen after the others were seen. A `BudgetError` when it would
+        not have admitted them. `groups`: whose own guarantees to tell, one a column. `ledger`: the receipt of the ledger that
+        holds them. `releases`: the events by the names of what was asked, where these are known (`releases.releases_of`).
+
+        >>> from fairveil.privacy.events import Gaussian
+        >>> statement = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4)
+        >>> print(f"{statement.epsilon:.3f} of {statement.promise.epsilon:g}")
+        0.686 of 1
+        """
+        from .checks import cap_of, guarantees, reprice, required_stamps, versions_now
+
+        done = _folded(events)
+        planned = None if plan is None else _folded(plan)
+        if planned is not None and list(spelled_out(compose(done))) == list(spelled_out(compose(planned))):
+            done = planned  # rounds of several releases are told as the plan tells them
+        known_facts, known_bounds = tuple(facts), tuple(bounds)
+        capped = cap_of(done, planned, promise, cap)
+        price = reprice(done, planned, capped, promise)
+        named = tuple(releases)
+        if named and not same_releases(named, done):
+            remedy = "Make them of the same answers: releases_of((names, event) for each answer)."
+            raise StatementError(complaint(expected="the releases of the events", of="releases", got="others", remedy=remedy))
+        stamps = required_stamps(price.epsilon, noise, user_code, known_bounds, known_facts)
+        return cls(
+            promise=promise,
+            epsilon=price.epsilon,
+            delta=promise.delta,
+            neighbours=promise.neighbours,
+            route=price.route,
+            events=done,
+            plan=planned,
+            cap=capped,
+            facts=known_facts,
+            bounds=known_bounds,
+            not_covered=tuple(not_covered),
+            tuning=tuning,
+            earlier_releases=earlier_releases,
+            audit=audit,
+            noise=noise,
+            arithmetic=arithmetic,
+            user_code=user_code,
+            stamps=stamps,
+            versions=versions_now(with_torch=arithmetic != "exact"),
+            created=created,
+            groups=guarantees(groups, done, planned, promise, price.epsilon),
+            ledger=ledger,
+            releases=named,
+        )
+
+    @property
+    def is_private(self) -> bool:
+        """False when epsilon is inf."""
+        return not math.isinf(self.epsilon)
+
+    @property
+    def told_releases(self) -> tuple[Release, ...]:
+        """`releases`, or the same made of the events alone, without names."""
+        return self.releases or releases_of(((), event) for event in self.events)
+
+    @property
+    def samples(self) -> bool:
+        """Whether any event worked on a random batch."""
+        return any(_works_on(event, (PoissonSampled, VisiblySampled)) for event in (*self.events, *(self.plan or ())))
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether any event worked on a fixed part of the rows."""
+        return any(_works_on(event, (OnPart,)) for event in (*self.events, *(self.plan or ())))
+
+    def check(self) -> list[Finding]:
+        """Every contradiction in this statement; empty when it is consistent. Recomputes epsilon from the events."""
+        from .checks import findings
+
+        return findings(self)
+
+    def summary(self) -> str:
+        """The statement in plain words, item by item after NIST SP 800-226."""
+        from .words import MECHANISMS, items, table_lines
+
+        lines = []
+        for heading, words in items(self):
+            if heading == MECHANISMS and self.told_releases:
+                lines += [f"{heading}:", *(f"  {line}" for line in table_lines(self))]
+            else:
+                lines.append(f"{heading}: {words}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, with the format's name, its version and a checksum."""
+        from .documents import to_dict
+
+        return to_dict(self)
+
+    def to_json(self) -> str:
+        """The statement as a JSON document; an infinite epsilon is written "inf"."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    def write(self, path: str | Path) -> Path:
+        """Write `to_json()` to a file: the whole file or nothing, also when the power fails half way."""
+        from .documents import write
+
+        return write(Path(path), self.to_json())
+
+    @classmethod
+    def from_json(cls, text: str) -> PrivacyStatement:
+        """The inverse of `to_json`. Refuses what is malformed and what was changed; does not price (see `check`)."""
+        from .documents import read
+
+        statement, untouched = read(text)
+        if not untouched:
+            raise StatementError(
+                complaint(
+                    expected="the content that its checksum was made of",
+                    of="privacy statement",
+                    got="other content",
+                    remedy="Ask its author for the file again; `fairveil verify FILE` shows what no longer fits.",
+                )
+            )
+        return statement
+
+
+def names_read(facts: Iterable[PublicFact], bounds: Iterable[StatedBound]) -> list[str]:
+    """What of these was read from the data, and is not covered."""
+    named = [*((fact.name, fact.origin) for fact in facts), *((bound.question, bound.origin) for bound in bounds)]
+    return [name for name, origin in named if origin == READ_FROM_DATA]
+
+
+def _folded(events: Iterable[Event]) -> tuple[Event, ...]:
+    whole = compose(events)
+    if isinstance(whole, NoOp):
+        return ()
+    return whole.events if isinstance(whole, Composed) else (whole,)
+
+
+def _works_on(event: Event, kinds: tuple[type[Event], ...]) -> bool:
+    if isinstance(event, kinds):
+        return True
+    if isinstance(event, Composed):
+        return any(_works_on(part, kinds) for part in event.events)
+    return isinstance(event, Repeated | VisiblySampled | PrivateSelection) and _works_on(event.event, kinds)
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        remedy = "fixed=False where shares were made of released answers."
+        raise StatementError(complaint(expected="True or False", of="fixed", got=value, remedy=remedy))
+    return value
+
+
+def _words(**named: object) -> None:
+    """Printable lines: a stranger's statement must not be able to write control codes to a terminal."""
+    for name, value in named.items():
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+            raise StatementError(
+                complaint(expected="some words on one line", of=name, got=value, remedy=f"Say in words what {name} is.")
+            )

@@ -1,0 +1,373 @@
+"""A privacy statement in plain words: one item for each thing that NIST SP 800-226 asks a reader to be told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..accounting.two_steps import KIND as TWO_STEPS
+from ..events import Composed, Event, OnPart, PerCell, PoissonSampled, PrivateSelection, Repeated, VisiblySampled
+from ..shown import at_least, at_most, promised
+from .checks import is_whole
+from .releases import ALL_ROWS, NORMS, Release
+from .statement import READ_FROM_DATA, GroupGuarantee, PrivacyStatement, Stamp
+
+if TYPE_CHECKING:
+    from ..promise import Promise
+
+MOST_RELEASES = 20
+"""How many kinds of release the words list; the JSON lists all."""
+MOST_GROUPS = 20
+"""The same of groups."""
+
+WEAKER = "A larger share of the budget, hence a larger epsilon, is a weaker guarantee for that group."
+
+NOT_STATED = "Not stated. If this model was picked from several fits, that choice is not covered."
+MECHANISMS = "Mechanisms"
+HEADS = ("release", "noise multiplier", "sensitivity", "rows", "times")
+"""Of the table of releases."""
+NOTHING = "-"
+MOST_CELLS = 8
+"""Multipliers that a line of the table lists; the JSON lists all."""
+MADE_BY = {
+    "Gaussian": "Gaussian noise",
+    "discrete Gaussian": "discrete Gaussian noise",
+    "Laplace": "Laplace noise",
+    "discrete Laplace": "discrete Laplace noise",
+    "Gaussian by cell": "Gaussian noise by cell",
+    "exponential": "a choice by the exponential mechanism",
+    "pure": "a mechanism known by its epsilon",
+    "approximate": "a mechanism known by its epsilon and delta",
+    "zero-concentrated": "a mechanism known by its rho",
+    "sampler error": "samplers that are not exact",
+    "exact": "something protected, exactly",
+}
+PARAMETERS = {
+    "exponential": ("epsilon",),
+    "pure": ("epsilon",),
+    "approximate": ("epsilon", "delta"),
+    "zero-concentrated": ("rho",),
+    "sampler error": ("total variation at most",),
+}
+
+STAMP_WORDS: dict[Stamp, str] = {
+    "not-private": "NOT PRIVATE",
+    "seeded-noise": "INSECURE (seeded noise)",
+    "data-dependent-bounds": "BOUNDS READ FROM THE DATA",
+    "user-code-trusted": "USER CODE WAS TRUSTED",
+}
+
+
+def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
+    """(heading, words) for every item, always the same headings in the same order."""
+    return (
+        ("Definition and parameters", _definition(statement)),
+        ("Groups", _groups(statement)),
+        ("Neighbours", _neighbours(statement.promise)),
+        ("What is protected", _protected(statement.promise)),
+        ("Unit", _unit(statement.promise)),
+        ("Trust model", _trust(statement)),
+        (MECHANISMS, _join(_mechanisms(statement))),
+        ("Bounds", _join(_bounds(statement))),
+        ("Composition", _composition(statement)),
+        ("Sampling", _sampling(statement)),
+        ("Tuning", _said(statement.tuning) or NOT_STATED),
+        ("Earlier releases", _earlier(statement)),
+        ("Noise source", _noise(statement)),
+        ("Floating point", _arithmetic(statement)),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in statement.versions) + "."),
+        ("Taken as public", _join(_facts(statement))),
+        ("Not covered", _join(_not_covered(statement))),
+        ("Audit", _audit(statement)),
+    )
+
+
+def _definition(statement: PrivacyStatement) -> str:
+    stamps = "".join(f"{STAMP_WORDS[stamp]}. " for stamp in statement.stamps)
+    if not statement.is_private:
+        return f"{stamps}Epsilon is infinite: nothing is promised to anybody."
+    spent = at_most(statement.epsilon, statement.promise.epsilon)
+    limit = f"promised was {promised(statement.promise.epsilon)}" if statement.promise.is_private else "nothing was promised"
+    at = f"{statement.delta:g}"
+    return f"{stamps}({spent}, {at})-differential privacy: epsilon = {spent} at delta = {at} was spent, {limit}."
+
+
+def _groups(statement: PrivacyStatement) -> str:
+    if not statement.groups:
+        by_cell = any(_has_cells(event) for event in (*statement.events, *(statement.plan or ())))
+        return (
+            "noise differs by cell, and no group was named: the guarantee above is everybody's."
+            if by_cell
+            else "everybody has the same guarantee."
+        )
+    told = [f"{group.name}: {_own(group, statement)}" for group in statement.groups[:MOST_GROUPS]]
+    if len(statement.groups) > MOST_GROUPS:
+        told.append(f"and {len(statement.groups) - MOST_GROUPS} more, listed in the JSON")
+    whose = f"Each is at delta = {statement.delta:g}, of people who are in that group in one of two neighbouring tables"
+    return f"{'; '.join(told)}. {whose}. {' '.join(_when(statement))} {WEAKER}"
+
+
+def _own(group: GroupGuarantee, statement: PrivacyStatement) -> str:
+    """What is promised to a group beforehand comes first; a larger number beside it would say nothing."""
+    after = "" if group.fixed else " after the fact"
+    if math.isinf(group.epsilon):
+        words = "no guarantee of its own"
+    elif group.epsilon > statement.epsilon:
+        words = "no better than the guarantee above"
+    else:
+        words = f"epsilon = {at_most(group.epsilon, group.limit, statement.promise.epsilon)}{after}"
+    if group.limit is None:
+        return words
+    beforehand = f"at most {promised(group.limit)}, as was promised to it beforehand"
+    return f"{beforehand} ({words})" if group.epsilon <= min(group.limit, statement.epsilon) else beforehand
+
+
+def _when(statement: PrivacyStatement) -> Iterator[str]:
+    """How shares were made, once for each way."""
+    if any(group.fixed for group in statement.groups):
+        yield "Shares of the budget were fixed before data were touched."
+    if not all(group.fixed for group in statement.groups):
+        yield (
+            "What holds after the fact holds for this outcome: shares of the budget were made of earlier released answers. "
+            "The guarantee above, which was promised to everybody beforehand, and the group's own hold at this delta each; "
+            "whoever goes by the smaller of the two has it at twice this delta."
+        )
+
+
+def _has_cells(event: Event) -> bool:
+    match event:
+        case PerCell():
+            return True
+        case Composed(events):
+            return any(_has_cells(inner) for inner in events)
+        case Repeated() | PoissonSampled() | VisiblySampled() | OnPart() | PrivateSelection():
+            return _has_cells(event.event)
+    return False
+
+
+def _unit(promise: Promise) -> str:
+    if promise.unit is None:
+        return "one row is one person; a person with several rows is protected for one of them only."
+    told = f"persons are told apart by {promise.unit.name!r}, and each is protected with all of their rows."
+    if promise.is_private and promise.protects == "records":
+        told += " Of more rows so many were kept by coins, which no row and no other person had a part in."
+    return f"{promise.unit}; {told}"
+
+
+def _neighbours_of_persons(promise: Promise) -> str:
+    if promise.protects == "sensitive_features":
+        return "two tables are neighbours when they differ in the sensitive columns of the rows of one person (replace-one)."
+    if promise.neighbours == "add-remove":
+        return (
+            "two tables are neighbours when one is the other with all rows of one person added or removed (add-remove); "
+            "how many persons and rows there are is private."
+        )
+    return (
+        "two tables are neighbours when they differ in one person, whose rows another person's replace (replace-one); how many "
+        "persons there are is public, and how many rows is private."
+    )
+
+
+def _neighbours(promise: Promise) -> str:
+    if promise.unit is not None:
+        return _neighbours_of_persons(promise)
+    if promise.protects == "sensitive_features":
+        return "two tables are neighbours when they differ in the sensitive columns of one row (replace-one)."
+    if promise.neighbours == "add-remove":
+        return (
+            "two tables are neighbours when one is the other with one row added or removed (add-remove); "
+            "how many rows there are is private."
+        )
+    return "two tables are neighbours when they differ in one row (replace-one); how many rows there are is public."
+
+
+def _protected(promise: Promise) -> str:
+    if promise.protects == "records":
+        return "whole records: features, label and sensitive columns."
+    whose = "" if promise.unit is None else f" and whose each row is ({promise.unit.name!r})"
+    return f"the sensitive columns only: features, labels, sample weights and the number of rows{whose} are treated as public."
+
+
+def _trust(statement: PrivacyStatement) -> str:
+    words = "a central curator holds the rows, is trusted, and gives out nothing but what is listed here."
+    if statement.user_code == "trusted":
+        return words + " The caller's own code ran beside the rows and was trusted too: it could have leaked."
+    return words + " No code of the caller ran beside the rows."
+
+
+def table(statement: PrivacyStatement) -> tuple[tuple[str, ...], ...]:
+    """A row of texts for each kind of release, under `HEADS`; none where nothing was read."""
+    bounds = {(bound.question, bound.norm): bound.sensitivity for bound in statement.bounds}
+    lines = [
+        (_release(one), _numbers(one), _sensitivity(one, bounds), one.rows, f"{one.times:,}") for one in statement.told_releases
+    ]
+    return tuple(lines)
+
+
+def table_lines(statement: PrivacyStatement) -> Iterator[str]:
+    """The table as lines of one width a column."""
+    told = table(statement)
+    rows = [HEADS, *told[:MOST_RELEASES]]
+    widths = [max(len(row[j]) for row in rows) for j in range(len(HEADS))]
+    for row in rows:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    if len(told) > MOST_RELEASES:
+        yield f"and {len(told) - MOST_RELEASES} more, listed in the JSON"
+
+
+def _mechanisms(statement: PrivacyStatement) -> Iterator[str]:
+    """The same in one sentence: for the twin of a page, and for a reader without columns."""
+    told = table(statement)
+    for release, numbers, sensitivity, rows, times in told[:MOST_RELEASES]:
+        where = "" if rows == ALL_ROWS else f", on {rows}"
+        size = "" if sensitivity == NOTHING else f", sensitivity {sensitivity}"
+        value = "" if numbers == NOTHING else f", {numbers}" if " " in numbers else f", noise multiplier {numbers}"
+        yield f"{release}{value}{size}{where}, {times} times" if times != "1" else f"{release}{value}{size}{where}"
+    if len(told) > MOST_RELEASES:
+        yield f"and {len(told) - MOST_RELEASES} more, listed in the JSON"
+    if not told:
+        yield "nothing that is protected was read"
+
+
+def _release(one: Release) -> str:
+    return f"{one.name} ({MADE_BY[one.mechanism]})" if one.name else MADE_BY[one.mechanism]
+
+
+def _numbers(one: Release) -> str:
+    """Noise multipliers as numbers; what another mechanism is known by in words."""
+    if not one.numbers:
+        return NOTHING
+    if one.mechanism in PARAMETERS:
+        return ", ".join(
+            f"{name} {at_most(value)}" for name, value in zip(PARAMETERS[one.mechanism], one.numbers, strict=False)
+        )
+    shown = ", ".join(f"{number:.4g}" for number in one.numbers[:MOST_CELLS])
+    return shown if len(one.numbers) <= MOST_CELLS else f"{shown}, ..."
+
+
+def _sensitivity(one: Release, bounds: dict[tuple[str, str], float]) -> str:
+    norm = NORMS.get(one.mechanism)
+    if norm is None:
+        return NOTHING
+    known = bounds.get((one.name, norm))
+    return norm if known is None else f"{norm} {known:g}"
+
+
+def _bounds(statement: PrivacyStatement) -> Iterator[str]:
+    for bound in statement.bounds:
+        source = "read from the data, which is NOT covered" if bound.origin == READ_FROM_DATA else f"from: {bound.origin}"
+        yield f"{bound.question}: {bound.norm} sensitivity {bound.sensitivity:g}, {bound.reason} ({source})"
+    if not statement.bounds:
+        yield "none are listed; noise is stated as a multiple of each sensitivity"
+
+
+def _composition(statement: PrivacyStatement) -> str:
+    if statement.cap is not None and statement.cap.kind == TWO_STEPS:
+        how = (
+            "all releases but the last were fixed before data were touched; the last was chosen afterwards, and may have been "
+            "chosen by what they showed. What is stated is what this allows under a promise that was fixed before them"
+        )
+    elif statement.cap is not None:
+        how = (
+            f"releases were chosen one after another, within a {statement.cap.kind} filter that was fixed before data were "
+            "touched; what is stated is what it allows"
+        )
+    elif statement.plan is None:
+        how = "nothing had to be capped"
+    elif statement.plan == statement.events:
+        how = "the releases were fixed before data were touched, and all of them were made"
+    elif is_whole(statement.events, statement.plan, statement.promise.neighbours):
+        how = (
+            "bounds on all releases were fixed before data were touched, and all of them were made, some by cell and with no "
+            "less noise for anybody than was planned"
+        )
+    else:
+        how = "the releases were fixed before data were touched; the run was broken off and is charged whole"
+    return f"{how}; epsilon was computed by: {statement.route}, under {statement.neighbours}."
+
+
+def _sampling(statement: PrivacyStatement) -> str:
+    whose = "row" if statement.promise.unit is None else "person"
+    fixed = (
+        f"some releases read one of a number of fixed parts of the rows, cut by a {whose}'s place alone; a person is in one "
+        "part of each partition, and who is present is public."
+    )
+    if statement.route == "nothing read":
+        return "what is protected was not read, so that nothing depends on which rows were."
+    if not statement.samples:
+        all_rows = "every release read all rows; no random batch, hence no assumption about one."
+        return f"{fixed} No random batch was drawn." if statement.in_parts else all_rows
+    return (f"{fixed} Elsewhere " if statement.in_parts else "") + (
+        f"the library's own sampler put every {whose} in each batch independently with the stated probability (Poisson), "
+        "as the computation assumes; the sizes of batches are not given out."
+    )
+
+
+def _earlier(statement: PrivacyStatement) -> str:
+    said, receipt = _said(statement.earlier_releases), statement.ledger
+    if receipt is None:
+        return said or "nothing was said: what was released before adds to this cost and is not counted."
+    recorded = (
+        f"the ledger of data set {receipt.dataset!r} holds this release as line {receipt.entry} (spend {receipt.spend}, hash "
+        f"{receipt.hash}), with all others recorded there; what was released and not recorded there is not counted."
+    )
+    return recorded if said is None else f"{said} {recorded[0].upper()}{recorded[1:]}"
+
+
+def _noise(statement: PrivacyStatement) -> str:
+    if statement.noise == "secure":
+        return "a cryptographic generator (ChaCha20) keyed by the operating system."
+    return (
+        "INSECURE: a generator seeded by the caller; whoever knows or guesses the seed can take the noise away. For tests only."
+    )
+
+
+def _arithmetic(statement: PrivacyStatement) -> str:
+    if statement.arithmetic == "exact":
+        return "contributions are put on a grid and added exactly, noise is drawn on the same grid; no rounding can leak."
+    grid = "contributions are put on a grid, bounded there and added exactly, noise is drawn on the same grid. "
+    if statement.arithmetic == "float32":
+        return (
+            grid + "What a network makes of one row is float32 arithmetic of torch, whose last bits differed with the rows "
+            "beside it. Each row whose bits differ can move a sum by two clips: not covered."
+        )
+    return (
+        grid
+        + "What a network makes of one row is float32 arithmetic of torch. Rows went through it one by one, or in chunks of "
+        "fixed shapes, tried on made-up rows: there no bit of a row hung on its place or on the rows beside it. If some "
+        "bit hung on them all the same, each such row could move a sum by two clips: that is not covered."
+    )
+
+
+def _facts(statement: PrivacyStatement) -> Iterator[str]:
+    for fact in statement.facts:
+        yield f"{fact.name} = {fact.value} ({fact.origin})"
+    if not statement.facts:
+        yield "nothing but what this statement itself says"
+
+
+def _not_covered(statement: PrivacyStatement) -> Iterator[str]:
+    yield from (sentence.rstrip(".") for sentence in statement.not_covered)
+    for fact in statement.facts:
+        if fact.origin == READ_FROM_DATA:
+            yield f"{fact.name} was read from the data"
+    for bound in statement.bounds:
+        if bound.origin == READ_FROM_DATA:
+            yield f"the bound of {bound.question} was read from the data"
+    yield "whatever was done with the data outside this library"
+
+
+def _audit(statement: PrivacyStatement) -> str:
+    audit = statement.audit
+    if audit is None:
+        return "none was made."
+    return f"{audit.attack} shows that epsilon is at least {at_least(audit.epsilon)}, at confidence {audit.confidence:g}."
+
+
+def _said(sentence: str | None) -> str | None:
+    return None if sentence is None else sentence.rstrip(".") + "."
+
+
+def _join(sentences: Iterator[str]) -> str:
+    return "; ".join(sentences) + "."
