@@ -433,7 +433,7 @@ def test_guarantee_4_all_is_as_it_was_after_an_error(capfd, error):
 
 def test_guarantee_4_an_interrupt_at_any_point_leaves_all_as_it_was(capfd):
     """The interpreter looks for signals where a function begins and after it has called compiled code: at each of these."""
-    files = {quiet.__file__, quiet.__file__.replace("quiet", "descriptors"), quiet.__file__.replace("quiet", "places")}
+    folder = os.path.dirname(quiet.__file__)
     quietly(Troubles(), print, "first")  # so that what is made once is made
     before, open_before = _state(), len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     at, interrupted = 0, True
@@ -442,7 +442,7 @@ def test_guarantee_4_an_interrupt_at_any_point_leaves_all_as_it_was(capfd):
 
         def look(frame, event, _):
             nonlocal left, interrupted
-            if event in ("call", "c_return") and frame.f_code.co_filename in files and not interrupted:
+            if event in ("call", "c_return") and os.path.dirname(frame.f_code.co_filename) == folder and not interrupted:
                 left -= 1
                 if left < 0:
                     interrupted = True
