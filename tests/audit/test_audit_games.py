@@ -13,8 +13,8 @@ import pytest
 from fairveil import EqualizedOdds, Promise
 from fairveil.audit import EventsClaim, Tape, Witness, audit_scores
 from fairveil.curator import Curator, Rows, pricing
-from fairveil.learning.game import plan
 from fairveil.learning.game.game import Game, play
+from fairveil.learning.game.plan import plan
 from fairveil.learning.oracles.ground import Ground
 from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy import NoiseSource

@@ -21,7 +21,7 @@ from fairveil.learning.least_squares.task import RegressionTask
 from fairveil.learning.tailoring.descent import plan_tailored_descent
 from fairveil.learning.tailoring.regression import TailoredRegression, plan_tailored_regression
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.accounting import by_group
+from fairveil.privacy.accounting.by_group import by_group
 from fairveil.privacy.accounting.routes import gaussian_mu
 
 DELTA = 1e-5

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from cards_samples import certificate, model, twin
 
-from fairveil.cards import model_card, yaml_text
+from fairveil.cards import model_card
 from fairveil.cards.hugging_face import metadata
 from fairveil.cards.told import told_of
+from fairveil.cards.yaml_text import yaml_text
 from fairveil.errors import FairveilError, InputError
 
 

@@ -15,7 +15,7 @@ import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet
 from fairveil.learning.allocation import ALLOCATIONS
-from fairveil.privacy.accounting import by_group
+from fairveil.privacy.accounting.by_group import by_group
 from fairveil.privacy.events import PoissonSampled
 
 GIVEN = {"m": 1.0, "f": 3.0}

@@ -18,7 +18,7 @@ from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, UnstatedBounds, WorseThanBaseline
 from fairveil.facts import Category, Number, Schema
 from fairveil.learning.allocation import ALLOCATIONS
-from fairveil.privacy.accounting import by_group
+from fairveil.privacy.accounting.by_group import by_group
 from fairveil.privacy.accounting.routes import gaussian_mu
 
 METHODS = ["moments", "descent"]

@@ -20,12 +20,12 @@ from fairveil.figures import (
     Rate,
     RatesFigure,
     Series,
-    panels,
     svg_frontier,
     svg_gaps,
     svg_rates,
 )
 from fairveil.figures.labels import Box, place
+from fairveil.figures.panels import panels
 from fairveil.figures.scales import Scale, number, round_ticks, tick_texts
 from fairveil.figures.styles import AXIS, GRID, styles
 from fairveil.figures.svg import shortened, text_width, wrapped

@@ -11,8 +11,8 @@ from scipy import optimize
 from fairveil.curator import Curator, Rows
 from fairveil.errors import InputError
 from fairveil.fairness import Notion, resolve
-from fairveil.learning.game import plan
 from fairveil.learning.game.game import Equilibrium, Game, play
+from fairveil.learning.game.plan import plan
 from fairveil.learning.oracles.ground import Ground
 from fairveil.learning.oracles.oracle import Oracle
 from fairveil.privacy import NoiseSource

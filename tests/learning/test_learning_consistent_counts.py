@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from fairveil.learning.counts import consistent
+from fairveil.learning.counts.consistent import consistent
 
 
 @pytest.mark.parametrize("seed", range(20))

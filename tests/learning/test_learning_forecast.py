@@ -17,7 +17,7 @@ from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.learning import LinearDescent, Settings
 from fairveil.learning.forecasting import added_error, forecast
 from fairveil.learning.forecasting.supposed import Supposed
-from fairveil.learning.game import plan as plan_game
+from fairveil.learning.game.plan import plan as plan_game
 from fairveil.learning.group_objective.exponential import plan_sampling
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.problem import Problem

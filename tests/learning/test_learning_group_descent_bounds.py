@@ -20,7 +20,7 @@ from fairveil.fairness import BoundedGroupLoss
 from fairveil.learning.group_objective.descent import MOST, LossDescent, plan_descent
 from fairveil.learning.lagrangian.duals import Leaning
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.accounting import inventory
+from fairveil.privacy.accounting.inventory import inventory
 
 GROUPS = ((0, 1), (0, 1, 2))
 COMBINATIONS = list(itertools.product(*GROUPS))

@@ -25,7 +25,7 @@ from fairveil.learning.least_squares.hull import Ended
 from fairveil.learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting import accountant as accounting
-from fairveil.privacy.accounting import by_group
+from fairveil.privacy.accounting.by_group import by_group
 from fairveil.privacy.accounting.routes import gaussian_mu
 from fairveil.privacy.events import Gaussian, PoissonSampled, compose, spelled_out
 

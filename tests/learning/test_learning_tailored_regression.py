@@ -24,7 +24,7 @@ from fairveil.learning.least_squares.task import RegressionTask
 from fairveil.learning.tailoring.regression import TailoredRegression, plan_tailored_regression
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting import accountant as accounting
-from fairveil.privacy.accounting import by_group
+from fairveil.privacy.accounting.by_group import by_group
 from fairveil.privacy.accounting.routes import gaussian_mu
 from fairveil.privacy.events import Gaussian
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from fairveil.privacy.accounting import inventory, profiles, routes
 from fairveil.privacy.accounting import pld as losses
+from fairveil.privacy.accounting import profiles, routes
+from fairveil.privacy.accounting.inventory import inventory
 from fairveil.privacy.events import Gaussian, Pure, Repeated
 
 

@@ -12,9 +12,9 @@ import pytest
 from fairveil.curator import CellCounts, Curator, Rows, describe
 from fairveil.errors import FairveilError, InputError, StatementError
 from fairveil.privacy import NamedGroups, NoiseSource, PrivacyStatement, Promise
-from fairveil.privacy.accounting import by_group
 from fairveil.privacy.accounting import inventory as leaves
 from fairveil.privacy.accounting.accountant import epsilon
+from fairveil.privacy.accounting.by_group import by_group
 from fairveil.privacy.events import Event, Gaussian, NonPrivate, PerCell, PoissonSampled, Repeated
 from fairveil.privacy.statement.documents import checksum
 from fairveil.privacy.statement.statement import GroupGuarantee

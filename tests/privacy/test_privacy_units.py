@@ -10,7 +10,7 @@ import pytest
 
 from fairveil.errors import InputError, LedgerError
 from fairveil.privacy import Filter, Ledger, PrivacyStatement, Promise, Unit, epsilon
-from fairveil.privacy.accounting import in_a_row
+from fairveil.privacy.accounting.in_a_row import in_a_row
 from fairveil.privacy.events import Gaussian, PoissonSampled, Pure
 from fairveil.privacy.ledger.terms import Terms
 

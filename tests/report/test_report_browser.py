@@ -176,7 +176,7 @@ def _likeness(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> f
 
 
 def _centres(figure: FrontierFigure) -> list[tuple[float, float]]:
-    from fairveil.figures import panels
+    from fairveil.figures.panels import panels
 
     (panel,) = panels(figure, 720)
     return [panel.spot(one.points[0].error, one.points[0].gap) for one in figure.series]

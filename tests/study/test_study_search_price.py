@@ -11,8 +11,8 @@ from scipy import stats
 from fairveil import Promise
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, epsilon
-from fairveil.privacy.accounting import inventory
 from fairveil.privacy.accounting import rdp as renyi
+from fairveil.privacy.accounting.inventory import inventory
 from fairveil.privacy.accounting.routes import gaussian_mu
 from fairveil.privacy.events import Exponential, Gaussian, PrivateSelection
 from fairveil.study import search_price

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairveil.errors import BudgetError, DataNotFoundError, FairveilError, InputError, LedgerError, Overspent
-from fairveil.privacy.accounting import in_a_row
+from fairveil.privacy.accounting.in_a_row import in_a_row
 from fairveil.privacy.events import Gaussian, Laplace, NonPrivate, PoissonSampled, Pure, Repeated
 from fairveil.privacy.importing import Imported, from_opacus, read_import
 from fairveil.privacy.ledger import Ledger
