@@ -1,0 +1,45 @@
+"""The drawn map of docs/architecture.md is what the imports say, and its walk goes by functions that exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+MADE: dict[str, Any] = runpy.run_path(str(DOCS / "make_map.py"))
+AGAIN = "run: python docs/make_map.py"
+
+
+@pytest.mark.parametrize("name", ["rooms", "walk"])
+def test_the_drawing_is_what_the_sources_say(name: str) -> None:
+    assert (DOCS / f"{name}.svg").read_text("utf-8") == MADE[name](), AGAIN
+
+
+def test_the_table_of_sub_rooms_is_what_they_say() -> None:
+    page = (DOCS / "architecture.md").read_text("utf-8")
+    assert page == MADE["page"](page), AGAIN
+
+
+@pytest.mark.parametrize(("path", "called"), [(path, called) for path, called, _ in MADE["WALK"]])
+def test_every_step_of_the_walk_exists(path: str, called: str | None) -> None:
+    tree: Any = ast.parse((ROOT / "src" / "fairveil" / path).read_text("utf-8"))
+    for name in () if called is None else called.split("."):
+        (tree,) = (node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name)
+
+
+def test_modules_that_the_page_names_exist() -> None:
+    """Every `room/module.py` or `room/sub-room` in the text."""
+    page = (DOCS / "architecture.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+(?:\.py)?)`", page)) - {"tests/test_rooms.py", "tests/test_docs.py"}
+    gone = [
+        name
+        for name in named
+        if not any(((base / name).exists() or (base / f"{name}.py").exists()) for base in (ROOT / "src" / "fairveil", ROOT))
+    ]
+    assert not gone, gone
