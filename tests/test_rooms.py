@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent / "src" / "fairveil"
 
 # From the ground up. A room may import rooms of earlier lines; rooms of one line are strangers.
 LINES = (
-    ("errors", "_lazy"),  # ring 0
+    ("errors", "_lazy", "_types"),  # ring 0
     ("_checks", "_urls", "_verdicts", "_json", "_reading", "_waiting"),
     ("facts",),
     ("privacy", "fairness", "models", "figures"),  # ring 1

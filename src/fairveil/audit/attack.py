@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from .._types import Floats
 from ..errors import InputError, complaint
 from . import betting, pairs
 from .betting import Bets, Soft
@@ -24,7 +24,6 @@ from .claims import Claim, PointClaim
 from .planted import SAME_SEED
 from .targets import HERE, THERE, Bug, Target
 
-Floats = npt.NDArray[np.float64]
 Tick = Callable[[int], None]
 
 

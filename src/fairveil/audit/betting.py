@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from .._types import Floats
+
 MOST = 0.9  # of the largest stake that wealth survives
 DISTANCES = np.concatenate([np.linspace(0.0, 0.3, 601), np.linspace(0.302, 0.998, 349)])
 """Total variation distances that are bet against."""

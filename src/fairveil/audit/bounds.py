@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
+from .._types import Floats
 
 
 def most_probable(errors: npt.ArrayLike, trials: int, confidence: float) -> Floats:

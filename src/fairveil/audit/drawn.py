@@ -19,9 +19,9 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from .._types import Floats
 from ..errors import PrivacyError
 from ..figures import Curve, CurvesFigure, Measure, svg_curves
 from ..privacy.accounting import accountant as accounting
@@ -30,7 +30,6 @@ from .claims import Claim, EventsClaim, GaussianClaim, PointClaim
 if TYPE_CHECKING:
     from .finding import PrivacyAudit
 
-Floats = npt.NDArray[np.float64]
 PLACES = 41
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from .._types import Floats
 from ..curator import AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction
 from ..curator.journal.listening import Scalings
 from ..curator.pricing import Ask
@@ -22,7 +22,6 @@ from ..curator.rows.sampling import Batch, Part, Poisson
 from ..privacy.promise import Promise
 from .witness import Heard, Witness
 
-Floats = npt.NDArray[np.float64]
 BOUND = (AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction)
 
 

@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..privacy.ledger import Ledger
 from ..privacy.ledger import ledger as recorded_in
@@ -37,7 +38,6 @@ from . import bounds
 from .claims import Claim, claim_of
 from .result import AuditResult, Errors
 
-Floats = npt.NDArray[np.float64]
 Data = TypeVar("Data")
 MOST_THRESHOLDS = 400  # tried for the tail; more would only fit the runs that choose
 

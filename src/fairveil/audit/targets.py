@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._types import Floats
 from ..curator.journal.listening import heard_by
 from ..curator.rows.sampling import Poisson
 from ..data import encode
@@ -31,7 +31,6 @@ from .corners import Pair, Table
 from .overheard import Overheard, Reader
 from .planted import BATCH_SIZE, HALF_NOISE, NO_CLIP, SAME_SEED, planted, size_ratio
 
-Floats = npt.NDArray[np.float64]
 HERE, THERE = 0, 1
 MOST_NUMBERS = 2_000
 

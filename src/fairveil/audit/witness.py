@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._types import Floats
 from ..curator import pricing
 from ..curator.curator import Curator
 from ..curator.pricing import Ask, as_asks
@@ -33,8 +33,6 @@ from ..curator.totals import public_scale
 from ..curator.totals.passes import totals
 from ..errors import InputError, complaint
 from ..privacy.promise import Promise
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._json import Document
+from .._types import Floats
 from ..errors import FairveilError, InputError, complaint
 from ..estimators import (
     FermiClassifier,
@@ -45,7 +46,6 @@ Fitted = (
     | GroupObjectiveClassifier
     | TailoredClassifier
 )
-Floats = npt.NDArray[np.float64]
 MODULE = "a torch module"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._types import Mask
 from ..data import EncodedRows
 from ..data.coding import is_missing
 from ..errors import InputError, complaint
@@ -24,7 +25,6 @@ from .coins import set_aside
 from .tables import Columns, Place, picked
 
 ROWS = "number of rows"
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells
 from ..privacy.accounting.filters import Filter
@@ -63,8 +64,6 @@ from .rows.sampling import FULL, Batch, Part, Poisson
 from .totals import public_scale
 from .totals.passes import Passes, check_labels
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Job = tuple[int, Ask, list[Scale], Sizes]  # what to total for an ask: its place, itself, its grids, its noise
 _NOTHING: Floats = np.zeros(0)
 USER_CODE, SINGLES, BY_ROW = "user code", "float32", "float32-by-row"  # marks in a journal; `SINGLES`: of earlier versions

@@ -13,18 +13,14 @@ from functools import partial
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 
+from .._types import Floats, Ints
 from ..privacy.noise.samplers import Gaussians, Stream
 from ..privacy.noise.sources import NoiseSource
 from .pricing import Ask
 from .questions.by_cell import inner_of
 from .questions.of_rows import GramMatrices
 from .rows.threads import beside
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
 
 WORTH_DRAWING_BESIDE = 1 << 13  # coordinates: below, another thread costs more than it saves
 _NOTHING: Ints = np.empty(0, np.int64)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from .._types import Floats
 from ..privacy.events import Event
 from . import noising
 from .question import Question, Scale
 from .rows.sampling import Batch, Part, Poisson
 from .totals.passes import Passes
 
-Floats = npt.NDArray[np.float64]
 Sizes = list[float | Floats] | None  # of noise, one for all models or one a model; None: to be found, or none needed
 Known = tuple[list[Scale], Sizes]
 

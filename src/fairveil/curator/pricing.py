@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, PrivacyError, complaint
 from ..facts import RowLayout
 from ..privacy.events import (
@@ -47,7 +47,6 @@ from .rows.sampling import FULL, Batch, Full, Part, Poisson
 from .totals.person_pass import scale_of_gradient
 from .totals.public_scale import needs_rows
 
-Floats = npt.NDArray[np.float64]
 Deciding = PredictionHistogram | AttachedHistogram | ScoreHistogram
 NOISES = ("gaussian", "discrete-gaussian", "discrete-laplace")
 LARGEST_MULTIPLIER = 2.0**18  # beyond, an answer is noise and nothing else; the exact sampler ends at 2^50 grid units

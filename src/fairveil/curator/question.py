@@ -23,13 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
 
 GRID_BITS = 30  # a row's largest coordinate is below 2^30 grid units: see rows.MOST_ROWS
-Floats = npt.NDArray[np.float64]
 
 
 def _weights_array(weights: Any) -> Floats:

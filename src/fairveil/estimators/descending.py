@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from .. import _checks
+from .._types import Floats
 from ..curator import Curator
 from ..errors import InputError, complaint
 from ..facts import Cells
@@ -19,7 +20,6 @@ from ..models import LinearModel, MixtureModel
 from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
 from .faces import modules
-from .faces.coded import Floats
 from .faces.linear import LinearClassifier
 from .fitting import promises, unused
 from .fitting.intents import Descent, Intent

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
+from .._types import Floats
 from ..curator import Curator
 from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowLayout, RowSource
@@ -29,7 +30,6 @@ from ..learning.oracles.regression import Regression
 from ..learning.oracles.responses import Responses
 from ..models import DerandomisedModel, MixtureModel, Model
 from ..privacy.promise import Promise
-from .faces.coded import Floats
 from .fitting import promises, unused
 from .fitting.openings import Opening
 from .fitting.progress import progress

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._types import Floats
 from ..learning import Outcome
-from ..learning.comparison import Comparison, Floats
+from ..learning.comparison import Comparison
 from ..learning.lagrangian import program
 from ..learning.lagrangian.program import Choice
 from .reports.baselines import FREE, MIXING, MIXTURE, MODEL, ONE_CLASS, BaselineReport, of_comparison

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowSource
 from ..fairness.inputs import same_length
@@ -18,7 +19,7 @@ from ..learning.oracles.oracle import GroupedRule, LinearRule, Rule
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
-from .faces.coded import CodedClassifier, Floats, labels_of
+from .faces.coded import CodedClassifier, labels_of
 from .fitting import promises
 from .reading.coding import Coding, SchemaCoding
 from .reading.columns import read_labels

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
+from .._types import Floats
 from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowBlock, RowSource
 from ..fairness import FalsePositiveRateParity, Notion
@@ -30,7 +31,6 @@ from ..models.model import draw_codes
 from ..privacy.promise import Promise
 from .certifying.certified_fits import certified
 from .descending import cells_of
-from .faces.coded import Floats
 from .fitting import promises, unused
 from .fitting.openings import Opening
 from .fitting.progress import progress

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._types import Floats
 from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness import Notion
@@ -19,7 +20,6 @@ from ..models.model import generator
 from ..privacy.promise import Promise
 from .certifying.certified_fits import certified
 from .descending import DescentClassifier
-from .faces.coded import Floats
 from .fitting import promises
 from .fitting.intents import Descent
 from .fitting.requirements import said

@@ -12,12 +12,12 @@ import numpy as np
 
 from .. import _checks
 from .._json import Document, Node
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness import keys
 from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
 from ..learning.allocation import SPENDS, STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
-from ..learning.descent import Floats
 from ..learning.tailoring.steps import ITERATES, REGIONS, STEP_SIZES
 from ..privacy.accounting.routes import gaussian_mu
 from ..privacy.promise import Promise

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from .._types import Floats
 from .program import (
     LARGEST,
     UNIFORM,
     Bins,
     ByGroup,
-    Floats,
     GivenDecision,
     GivenScore,
     Hard,

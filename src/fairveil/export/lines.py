@@ -11,13 +11,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from .._types import Floats
 from .dialect import Dialect, plus
 from .program import (
     UNIFORM,
     Bins,
     ByGroup,
     Classified,
-    Floats,
     GivenDecision,
     GivenScore,
     Hard,

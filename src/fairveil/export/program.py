@@ -12,11 +12,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from .._types import Floats
 from ..facts.columns import Value
 
-Floats = npt.NDArray[np.float64]
 LARGEST = float(np.finfo(np.float64).max)
 
 

@@ -26,12 +26,11 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 
-Floats = npt.NDArray[np.float64]
 TINY = 1e-300
 
 

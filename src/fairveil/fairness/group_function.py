@@ -27,8 +27,9 @@ import numpy as np
 from scipy import sparse
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, complaint
-from .outer import Floats, Largest, Outer, SoftLargest
+from .outer import Largest, Outer, SoftLargest
 
 USER_MADE = "a user-made objective"
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
+from .._types import Floats
 
-Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer]
 BLOCK = 1 << 16
 

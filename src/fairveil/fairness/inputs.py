@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._types import Floats
 from ..errors import InputError, KindError, complaint
 from ..facts import GROUP_MODES, Cells
 from ..facts.given import as_array, numbers, refuse_other_kinds
 from . import keys
-from .histograms import Floats
 
 Values = npt.NDArray[Any]
 Codes = npt.NDArray[np.integer]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .histograms import Floats
+from .._types import Floats
 from .systems import ConstraintSystem
 from .tables import wilson
 

@@ -18,14 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from .grouping import Grouping
 from .notions import BoundedGroupLoss
 from .rates import Notion
 from .resolution import as_list
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

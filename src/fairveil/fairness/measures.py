@@ -19,10 +19,11 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from .grouping import COMPARISONS, Grouping
-from .histograms import Floats, cell_counts, hard_histogram, soft_histogram
+from .histograms import cell_counts, hard_histogram, soft_histogram
 from .inputs import Decisions, read_decisions, read_groups, read_numbers, read_weights, same_length
 from .losses import resolve_losses
 from .notions import (

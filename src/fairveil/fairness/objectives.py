@@ -28,6 +28,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from . import bounds as limits
@@ -48,7 +49,6 @@ from .notions import (
     tells_groups_apart,
 )
 from .notions import from_dict as notion_from_dict
-from .outer import Floats
 from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
 from .resolution import as_list, resolve
 from .systems import ConstraintSystem

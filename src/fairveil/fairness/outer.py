@@ -43,11 +43,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import _checks
+from .._types import Floats
 
-Floats = npt.NDArray[np.float64]
 SMOOTHING = 0.01
 
 

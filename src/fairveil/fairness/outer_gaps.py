@@ -24,7 +24,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _checks
-from .outer import Boltzmann, Floats, Outer
+from .._types import Floats
+from .outer import Boltzmann, Outer
 
 
 @dataclass(frozen=True)

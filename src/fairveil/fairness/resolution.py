@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from .._types import Mask
 from ..errors import InputError, complaint
 from ..facts import Cells
 from . import keys
 from .grouping import Grouping
 from .rates import ErrorRate, Event, Notion, RateConstraint
 from .systems import ConstraintSystem, frozen
-
-Mask = npt.NDArray[np.bool_]
 
 
 def resolve(

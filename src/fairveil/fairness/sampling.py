@@ -14,12 +14,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from .._types import Floats
 from .systems import ConstraintSystem
 
-Floats = npt.NDArray[np.float64]
 ADDED = 2.0
 """Rows that are added to each place."""
 

@@ -29,9 +29,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, complaint
 
-Floats = npt.NDArray[np.float64]
 MOST_DENSE = 1 << 12  # entries of a Jacobian: a sparse product of a smaller one costs more than all its zeros
 
 

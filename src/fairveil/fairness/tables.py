@@ -10,10 +10,11 @@ from statistics import NormalDist
 from typing import Any
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from . import keys
-from .histograms import Floats, cell_counts
+from .histograms import cell_counts
 from .inputs import Decisions, read_decisions
 from .measures import outcome_rate, tally
 from .notions import Outcome, positive_class

@@ -28,11 +28,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _checks
+from .._types import Floats
 from ..curator import Ask, Question
 from ..errors import InputError, complaint
 from ..facts import Cells
 from ..privacy.promise import Promise
-from .descent import Floats
 from .systems import columns_of
 
 LEAST_NOISE, STANDARD_ERROR, EQUAL, SIZE = "least-noise", "standard-error", "equal", "size"

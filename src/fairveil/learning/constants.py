@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._types import Floats
 from ..fairness import ConstraintSystem, sampling
-from .descent import Floats
 from .systems import slopes_of_constant
 
 TINY = 1e-12

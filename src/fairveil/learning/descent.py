@@ -19,16 +19,13 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
+from .._types import Floats
 from ..curator import FULL, Ask, Curator
 from ..curator.rows.sampling import Batch as Batch
 from ..errors import InputError, PrivacyError, complaint
 from ..privacy.events import Event, NoOp
 from .checkpoint import AFTER, BEFORE, BESIDE, ROUND, Checkpoint, Value, check_values
 
-Floats = npt.NDArray[np.float64]
 Answers = Sequence[Floats]
 Progress = Callable[[int, int], None]
 """Called with (rounds done, rounds at most) after each round; it sees nothing else."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _verdicts as verdicts
+from .._types import Floats
 from .comparison import Comparison
-from .descent import Floats, Reason
+from .descent import Reason
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, softmax
 
-from .descent import Floats
+from .._types import Floats
 
 SMOOTH = 1e-3  # the ridge, in whitened coordinates
 STEPS = 6  # of L-BFGS a round at most, from where the round before ended

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion, resolve
-from .descent import Floats
 
 NO_GROUPS = Cells((("everyone",),))
 """What constraints are resolved against where rows have no sensitive column: the population."""

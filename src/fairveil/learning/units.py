@@ -6,7 +6,7 @@ Guarantees (tests/learning/test_learning_gradient_oracle.py):
 
 from __future__ import annotations
 
-from .descent import Floats
+from .._types import Floats
 
 
 def in_coded_units(weights: Floats, standard: tuple[Floats, Floats] | None) -> Floats:

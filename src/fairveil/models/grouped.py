@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from .groups import cell_ids, cells_from_values, cells_to_values
 from .linear import LinearModel
-from .model import Codes, Floats, Model, Parts, RandomState, fixed_array, one_hot
+from .model import Codes, Model, Parts, RandomState, fixed_array, one_hot
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowLayout
-from .model import Floats, Parts, ScoredModel, fixed_array, known_classes
+from .model import Parts, ScoredModel, fixed_array, known_classes
 
 BLOCK = 8192  # rows at a time: one block of scores stays in the cache
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, complaint
-from .model import Codes, Floats, Model, Parts, RandomState, draw_codes, fixed_array, one_hot
+from .model import Codes, Model, Parts, RandomState, draw_codes, fixed_array, one_hot
 
 
 @dataclass(frozen=True, eq=False, init=False)

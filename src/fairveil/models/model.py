@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
+from .._types import Floats
 from ..errors import InputError, complaint
 
-Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 RandomState = np.random.Generator | int | None
 

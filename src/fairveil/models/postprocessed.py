@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from .groups import cell_ids, cells_from_values, cells_to_values
-from .model import Codes, Floats, Model, Parts, RandomState, ScoredModel, draw_codes, fixed_array, known_classes, one_hot
+from .model import Codes, Model, Parts, RandomState, ScoredModel, draw_codes, fixed_array, known_classes, one_hot
 
 ROUNDING = 1e-9  # how far a row of probabilities may sum from 1 before it is refused
 SURE = 40.0

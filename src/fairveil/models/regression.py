@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _checks
+from .._types import Floats
 from ..facts import RowLayout
 from .linear import scores_of
-from .model import Floats, NumberModel, Parts, fixed_array
+from .model import NumberModel, Parts, fixed_array
 
 
 @dataclass(frozen=True, eq=False, init=False)

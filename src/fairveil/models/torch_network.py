@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
 from .. import _checks
+from .._types import Floats, Singles
 from ..errors import FairveilError, InputError, complaint
 from ..facts import RowBlock, RowLayout
 from .linear import as_block, is_sparse
-from .model import Floats, Parts, ScoredModel, fixed_array, known_classes
+from .model import Parts, ScoredModel, fixed_array, known_classes
 
-Singles = npt.NDArray[np.float32]
 BLOCK_NUMBERS = 1 << 22  # inputs and outputs of all layers at a time, for predictions
 PROBE_ROWS = 5
 SAME = 1e-3  # relative: another row beside it may change the last bits of a float32 output, and nothing more

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from ..fairness import ConstraintSystem, Notion, RateConstraint, resolve
@@ -23,7 +24,6 @@ from ..fairness.notions import bound_name, parse
 from ..fairness.resolution import as_list
 from ..learning.systems import NO_GROUPS
 
-Floats = npt.NDArray[np.float64]
 REMEDY = "Pass the class DemographicParity, or lambda gap: EqualizedOdds(gap, compare='rest'), or a list of such."
 
 

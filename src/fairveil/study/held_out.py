@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._types import Floats
 from ..data.tables import column_of
 from ..errors import InputError, complaint
 from ..estimators.reading import inputs
@@ -18,7 +19,6 @@ from ..estimators.reading.inputs import Training, Ways
 from ..facts import Cells, RowBlock, RowSource
 from ..fairness.inputs import read_columns, read_groups, same_length
 from ..models import Model
-from .families import Floats
 
 REMEDY = "Pass test=(X, y, sensitive_features), in the form of the training rows."
 

@@ -82,13 +82,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammainccinv
 
+from .._types import Floats
 from ..privacy import Promise, calibrate
 from ..privacy.events import ZeroConcentrated
 
-Floats = npt.NDArray[np.float64]
 PARTS = np.linspace(0.05, 0.95, 61)
 NEARLY = 1.05  # of the fewest rows: few rounds are worth that
 LAST_RISE = 8.0  # (2 + ln n) / sqrt(n) falls from n = 1 on; with noise that falls too, so does the excess

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .._types import Floats
 from ..curator import Ask, CodeHistogram, Curator
 from ..errors import InputError, complaint
 from ..estimators.fitting.promises import notions_of
@@ -28,7 +28,6 @@ from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from .search_price import SearchPrice
 
-Floats = npt.NDArray[np.float64]
 ERROR, GAP_OF, LAGRANGIAN = "error", "gap", "lagrangian"
 SCORES = (ERROR, GAP_OF, LAGRANGIAN)
 WORST = -1e9

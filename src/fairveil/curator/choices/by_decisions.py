@@ -29,6 +29,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import Ints
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...privacy.promise import Promise
@@ -45,7 +46,6 @@ from . import ranges
 from .by_function import FunctionContest, Score, Sums, by_function
 from .choice import Contest
 
-Ints = npt.NDArray[np.int64]
 COST_BITS = 40  # costs are whole numbers up to 2^40, whatever their unit
 LARGEST_COST = 2.0**500
 EXACT_BITS = 61  # below this, sums of 64-bit integers and their differences are exact

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Floats, Ints
 from ...errors import InputError, complaint
 from ...privacy.noise.samplers import Stream
 from ...privacy.promise import Promise
@@ -40,8 +40,6 @@ from ..totals.passes import totals
 from . import ranges
 from .choice import SCORE_BITS, largest_loss, rate
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 LARGEST_SLOPE = 2.0**500
 ROUNDING = 2.0**-44  # of the largest value that slopes and sums allow: hundreds of operations, each off by 2^-53
 FINEST = 2.0**-1000  # far from numbers that lose digits

@@ -15,14 +15,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from ..._types import Floats
 from ..pricing import Ask
 from ..rows.rows import Rows
 from ..rows.sampling import Batch
 
-Floats = npt.NDArray[np.float64]
 Scalings = tuple[tuple[Floats, Floats], ...]
 
 

@@ -30,13 +30,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ..._types import Ints, Singles
 from ...models.torch_network import Skeleton, probes
 from .torch_layers import Built, Looked, Part, Product
 from .torch_wanted import Wanted, factors, slopes
 from .torch_ways import ROW_BY_ROW, Way
 
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 LEAST = 32  # rows: two vectors of 16 numbers, so that no count of numbers of such a chunk leaves a scalar end
 MOST = 1 << 11
 SPLIT = 1 << 15  # numbers from which torch shares an operation on each of them among threads

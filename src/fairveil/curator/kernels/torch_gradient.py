@@ -30,9 +30,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from ..._types import Floats, Ints, Singles
 from ...models.torch_network import Skeleton
 from ..quiet.calls import Troubles, quietly
 from .torch_alone import Method, settle, state
@@ -40,9 +40,6 @@ from .torch_layers import Built, Part
 from .torch_wanted import Wanted, factors, slopes
 from .torch_ways import Way, ways_of
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Singles = npt.NDArray[np.float32]
 CHUNK_NUMBERS = 1 << 25  # float32 numbers of one chunk of rows: inputs, outputs, built gradients
 MOST_FLOATS = 1 << 15  # rows whose total is exact in float64
 

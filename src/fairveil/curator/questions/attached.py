@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Floats, Ints
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ...privacy.sensitivity import Bound
@@ -26,9 +26,6 @@ from ..quiet.calls import Troubles
 from ..rows.block import Block
 from ..rows.rows import Rows
 from .row_function import RowFunction
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Attached:

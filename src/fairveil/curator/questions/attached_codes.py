@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Ints
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
@@ -29,7 +30,6 @@ from ..rows.block import Block
 from ..rows.rows import Rows
 from .row_function import RowFunction
 
-Ints = npt.NDArray[np.int64]
 MOST_CODES = 1 << 16
 
 

@@ -33,8 +33,8 @@ from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...privacy.events import LARGEST
@@ -45,7 +45,6 @@ from .networks import ROW_BITS, NetworkGradient
 from .of_models import GradientSum
 from .of_rows import FeatureSums, GramMatrices
 
-Floats = npt.NDArray[np.float64]
 LEAST_NORM = math.ldexp(1.0, -900)  # what the grid takes a smaller norm for: see `question.gridded`
 
 

@@ -19,13 +19,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import Cells
 from ..question import cell_count
-
-Floats = npt.NDArray[np.float64]
 
 
 def columns_of(cells: Cells | None) -> Iterator[range]:

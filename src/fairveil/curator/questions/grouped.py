@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Ints
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ..question import Linear, OwnJob, Scale, cell_count, gridded, need_classes
 from ..rows.block import Block
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

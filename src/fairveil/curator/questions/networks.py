@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Floats
 from ...errors import InputError, MissingBoundError, complaint
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
@@ -35,7 +35,6 @@ from .of_models import DecisionHistogram, finite_costs, weights_of_models
 if TYPE_CHECKING:
     from ...models.torch_network import Skeleton
 
-Floats = npt.NDArray[np.float64]
 ROW_BITS = 36  # a row's gradient is below 2^37 grid steps: finer than elsewhere, for products of two rounded numbers
 MOST_ROWS = 1 << 25  # so that all rows' gradients together stay below 2^62
 LARGEST = 2.0**20  # the norm to which gradients are shortened where no privacy asks for a clip: they must stay on a grid

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Floats
 from ...errors import InputError, MissingBoundError, complaint
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
@@ -17,7 +17,6 @@ from ...privacy.sensitivity import Bound
 from ..question import Linear, Question, Scale, cell_count, gridded, need_classes, need_order_two
 from . import cell_weights as by_cell
 
-Floats = npt.NDArray[np.float64]
 GRADIENT_LOSSES = ("log", "squared", "none")
 DECISIONS = ("hard", "soft")
 LOSSES = ("log", "squared", "zero-one")

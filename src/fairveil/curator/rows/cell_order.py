@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import Ints
 from ...facts import Cells
 from .block import Block, Drawn
 
-Ints = npt.NDArray[np.int64]
 MOST_KEPT = 1 << 29  # bytes of a block that are kept a second time, for each list of cells; a knob of speed only
 STRIP = 1 << 16  # rows put in order at a time where they are not kept
 PlainJob = Callable[[Any, int, int], tuple[Ints, ...]]

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import Ints
 from ...errors import InputError, complaint
 from ...privacy.noise.samplers import Stream
 from ...privacy.sensitivity import Bound, product_up
 from ..question import Scale
 from .block import EMPTY_INT, Block
 
-Ints = npt.NDArray[np.int64]
 NOBODY: Ints = np.empty(0, np.int64)
 
 

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import Floats
 from ...errors import PrivacyError, complaint
 from ...facts import Cells
 from ...privacy.promise import Promise
 from .block import Block
 from .rows import Rows
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a printed table would show rows

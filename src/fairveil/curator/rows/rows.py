@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Floats
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import Cells, RowBlock, RowLayout, RowSource
 from ...privacy.noise.samplers import Stream
@@ -23,7 +24,6 @@ from .arrays import Table
 from .block import Block, Drawn, prepare
 from .sampling import Part, public_order
 
-Floats = npt.NDArray[np.float64]
 MOST_ROWS = 1 << 33  # sums of contributions below 2^30 grid units stay exact in 64-bit integers; public, fixed
 MOST_GATHERED = 1 << 29  # bytes of rows that are kept a second time, part by part: a knob of speed only
 

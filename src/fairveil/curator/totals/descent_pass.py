@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats, Ints
 from ...facts import Cells
 from ..question import Question, Scale, cell_count
 from ..questions.cell_weights import by_model
@@ -21,8 +21,6 @@ from ..questions.of_models import GradientSum, PredictionHistogram
 from ..rows.block import Block, Drawn
 from ..rows.rows import Rows
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 DescentJob = Callable[[Block | Drawn, int, int], tuple[Ints, ...]]
 
 PANEL_FROM = 3  # models: from here one pass with models side by side beats one pass a model

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats, Ints
 from ...errors import InputError, complaint
 from ..question import Question, Scale, cell_count
 from ..questions.by_cell import ByCell, Weighed, inner_of
@@ -19,10 +19,6 @@ from ..quiet.calls import Troubles, quietly
 from ..rows.block import Block, Drawn
 from ..rows.cell_order import places
 from ..rows.rows import Rows
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Ints
 from ...errors import InputError, complaint
 from ..question import OwnJob, Question, Scale, cell_count
 from ..questions.by_cell import Around, ByCell, Weighed, inner_of
@@ -29,8 +29,6 @@ from .descent_pass import LOSS_CODES, PANEL_MODELS, Descent, DescentJob, chunk, 
 from .network_pass import NetworkPass
 from .person_pass import PersonPass, is_by_person
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Asked = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Job = Callable[[Block, int, int], tuple[Ints, ...]]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Ints
 from ...facts import RowLayout
 from ...privacy import sensitivity
 from ..question import Question, Scale, gridded
@@ -18,7 +18,6 @@ from ..rows.block import Block, Drawn
 from ..rows.rows import Rows
 from .descent_pass import LOSS_CODES, DescentJob, units
 
-Ints = npt.NDArray[np.int64]
 _NOTHING = np.empty((0, 0))
 _NO_WEIGHTS = np.empty(0)
 

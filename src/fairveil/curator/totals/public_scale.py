@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...privacy.sensitivity import OUTWARDS, Bound
 from ..question import GRID_BITS, Question, Scale, gridded
@@ -26,7 +27,6 @@ from ..rows.rows import Rows
 from ..rows.threads import in_pieces
 from . import reference
 
-Floats = npt.NDArray[np.float64]
 EXACT_BITS = 44
 ROUNDING = 2.0**-40  # of a probability, and of a loss relative to its score: far above what a few operations lose
 FORGOTTEN = 1e-120  # times `ROUNDING` above residuals so small that their squares are lost

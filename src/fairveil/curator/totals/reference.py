@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats
 from ..question import Question
 from ..questions.of_models import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
 from ..questions.of_rows import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from ..rows.block import Block
-
-Floats = npt.NDArray[np.float64]
 
 
 def dense(block: Block) -> Floats:

@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts.columns import Category, Column, Number
 from ...facts.schema import Schema
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ..images import as_floats, bytes_of
 
-Floats = npt.NDArray[np.float64]
 SATURATION = 0.7
 """How far a tint is from white: its darkest channel is 1 - 0.7 of its brightest."""
 

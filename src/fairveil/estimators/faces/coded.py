@@ -24,8 +24,6 @@ from ..reading.coding import Coding, TableCoding
 from ..reading.grids import refuse_duplicates
 from ..reading.inputs import Training
 
-Floats = npt.NDArray[np.float64]
-
 
 class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """What reads X at prediction as the coding of the fit does."""

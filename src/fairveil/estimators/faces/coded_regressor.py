@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import RowSource
 from ...fairness.inputs import same_length
@@ -17,7 +18,7 @@ from ..reading.coding import Coding
 from ..reading.columns import read_targets
 from ..reading.inputs import weights_of
 from ..reading.targets import TargetScale
-from .coded import CodedEstimator, Floats
+from .coded import CodedEstimator
 
 
 class CodedRegressor(RegressorMixin, CodedEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types

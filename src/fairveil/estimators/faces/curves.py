@@ -14,15 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...figures import Curve, CurvesFigure, Measure, svg_curves
 from ..reading.additive import ANYWHERE
 from ..reading.coding import Coding, SchemaCoding
 from ..reading.shapes import Side
 
-Floats = npt.NDArray[np.float64]
 DEVIATIONS = 2.0
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import RowSource
 from ...fairness.inputs import same_length
@@ -17,7 +18,7 @@ from ...models.model import draw_codes
 from ..reading.coding import Coding
 from ..reading.columns import read_labels
 from ..reading.inputs import weights_of
-from .coded import CodedClassifier, Floats, as_array, labels_of, same
+from .coded import CodedClassifier, as_array, labels_of, same
 from .curves import Term, terms_of
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import RowSource
 from ..reading.inputs import Training
-from .coded import Floats, axes_of
+from .coded import axes_of
 
 if TYPE_CHECKING:
     from ...models import NetworkModel, Skeleton

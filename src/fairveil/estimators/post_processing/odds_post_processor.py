@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import get_tags
 
 from ... import _checks
+from ..._types import Floats
 from ...curator import Curator
 from ...errors import ConstraintNotMet, Overspent
 from ...facts import Cells
@@ -31,7 +32,7 @@ from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement, Receipt
 from ..certifying.certified_fits import certified
-from ..faces.coded import Floats, as_array
+from ..faces.coded import as_array
 from ..fitting import promises, unused
 from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded, require_room

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import Cells, RowSource
 from ...fairness import ConstraintSystem, resolve
@@ -20,7 +21,6 @@ from ...learning.postprocessing.mixing_bounds import MixingGuarantee
 from ...learning.systems import NO_GROUPS
 from ...models import PostProcessedModel, RandomState
 from ...models.model import draw_codes
-from ..faces.coded import Floats
 from ..fitting import promises
 from ..reading.columns import read_labels
 from ..reading.inputs import weights_of

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Floats
 from ...data.encoding import Affine
 from ...errors import InputError, NoSteps, complaint
 from ...facts import RowLayout, Schema
@@ -22,7 +22,6 @@ from ...facts.columns import Number
 from .coding import Coding, SchemaCoding, TableCoding
 from .shapes import Shapes, Side
 
-Floats = npt.NDArray[np.float64]
 NAME = "additive"
 WORDS = "'linear', 'additive', an Additive"
 BINS = 16

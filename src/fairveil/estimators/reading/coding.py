@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ..._types import Floats
 from ...data import Encoding, encode
 from ...data.coding import Place, Plain, Raw, category_codes
 from ...errors import InputError, complaint
@@ -29,7 +30,6 @@ from .grids import Grid, grid_of, numbers_of
 from .shapes import Shapes
 from .standard import Standard
 
-Floats = npt.NDArray[np.float64]
 BLOCK_ROWS = 1 << 18
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ..._types import Floats
 from ...errors import PrivacyError, complaint
 from ...facts import RowBlock, RowLayout
 
-Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 FIRST_ROWS = 1000  # most features are cleared by so many rows; only the others are looked at in all
 CHUNK = 1 << 22  # values of a sparse table that are made dense at a time

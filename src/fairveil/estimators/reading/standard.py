@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import RowBlock
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ..._types import Floats
 from ...data.encoding import Encoding
 from ...errors import InputError, UnstatedBounds, complaint
 from ...facts import RowBlock
 from ...facts.columns import Number
 from ...privacy.statement.statement import READ_FROM_DATA, Origin, PublicFact
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

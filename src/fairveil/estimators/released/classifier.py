@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ... import _checks
+from ..._types import Floats
 from ...errors import ConstraintNotMet, InputError, complaint
 from ...facts import RowSource
 from ...fairness import ConstraintSystem, resolve
@@ -29,7 +30,7 @@ from ..fitting import promises
 from ..reading.coding import SchemaCoding, TableCoding
 from ..wrapped.decided import codes_of, names_of, without
 from .groups import ReleasedGroups
-from .public_features import Floats, features_of, labels_in
+from .public_features import features_of, labels_in
 
 FEASIBLE = 1e-6
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Floats
 from ...curator import Curator
 from ...errors import InputError, complaint
 from ...facts import Cells
@@ -30,7 +31,7 @@ from ..reading import cautions, inputs
 from ..reading.carried import groups_of
 from ..reading.coding import Coding
 from ..wrapped.decided import codes_of
-from .public_features import Floats, Ints, expanded_rows, features_of, labels_in, law_given
+from .public_features import Ints, expanded_rows, features_of, labels_in, law_given
 
 if TYPE_CHECKING:
     from .classifier import ReleasedClassifier

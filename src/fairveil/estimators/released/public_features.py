@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import RowBlock, RowLayout, RowSource
 from ...fairness.inputs import same_length
@@ -21,7 +22,6 @@ from ..wrapped.decided import codes_of
 if TYPE_CHECKING:
     from .groups import ReleasedGroups
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 MOST = 1 << 28
 """Numbers of a dense table of features."""

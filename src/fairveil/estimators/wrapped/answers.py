@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Floats
 from ...curator import Attached, AttachedCodes, Curator, Rows
 from ...curator.quiet.calls import Troubles, quietly
 from ...errors import InputError, complaint
@@ -33,7 +33,6 @@ from ..reading.inputs import Training
 from . import bases, decided
 from .decided import Codes, asked_of_base, in_blocks
 
-Floats = npt.NDArray[np.float64]
 AUTO, DECIDED = "auto", "predict"
 SCORES = ("decision_function", "predict_proba")
 METHODS = (AUTO, *SCORES, DECIDED)

@@ -19,16 +19,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from ..._types import Floats
 from ..counts.laws import law_of_sum
 from ..counts.noise import CountNoise
 from .levels import shares
 from .parts import CountedRate, Line
 from .tails import Counted, fewest_people, lower_bounds, upper_bounds
 
-Floats = npt.NDArray[np.float64]
 MOST_PEOPLE = 10**10
 
 

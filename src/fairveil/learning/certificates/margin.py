@@ -21,14 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from ..._types import Floats
 from ..counts.noise import CountNoise
 from .certificate import Evidence, deviation
 from .parts import Layout
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import Floats
 from ...facts import Cells
 from ...fairness import Notion
 from ...fairness.rates import Rate, RateConstraint
 from ...fairness.resolution import resolve
 from .tails import Counted
 
-Floats = npt.NDArray[np.float64]
 Parts = tuple[int, ...]
 
 

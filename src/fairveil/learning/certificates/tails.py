@@ -27,14 +27,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from ..._types import Floats, Ints
 from ..counts.laws import NoiseLaw, law_of_sum
 from ..counts.noise import CountNoise
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 FOR_SIZE = 0.02
 """The part of the smallest level that pays for not knowing how many people there are."""
 FOR_TABLES = 0.002

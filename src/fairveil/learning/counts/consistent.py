@@ -17,9 +17,8 @@ Guarantees (tests/learning/test_learning_consistent_counts.py):
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ..._types import Floats
 
 
 def consistent(released: Floats, known: Floats | None) -> Floats:

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from ..._types import Floats
 from .noise import CountNoise
 
-Floats = npt.NDArray[np.float64]
 FARTHEST = 1e-14  # probability of one noise that is left out on each side
 ROUNDING = 1e-13  # added for the rounding of a convolution
 

@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
+from ..._types import Floats
+
 GRID = 0.5
 """Added to a bound on Gaussian noise, which is rounded to the grid of the sums: whole numbers, without weights."""
 

@@ -9,9 +9,9 @@ Guarantees (tests/learning/test_learning_possible.py):
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ..._types import Floats
+
 TIMES = 30
 
 

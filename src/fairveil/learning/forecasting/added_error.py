@@ -18,7 +18,7 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from ..descent import Floats
+from ..._types import Floats
 from ..lagrangian.plan import LONG_ROW, Plan
 
 SPREAD = 2.0

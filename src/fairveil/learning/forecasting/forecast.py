@@ -27,9 +27,9 @@ import numpy as np
 from scipy import sparse
 
 from ... import _verdicts as verdicts
+from ..._types import Floats
 from ...facts import Cells
 from ...fairness import ConstraintSystem
-from ..descent import Floats
 from ..game.game import Game
 from ..group_objective.descent import LossDescent
 from ..group_objective.exponential import Sampling

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._types import Floats
 from ...facts import Cells, RowLayout
-from ..descent import Floats
 
 KNOWN = 0.5
 """How far decisions are supposed to follow labels: half of the rows by their label, the rest as the classes fall."""

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from ..._types import Floats
 from ...fairness import ConstraintSystem
-from ..descent import Floats
 
 PARTS = 6.0
 """In how many parts 1 - confidence is shared."""

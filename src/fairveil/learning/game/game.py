@@ -32,13 +32,14 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri, ndtri
 
+from ..._types import Floats
 from ...curator import Ask, Curator, describe
 from ...fairness import ConstraintSystem, sampling
 from ...fairness.systems import FixedCounts
 from ...privacy.events import Event, Repeated, compose
 from .. import constants
 from ..comparison import Comparison, Free, Limits, Table
-from ..descent import Floats, Progress, Reason
+from ..descent import Progress, Reason
 from ..lagrangian import program
 from ..lagrangian.duals import ExponentiatedGradient, Leaning
 from ..lagrangian.program import Choice

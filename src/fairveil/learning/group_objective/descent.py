@@ -35,11 +35,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ... import _checks
+from ..._types import Floats
 from ...curator import Ask, Curator, GradientSum, GroupLosses, Linear, Question, describe
 from ...curator.questions.cell_weights import reach
 from ...privacy import calibrate
 from ...privacy.events import Event, Repeated, compose
-from ..descent import Floats, Progress, Reason
+from ..descent import Progress, Reason
 from ..gaussian import budget_of
 from ..lagrangian.duals import ExponentiatedGradient, Leaning
 from ..lagrangian.plan import usual_clip

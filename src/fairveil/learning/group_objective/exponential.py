@@ -36,12 +36,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from ... import _checks
+from ..._types import Floats
 from ...curator import Curator, Score, describe, moved_by_one
 from ...curator.choices.ranges import of_decisions
 from ...fairness.group_function import corollary_4_2, range_of
 from ...privacy import calibrate
 from ...privacy.events import Event, Exponential, compose
-from ..descent import Floats, Progress, Reason
+from ..descent import Progress, Reason
 from ..oracles.choosing import Class
 from ..oracles.ground import Ground
 from ..oracles.oracle import LinearRule, Rule, audit_asks, audited, count_rows, counting_event

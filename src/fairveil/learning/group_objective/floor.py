@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._types import Floats
 from ...fairness.group_function import Joint
-from ..descent import Floats
 from .hearing import noise_of_excesses, tightened
 from .master import Master
 from .problem import Posed

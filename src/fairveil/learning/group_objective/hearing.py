@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..._types import Floats
 from ...fairness import outer
 from ...fairness.group_function import GroupFunction, Joint, Worst
-from ..descent import Floats
 from ..lagrangian.duals import ExponentiatedGradient, Leaning
 from .problem import Posed
 

@@ -38,10 +38,11 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import Floats
 from ...curator import Ask, Curator, describe
 from ...fairness.group_function import smoothed, smoothing_adds
 from ...privacy.events import Event, Repeated, compose
-from ..descent import Floats, Progress, Reason
+from ..descent import Progress, Reason
 from ..lagrangian.duals import ExponentiatedGradient, Leaning
 from ..oracles.ground import Ground
 from ..oracles.oracle import LinearRule, Oracle, Rule, audit_asks, audited, constant_rule

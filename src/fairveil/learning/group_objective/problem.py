@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats, Mask
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...fairness import BoundedGroupLoss, outer, sampling
@@ -22,13 +22,12 @@ from ...fairness.group_function import GroupFunction, Joint, LossFunction, Worst
 from ...fairness.objectives import Constraint, Frame, Objective
 from ...privacy.promise import Promise
 from ..comparison import Constant, Rival
-from ..descent import Floats, Reason
+from ..descent import Reason
 from ..oracles.ground import Ground
 from ..oracles.oracle import Rule
 from ..outcome import not_met
 from ..systems import NO_GROUPS
 
-Mask = npt.NDArray[np.bool_]
 STEP = 1e-4  # of a share, for the slope of a value in it
 TINY = 1e-9
 

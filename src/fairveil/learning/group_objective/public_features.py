@@ -31,9 +31,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.optimize import nnls
 
+from ..._types import Floats
 from ...curator import Ask, Curator, describe
 from ...privacy.events import Event, Repeated, compose
-from ..descent import Floats, Progress, Reason
+from ..descent import Progress, Reason
 from ..oracles.ground import Ground
 from ..oracles.oracle import LinearRule, Rule, audit_asks, audited
 from ..oracles.responses import PARTS, Responses, Told

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..._types import Floats
 from ...curator import FULL, Ask, Linear
 from .. import constants
 from ..comparison import Comparison, Free, Limits, Table
-from ..descent import Answers, Batch, Floats, Reason, Search
+from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome
 from ..units import in_coded_units, in_inner_units
 from .plan import Plan

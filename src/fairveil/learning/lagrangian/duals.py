@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ..._types import Floats
+
 LEAST = 1e-9  # of a scale of excesses: below it all constraints hold exactly
 
 

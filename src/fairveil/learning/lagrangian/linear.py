@@ -34,12 +34,13 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import Floats
 from ...curator import FULL, Ask, GradientSum, Linear, PredictionHistogram
 from ...errors import InputError, complaint
 from ...fairness import ConstraintSystem
 from ...privacy.promise import Promise
 from ..checkpoint import Value, identity_of
-from ..descent import Answers, Batch, Floats, Reason, Search
+from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome
 from ..units import in_coded_units
 from . import plan as plans

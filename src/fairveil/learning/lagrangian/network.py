@@ -31,11 +31,12 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import Floats
 from ...curator import Ask, Network, NetworkGradient, NetworkHistogram
 from ...facts import Cells
 from ...privacy.promise import Promise
 from ..checkpoint import Value, identity_of
-from ..descent import Answers, Batch, Floats, Reason, Search
+from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome
 from ..systems import columns_of
 from .companion import compared

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..._types import Floats
 from ...curator import (
     FULL,
     Ask,
@@ -41,7 +42,7 @@ from ...privacy.accounting.calibration import full_batch
 from ...privacy.events import Composed, Event, Gaussian, Repeated, compose
 from ...privacy.promise import Promise
 from ..comparison import Tables
-from ..descent import Answers, Batch, Floats
+from ..descent import Answers, Batch
 from ..gaussian import budget_of
 from ..systems import onto_totals, slopes_of_counts, slopes_of_decisions, system_of
 from .players import AVERAGED, weights_of

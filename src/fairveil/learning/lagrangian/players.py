@@ -15,13 +15,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats, Mask
 from ...fairness import ConstraintSystem
 from ...fairness.dependence import Dependence, FixedShares, projected
 from ...fairness.systems import FixedCounts
 from ..checkpoint import Value
-from ..descent import Floats
 from ..systems import slopes_of_decisions
 from .duals import Pressure, ProjectedAscent
 
@@ -33,7 +32,6 @@ AVERAGED = 20
 TELLABLE = 0.04
 """An excess of a constraint with that much noise is followed by half."""
 P = TypeVar("P")
-Mask = npt.NDArray[np.bool_]
 
 
 class Player(ABC, Generic[P]):

@@ -30,7 +30,8 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 
 from ... import _verdicts as verdicts
-from ..comparison import Comparison, Floats, Limits, Table
+from ..._types import Floats
+from ..comparison import Comparison, Limits, Table
 from .threshold import WORTH
 
 Flags = npt.NDArray[np.bool_]

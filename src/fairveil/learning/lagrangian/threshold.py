@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ..._types import Floats
+
 NEGLIGIBLE = 0.002
 """An excess below this is left alone."""
 WORTH = 2.0

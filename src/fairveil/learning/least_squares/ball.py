@@ -14,12 +14,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 
-Floats = npt.NDArray[np.float64]
 THIN = 1e-13  # of the largest eigenvalue: below it a direction counts as flat
 
 

@@ -27,12 +27,13 @@ from typing import Any
 import numpy as np
 
 from ... import _checks
+from ..._types import Floats
 from ...curator import Ask, Curator, GramMatrices, NumberMoments, RowCount
 from ...privacy import calibrate
 from ...privacy.events import Event, compose
 from ...privacy.sensitivity import OUTWARDS
 from ..allocation import by_column
-from ..descent import Floats, Progress
+from ..descent import Progress
 from ..gaussian import budget_of
 from .grams import GroupQuadratics
 from .hull import METHODS, ROUNDS, Ended, Least

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from ... import _checks
+from ..._types import Floats
 from ...curator import Ask, CellCounts, Curator, GroupLosses, Linear, Score, describe, describe_choice, moved_by_one
 from ...errors import InputError, complaint
 from ...privacy import calibrate
 from ...privacy.events import Event, compose
-from ..descent import Floats
 from ..oracles.ground import LEAST_ROWS
 from ..systems import NO_GROUPS, onto_totals
 from .grams import LEAST_SHARE

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._types import Floats
 from ...facts import Cells
-from ..descent import Floats
 from ..oracles.ground import LEAST_ROWS
 from ..systems import NO_GROUPS, columns_of
 from .ball import least_in_ball

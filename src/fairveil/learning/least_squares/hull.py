@@ -31,10 +31,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...fairness.group_function import GroupFunction, Joint, LossFunction, Worst
 from ...fairness.outer import Largest, Total
-from ..descent import Floats, Progress
+from ..descent import Progress
 from ..group_objective.master import program
 from .grams import GroupQuadratics
 

@@ -27,8 +27,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..._types import Floats
 from ...fairness.group_function import LossFunction
-from ..descent import Floats
 from .grams import GroupQuadratics
 from .hull import Ended, Least
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..._types import Floats
 from ...curator import FULL, Ask, Question, describe, moved_by_one
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
@@ -32,7 +33,7 @@ from ...fairness.outer import Inequality, Largest, Total, gini
 from ...privacy.events import Event
 from ...privacy.promise import Promise
 from ..comparison import Rival
-from ..descent import Batch, Floats
+from ..descent import Batch
 from ..outcome import not_met
 from ..systems import NO_GROUPS
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import Floats
 from ...curator import (
     Attached,
     AttachedHistogram,
@@ -34,7 +35,6 @@ from ...curator.choices.by_decisions import Costs
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...privacy.events import Event, Exponential
-from ..descent import Floats
 from .ground import Ground
 from .oracle import LinearRule, Oracle, Rule, count_rows
 from .regression import regressed_errors

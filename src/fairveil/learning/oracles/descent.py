@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import Floats
 from ...curator import Ask, Curator, GradientSum, Linear, describe
 from ...privacy.events import Event, compose
-from ..descent import Floats, follow
+from ..descent import follow
 from ..lagrangian.linear import LinearDescent
 from ..lagrangian.plan import Plan, usual_clip
 from ..lagrangian.settings import Settings

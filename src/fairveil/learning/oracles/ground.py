@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import Floats
 from ...curator import Ask, CellCounts, Curator, Question, moved_by_one
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...fairness import ConstraintSystem, Notion
 from ...privacy.promise import Promise
-from ..descent import Floats
 from ..systems import NO_GROUPS, onto_totals, system_of
 
 LEAST_ROWS = 1.0

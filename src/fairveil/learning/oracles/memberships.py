@@ -22,8 +22,8 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
+from ..._types import Floats
 from ...facts import Cells
-from ..descent import Floats
 from ..systems import columns_of
 
 STEPS = 60  # of L-BFGS at most

@@ -24,11 +24,11 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from ..._types import Floats
 from ...curator import Ask, Curator, GroupedHistogram, Linear, PredictionHistogram, Question, describe
 from ...facts import Cells
 from ...fairness.systems import FixedCounts
 from ...privacy.events import Event, NonPrivate, compose
-from ..descent import Floats
 from ..units import in_coded_units
 from .divergence import Divergence
 from .ground import Ground

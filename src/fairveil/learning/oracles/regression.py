@@ -28,9 +28,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
+from ..._types import Floats
 from ...curator import Ask, Curator, FeatureSums, GradientSum, GramMatrices, GroupLosses, Linear, RowCount
 from ...privacy.events import Event
-from ..descent import Floats
 from .ground import LEAST_ROWS, Ground
 from .oracle import GroupedRule, LinearRule, Oracle, Rule
 

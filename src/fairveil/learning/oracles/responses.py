@@ -32,11 +32,11 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from ..._types import Floats
 from ...curator import Ask, Curator
 from ...errors import InputError, complaint
 from ...fairness.systems import FixedCounts
 from ...privacy.events import Event
-from ..descent import Floats
 from ..public_rows import PublicRows
 from .ground import Ground
 from .memberships import memberships

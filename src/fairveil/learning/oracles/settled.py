@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..._types import Floats
 from ...curator import Ask, Curator
 from ...curator.questions.mixture_histogram import MixtureHistogram
-from ..descent import Floats
 from .ground import Ground
 from .oracle import LinearRule, Rule
 

@@ -24,8 +24,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats
 from ...curator import Ask, Attached, AttachedCodes, AttachedHistogram, CodeHistogram, Curator, Question
 from ...errors import BudgetError, complaint
 from ...facts import Cells
@@ -37,7 +37,6 @@ from ...privacy.promise import Promise
 from ..counts import possible
 from ..counts.noise import CountNoise
 
-Floats = npt.NDArray[np.float64]
 LAST_BITS = 1e-9  # a price that is computed again may differ by so much
 
 

@@ -26,13 +26,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, sparse
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 from ...fairness import ConstraintSystem
 from . import score_bins
 from .counting import Released
 from .tables import Tables
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 TIE = 1e-6
 FLOOR = 4.0

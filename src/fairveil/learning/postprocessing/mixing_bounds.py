@@ -19,15 +19,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from ..._types import Floats
 from ...fairness import ConstraintSystem
 from . import mixing, threshold_bounds
 from .counting import Released
 from .mixing import Mixed, Program
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

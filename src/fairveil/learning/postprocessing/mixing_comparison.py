@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._types import Floats
 from ...fairness import ConstraintSystem
 from ..comparison import Comparison, Free, Limits, Table
-from .counting import Floats, Released
+from .counting import Released
 from .mixing import Program
 from .mixing_bounds import value_noise
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import Floats
 from ...errors import InputError, complaint
 
-Floats = npt.NDArray[np.float64]
 WIDEST, EVEN = 8.0, 1.5
 """Fixed edges lie between -`WIDEST` and `WIDEST`, and are about even up to `EVEN`."""
 LEAST, FEW, MOST, MOST_EXACT = 4, 8, 64, 256

@@ -17,10 +17,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-Floats = npt.NDArray[np.float64]
+from ..._types import Floats
 
 
 @dataclass(frozen=True, eq=False)

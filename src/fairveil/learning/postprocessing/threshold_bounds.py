@@ -18,13 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats
 from ...fairness import ConstraintSystem
 from . import mixing
 from .counting import Released
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,12 +19,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats
 from ..certificates.levels import shares
 from .rates import TableEvidence
 
-Floats = npt.NDArray[np.float64]
 MISSES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 """The permitted misses at which a pair may be named."""
 

@@ -20,11 +20,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import Floats
 from ...facts import Cells
 from ...fairness.keys import shown
 from ..certificates.tails import Counted
 
-Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 EVERYONE: tuple[int, ...] = ()
 

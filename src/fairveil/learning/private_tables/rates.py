@@ -21,13 +21,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import Floats
 from ..certificates.tails import Counted, fewest_people, upper_bounds
 from ..counts.consistent import consistent
 from ..counts.laws import law_of_sum
 from ..counts.noise import CountNoise
 from .layout import EVERYONE, TableLayout, counted
 
-Floats = npt.NDArray[np.float64]
 MOST_TAILS = 400
 """Above so many values of a noise each count has an interval of its own: exact convolutions would take seconds."""
 

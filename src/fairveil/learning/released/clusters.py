@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._json import Node
+from ..._types import Floats
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 COMPONENTS = 10
 SCORE = 0.5  # the score's weight beside the components, which have a variance of at most 1 together

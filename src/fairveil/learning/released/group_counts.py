@@ -21,8 +21,8 @@ from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._types import Floats
 from ...curator import Ask, AttachedCodes, CodeHistogram, Curator
 from ...errors import PrivacyError, complaint
 from ...facts import Cells
@@ -33,7 +33,6 @@ from ..counts import possible
 from ..counts.noise import CountNoise
 from ..postprocessing.counting import steps
 
-Floats = npt.NDArray[np.float64]
 PURPOSE = "rows by cluster and group"
 
 

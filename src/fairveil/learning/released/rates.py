@@ -25,11 +25,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..._types import Floats
 from ...fairness import ConstraintSystem
 from ..counts.noise import CountNoise
 from .group_counts import GroupCounts
 
-Floats = npt.NDArray[np.float64]
 GRID = 41  # rates that are tried; the ends are then found by halving
 TILTS = 24
 HALVINGS = 50

@@ -27,11 +27,11 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.special import expit, softmax
 
+from ..._types import Floats
 from ...fairness import ConstraintSystem
 from ...fairness.systems import FixedCounts
 from ..public_rows import PublicRows, log_losses
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 SHARP = 2.0
 PENALTIES = tuple(np.geomspace(0.1, 100.0, 9).tolist())

@@ -38,12 +38,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ... import _checks
+from ..._types import Floats
 from ...curator import FULL, Ask, Part, Poisson
 from ...facts import RowLayout
 from ...privacy.events import Event
 from ...privacy.promise import Promise
 from ..checkpoint import Value, identity_of
-from ..descent import Answers, Batch, Floats, Reason, Search
+from ..descent import Answers, Batch, Reason, Search
 from .plan import Price, batch_of, handed_of, steps_of
 from .problem import SaddleProblem, Smoothness, bound_to, read_only
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ... import _checks
+from ..._types import Floats
 from ...curator import Block, RowFunction
 from ...curator.questions.row_function import COLUMNS
 from ...errors import InputError, complaint
-from ..descent import Floats
 
 RowGradients = Callable[[Block, Floats, Floats], Any]
 """From a block of rows, theta and w to one gradient a row: an array (rows, len(theta)) or (rows, len(w))."""

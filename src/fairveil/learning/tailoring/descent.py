@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _checks
+from ..._types import Floats
 from ...curator import (
     FULL,
     Ask,
@@ -70,7 +71,7 @@ from ..allocation import (
     spent_by_rows,
 )
 from ..comparison import Rival
-from ..descent import Batch, Floats, Progress, Reason
+from ..descent import Batch, Progress, Reason
 from ..gaussian import budget_of
 from ..lagrangian.duals import Pressure, ProjectedAscent
 from ..lagrangian.plan import usual_clip

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from ... import _checks
+from ..._types import Floats
 from ...curator import Ask, CellCounts, Curator, GramMatrices, GroupLosses, Linear
 from ...facts import Cells
 from ...fairness.objectives import Error, MeanGroupLoss
@@ -44,7 +45,7 @@ from ..allocation import (
     share_out,
     spent_by_rows,
 )
-from ..descent import Floats, Progress
+from ..descent import Progress
 from ..gaussian import budget_of
 from ..least_squares.by_group import MOMENTS_SHARE, GroupRegression, Scaling
 from ..least_squares.grams import GroupQuadratics

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..descent import Floats
+from ..._types import Floats
 from ..lagrangian.primal import Walk
 
 LATE = 0.5  # of the rounds, at the end: their mean is the answer
