@@ -91,6 +91,9 @@ def test_the_number_of_constraints():
     [
         ("demographic_parity:0.05", DemographicParity(0.05)),
         ("demographic_parity:5%", DemographicParity(0.05)),
+        ("demographic_parity:.1", DemographicParity(0.1)),
+        ("demographic_parity,max_gap=.5e-1", DemographicParity(0.05)),
+        ("bounded_group_loss:1.,loss=log", BoundedGroupLoss(1.0, "log")),
         ("demographic_parity, max_gap = 2.5 %", DemographicParity(0.025)),
         ("false_negative_rate:20%,group=each", FalseNegativeRate(0.2, "each")),
         ("bounded_group_loss:1.5,loss=log", BoundedGroupLoss(1.5, "log")),

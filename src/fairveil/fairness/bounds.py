@@ -17,6 +17,7 @@ from ..errors import InputError, complaint
 LARGEST = 1.0
 UNITS = {"max_gap": "percentage points"}  # of all others: per cent
 _PER_CENT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*%\s*")
+_BARE_POINT = re.compile(r"[+-]?(?:\d+\.|\.\d+)(?:[eE][+-]?\d{1,3})?")
 
 
 class _NotGiven:
@@ -86,6 +87,15 @@ def share(text: str) -> float | None:
     """
     found = _PER_CENT.fullmatch(text) if len(text) < 64 else None
     return None if found is None else float(Decimal(found[1]) / 100)
+
+
+def bare_point(text: str) -> float | None:
+    """A number with no digit before its point, or none after it, which JSON does not take; None of any other text.
+
+    >>> bare_point(".1"), bare_point("1."), bare_point("0.1")
+    (0.1, 1.0, None)
+    """
+    return float(text) if len(text) < 64 and _BARE_POINT.fullmatch(text) else None
 
 
 def below_one(bound: object, name: str) -> float:

@@ -331,6 +331,8 @@ def _literal(text: str, of: str) -> Any:
     """A JSON number, truth value or quoted text as such, a bound in per cent as the number, all else as the text it is."""
     if of.startswith("max_") and (number := bounds.share(text)) is not None:
         return number
+    if (number := bounds.bare_point(text)) is not None:
+        return number
     if of.startswith("max_") and text.lower() in ("inf", "infinity"):
         return math.inf
     try:
