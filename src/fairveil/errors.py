@@ -64,6 +64,10 @@ class WentOnElsewhere(LedgerError):  # noqa: N818  # what happened, as in Oversp
     """A copy of a run's journal went on, or was settled: the run is in two places, and one spend is too little for both."""
 
 
+class DoorError(FairveilError, RuntimeError):
+    """A holder's door did not answer, or does not let this token in."""
+
+
 class StatementError(InputError):
     """A privacy statement is malformed or contradicts itself."""
 

@@ -401,6 +401,11 @@ class Curator:
         self._known.clear()
         self._decided.clear()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether an answer was admitted and did not come: a plan goes no further then."""
+        return self._budget.failed
+
     def close(self) -> None:
         """End the run: nothing more is answered. What was reserved in a ledger is settled, by what was admitted."""
         self._budget.close()

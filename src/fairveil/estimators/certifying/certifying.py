@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ... import _checks
-from ...curator import Curator
+from ...curator.elsewhere import curator_of
 from ...errors import InputError, complaint
 from ...fairness import Notion
 from ...fairness.notions import tells_groups_apart
@@ -133,7 +133,7 @@ def certify(
     noise = NoiseSource.of(bases.derived_seed(seed, 2))
     event = asked.event if promise.is_private else None
     options: dict[str, Any] = {"facts": people.facts, "ledger": ledger, "purpose": "certify"}
-    with Curator(people.rows, promise, plan=event, noise=noise, **options) as curator:
+    with curator_of(people.rows, promise, plan=event, noise=noise, **options) as curator:
         attached = curator.attach_codes(
             people.parts(layout.part_of), layout.parts, columns_read=read, title="group, label and decision of each person"
         )

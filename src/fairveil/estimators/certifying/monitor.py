@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._json import Document
-from ...curator import Curator
+from ...curator.elsewhere import curator_of
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import Cells
 from ...fairness import Notion, keys
@@ -344,7 +344,7 @@ class Monitor:
         asked = plan(self.promise, reads_groups=True)
         source = NoiseSource.of(bases.derived_seed(seed, 1000 + at))
         options: dict[str, Any] = {"facts": people.facts, "purpose": "monitor"}
-        with Curator(people.rows, self.promise, plan=asked.event, noise=source, **options) as curator:
+        with curator_of(people.rows, self.promise, plan=asked.event, noise=source, **options) as curator:
             read = {"features", "label", "sensitive"}
             codes = in_blocks(np.asarray(parts, np.intp), people.rows)
             attached = curator.attach_codes(codes, self.layout.parts, columns_read=read, title="group, label and decision")

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
-from ...curator import Curator
+from ...curator.elsewhere import curator_of
 from ...curator.questions.attached_codes import MOST_CODES
 from ...errors import InputError, complaint
 from ...fairness import keys
@@ -142,7 +142,7 @@ def private_audit(
     asked = plan(promise, reads_groups="sensitive" in read)
     event = asked.event if promise.is_private else None
     options: dict[str, Any] = {"facts": people.facts, "ledger": ledger, "purpose": "private audit"}
-    with Curator(people.rows, promise, plan=event, noise=NoiseSource.of(bases.derived_seed(seed, 2)), **options) as curator:
+    with curator_of(people.rows, promise, plan=event, noise=NoiseSource.of(bases.derived_seed(seed, 2)), **options) as curator:
         title = "group, label and decision of each person"
         attached = curator.attach_codes(in_blocks(parts, people.rows), layout.parts, columns_read=read, title=title)
         counts = asked.release(curator, attached, "rows by group, label and decision")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...curator import Curator, Journal
+from ...curator.elsewhere import curator_of
 from ...privacy.events import Event
 from ...privacy.ledger import Ledger
 from ...privacy.noise.sources import NoiseSource
@@ -80,7 +81,7 @@ class Opening:
         promise = promise or self.promise
         private = promise.is_private and not promise.rows_are_public
         told = (fact for fact in self.training.facts if not self.rows_given or fact.name != "number of rows")
-        return Curator(
+        return curator_of(
             self.training.rows,
             promise,
             plan=plan,

@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from ... import _checks
 from ..._types import Floats
 from ...curator import Curator
+from ...curator.elsewhere import curator_of
 from ...errors import ConstraintNotMet, Overspent
 from ...facts import Cells
 from ...fairness import ConstraintSystem
@@ -305,7 +306,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         options: dict[str, Any] = {"facts": asked.training.facts, "ledger": wishes.ledger, "purpose": self._purpose}
         try:
             with base_spends.recorded(base, wishes, self._purpose):
-                return Curator(asked.training.rows, wishes.promise, plan=event, noise=noise, **options)
+                return curator_of(asked.training.rows, wishes.promise, plan=event, noise=noise, **options)
         except Overspent as error:
             fitted_here = self.estimator is None or not bases.is_fitted(self.estimator)
             raise (base_spends.also_spent(error) if fitted_here else error) from None

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ...curator import Rows
+from ...curator.elsewhere import Elsewhere
 from ...data import Encoding, encode
 from ...data.coding import Plain
 from ...data.tables import table_of
@@ -124,6 +125,10 @@ class _Read:
 
 def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways) -> Training:
     """The rows of a fit, checked before any release."""
+    if isinstance(X, Elsewhere):
+        from .elsewhere import training_of
+
+        return training_of(X, y, sensitive_features, sample_weight, ways)
     schema: Any = ways.schema
     if schema is not None and not isinstance(schema, Schema):
         remedy = "Read one with Schema.load(path)."

@@ -78,6 +78,11 @@ class NoiseSource:
         """Words for the privacy statement."""
         return SECURE if self.is_secure else SEEDED
 
+    @property
+    def seeded_root(self) -> bytes | None:
+        """The key of a seeded source, with which another makes the same bits; None of a secure one, which nobody sees."""
+        return None if self.is_secure else self._root
+
     def stream(self, name: str, *path: str | int) -> Stream:
         """The stream of this name (one of `STREAM_NAMES`) and path, such as ("noise", number of the release). Once each.
 

@@ -119,12 +119,29 @@ def sign(
             complaint(expected="a statement that agrees with itself", of=str(statement), got=grave[0], remedy=remedy)
         )
     files = None if folder is None else tuple((file.name, _digest_of(file)) for file in _files(folder))
-    private = signing_keys.private_key(key, passphrase)
-    signer, time = signing_keys.fingerprint(private.public_key()), datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    bare = Signature(signer, time, note, _digest_of_statement(text), files, "")
-    made = Signature(signer, time, note, bare.statement, files, private.sign(bare.signed).hex())
+    made = signed_text(text, signing_keys.private_key(key, passphrase), note=note, files=files)
     statement_json.write(target, made.to_json())
     return made
+
+
+def signed_text(
+    text: str, private: Any, *, note: str | None = None, files: tuple[tuple[str, str], ...] | None = None
+) -> Signature:
+    """The signature of a statement's text, by a private key that was read before."""
+    signer, time = signing_keys.fingerprint(private.public_key()), datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    bare = Signature(signer, time, note, _digest_of_statement(text), files, "")
+    return Signature(signer, time, note, bare.statement, files, private.sign(bare.signed).hex())
+
+
+def verify_text(text: str, found: Signature, public: Any, of: str = "statement") -> None:
+    """An error unless this signature of this text was made with the private half of the key."""
+    given = signing_keys.fingerprint(public)
+    if found.signer != given:
+        raise _refused(of, f"a signature by {given}", f"one by {found.signer}", "Pass the public key of who signed it.")
+    if not signing_keys.is_made_by(public, bytes.fromhex(found.signature), found.signed):
+        raise _refused(of, "a valid signature", "one that this key did not make: it was changed")
+    if found.statement != _digest_of_statement(text):
+        raise _refused(of, "the signed statement", "another, or one that was changed since")
 
 
 def verify_signature(
@@ -145,13 +162,7 @@ def verify_signature(
     found = read_signature(path, signature)
     if found is None:
         raise _refused(path, "a signature", f"none in {signature_path(path).name}", "Ask the data holder to sign it.")
-    given = signing_keys.fingerprint(public)
-    if found.signer != given:
-        raise _refused(path, f"a signature by {given}", f"one by {found.signer}", "Pass the public key of who signed it.")
-    if not signing_keys.is_made_by(public, bytes.fromhex(found.signature), found.signed):
-        raise _refused(path, "a valid signature", "one that this key did not make: it was changed")
-    if found.statement != _digest_of_statement(text):
-        raise _refused(path, "the signed statement", "another, or one that was changed since")
+    verify_text(text, found, public, str(path))
     here = statement.parent
     for name, digest in found.files or ():
         file = here / name

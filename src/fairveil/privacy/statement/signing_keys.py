@@ -90,8 +90,12 @@ def private_key(path: str | os.PathLike[str], passphrase: Passphrase = None) -> 
 
 def public_key(path: str | os.PathLike[str]) -> Ed25519PublicKey:
     """The public key in a file."""
+    return public_key_in(read_bytes(path, what="a public key's file", most=LARGEST_KEY, remedy="Pass --key holder.pub."), path)
+
+
+def public_key_in(pem: bytes, path: str | os.PathLike[str] = "public key") -> Ed25519PublicKey:
+    """The public key in PEM."""
     serialization, ed25519 = _library()
-    pem = read_bytes(path, what="a public key's file", most=LARGEST_KEY, remedy="Pass --key holder.pub.")
     try:
         key = serialization.load_pem_public_key(pem)
     except Exception as error:  # see above
@@ -100,6 +104,13 @@ def public_key(path: str | os.PathLike[str]) -> Ed25519PublicKey:
         raise _no_key(path, "an ed25519 public key", pem, "a key of another kind")
     found: Ed25519PublicKey = key
     return found
+
+
+def public_pem(key: Ed25519PublicKey) -> bytes:
+    """A public key in PEM."""
+    serialization, _ = _library()
+    pem: bytes = key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return pem
 
 
 def fingerprint(key: Ed25519PublicKey) -> str:

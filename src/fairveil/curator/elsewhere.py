@@ -1,0 +1,109 @@
+"""Rows that lie with another holder: their shape is known here, and a curator of theirs is asked through a door.
+
+Estimators build a curator from rows by `curator_of`. Of rows in this process it makes a `Curator`; of rows elsewhere it asks
+their holder for a run, and what comes back has the same methods.
+
+Guarantees (tests/serving/test_serving_fits.py):
+1. No row is here: there is nothing to add up, and the number of rows is known only where the holder publishes it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PrivacyError, complaint
+from ..facts import Cells, RowBlock, RowLayout, Schema
+from ..privacy.promise import Promise
+from .curator import Curator
+from .rows.rows import Rows
+
+
+class Elsewhere:
+    """A data set of another holder, as it stands in the place of a table. Abstract; `fairveil.remote` makes one.
+
+    `schema`: its public facts. `exact_rows`: how many rows it has, where the holder publishes it; else None.
+    """
+
+    schema: Schema
+    exact_rows: int | None
+
+    @abstractmethod
+    def rows(self, layout: RowLayout, schema: Schema, sensitive_as_feature: bool, steps: Any = None) -> RowsElsewhere:
+        """The rows as a curator takes them, coded by this schema, whose sensitive columns are the groups. `steps`: of an
+        additive model."""
+
+
+class Nothing:
+    """A `RowSource` of a layout that holds no row."""
+
+    def __init__(self, layout: RowLayout) -> None:
+        self.layout = layout
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """None."""
+        return iter(())
+
+
+class RowsElsewhere(Rows):
+    """What estimators hold of rows that are elsewhere: their layout. Abstract."""
+
+    def __init__(self, layout: RowLayout, exact_rows: int | None) -> None:
+        super().__init__(Nothing(layout))
+        self._exact_rows = exact_rows
+
+    @property
+    def exact_count(self) -> int:
+        """The number of rows, where their holder publishes it."""
+        if self._exact_rows is None:
+            remedy = (
+                "Promise neighbours='add-remove', under which it is not needed; public_rows= may say about how many there are."
+            )
+            raise PrivacyError(
+                complaint(expected="a public number of rows", of="the holder's data set", got="a private one", remedy=remedy)
+            )
+        return self._exact_rows
+
+    @abstractmethod
+    def open_run(self, promise: Promise, **options: Any) -> Curator:
+        """A run of the holder's curator: the options of `Curator`."""
+
+
+def curator_of(rows: Rows, promise: Promise, **options: Any) -> Curator:
+    """The curator of these rows, wherever they are."""
+    return rows.open_run(promise, **options) if isinstance(rows, RowsElsewhere) else Curator(rows, promise, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class DescribedRule:
+    """How rows elsewhere get a code each: by a finished model, described, that their holder applies.
+
+    `model`: one of the library's, in coded units; None: the rows' labels. A row's code is the model's decision, or, with
+    `edges`, the bin of its score; with a `table` (groups, labels or 1, decisions), what it holds for the row's group, label and
+    decision.
+    """
+
+    model: Any
+    decisions: int
+    edges: npt.NDArray[np.float64] | None = None
+    cells: Cells | None = None
+    table: npt.NDArray[np.int64] | None = None
+
+    @property
+    def columns_read(self) -> frozenset[str]:
+        """What a code depends on."""
+        found = {"features"}
+        if self.table is not None and (self.table != self.table[:1]).any():
+            found.add("sensitive")
+        if self.table is not None and (self.table != self.table[:, :1]).any():
+            found.add("label")
+        return frozenset(found)
+
+    def through(self, table: npt.NDArray[np.int64], cells: Cells | None) -> DescribedRule:
+        """The same decisions, with codes by group and label."""
+        return replace(self, table=table, cells=cells)

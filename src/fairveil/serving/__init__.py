@@ -1,0 +1,18 @@
+"""Ring 5: a curator behind a door. The holder serves data sets; analysts elsewhere fit models on them, and see no row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
+
+if TYPE_CHECKING:
+    from .analyst.remote import RemoteData as RemoteData
+    from .analyst.remote import remote as remote
+
+PLACES = {"RemoteData": ".analyst.remote", "remote": ".analyst.remote"}
+
+__all__ = ["RemoteData", "remote"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, PLACES)

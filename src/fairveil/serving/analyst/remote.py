@@ -1,0 +1,174 @@
+"""`fairveil.remote`: a data set of a holder, in the place of rows.
+
+    rows = fairveil.remote("https://holder.example", dataset="applicants", token=token)
+    clf.fit(rows)
+
+The rows stay with their holder. The learning code runs here and asks the holder's curator, and the statement comes from there,
+signed with the holder's key.
+
+Guarantees (tests/serving/test_serving_fits.py):
+1. What is here of the data set is what the holder publishes of it.
+2. A model that is fitted through the door is, from the same noise, the model that the same code fits to the rows, to the bit.
+3. A statement that the holder's key did not sign is refused, where that key was given, or cryptography is there to see it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+from ...curator.elsewhere import Elsewhere, RowsElsewhere
+from ...errors import DoorError, InputError, SignatureError, complaint
+from ...facts import RowLayout, Schema
+from ...privacy.events import Event, compose, to_json_dict
+from ...privacy.promise import Promise
+from ...privacy.statement import signatures, signing_keys
+from ...privacy.statement.signatures import Signature
+from ..wire.messages import packed
+from .connection import Connection
+
+TOKEN_VARIABLE = "FAIRVEIL_TOKEN"
+PROTOCOL = 1
+
+
+class RemoteData(Elsewhere):
+    """One data set of a holder. `name`, `title`, `terms`, `schema`, `promise` (the ledger's), `exact_rows`; `balance()`."""
+
+    def __init__(self, connection: Connection, name: str, key: str | os.PathLike[str] | None) -> None:
+        self._connection, self.name = connection, name
+        about = connection.get()
+        if about.get("protocol") != PROTOCOL:
+            remedy = "Use the version of Fairveil that the holder serves with."
+            got = about.get("version")
+            raise DoorError(complaint(expected=f"a door of protocol {PROTOCOL}", of=connection.shown, got=got, remedy=remedy))
+        self.holder = str(about.get("holder"))
+        self._key = _key_of(about, key)
+        self.fingerprint = None if about.get("fingerprint") is None else str(about["fingerprint"])
+        facts = connection.get("datasets", name)
+        self.title, self.terms = str(facts["title"]), str(facts["terms"])
+        self.schema = Schema.from_toml(str(facts["schema"]))
+        self.promise = Promise.from_dict(facts["promise"])
+        self.exact_rows = None if facts["exact_rows"] is None else int(facts["exact_rows"])
+        self.seeded, self.features_served = bool(facts["seeded"]), bool(facts["features_served"])
+        self.signature: Signature | None = None
+
+    @property
+    def address(self) -> str:
+        """Whose door it is."""
+        return self._connection.shown
+
+    def balance(self) -> dict[str, Any]:
+        """What is spent of the data set's budget and what is left, as the holder says now."""
+        found: dict[str, Any] = self._connection.get("datasets", self.name)["balance"]
+        return found
+
+    def price(self, plan: Event | list[Event], promise: Promise) -> dict[str, Any]:
+        """What a plan would cost, and whether there is room for it; it reserves nothing."""
+        event = plan if isinstance(plan, Event) else compose(plan)
+        content = run_content(self.name, promise, event, view=view_of(None, False, None), sources=1)
+        return self._connection.post("datasets", self.name, "price", body=packed(content))
+
+    def rows(self, layout: RowLayout, schema: Schema, sensitive_as_feature: bool, steps: Any = None) -> RowsElsewhere:
+        """As a curator takes them."""
+        from .remote_curator import RemoteRows
+
+        names = None if schema.sensitive == self.schema.sensitive else schema.sensitive
+        return RemoteRows(layout, self, view_of(names, sensitive_as_feature, steps))
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    def checked(self, text: str, signature: str | None) -> Signature | None:
+        """The holder's signature of a statement: an error where it is not the holder's."""
+        if signature is None:
+            if self._key is not None:
+                remedy = "Ask the holder to configure signing_key, or leave key= out."
+                raise SignatureError(complaint(expected="a signed statement", of=self.address, got="none", remedy=remedy))
+            return None
+        found = Signature.from_json(signature)
+        if self._key is not None:
+            signatures.verify_text(text, found, self._key, "the holder's statement")
+        self.signature = found
+        return found
+
+    def __repr__(self) -> str:
+        return f"RemoteData({self.address!r}, {self.name!r})"
+
+    def __sklearn_clone__(self) -> RemoteData:
+        return self
+
+
+def remote(
+    url: str,
+    dataset: str,
+    *,
+    token: str | None = None,
+    key: str | os.PathLike[str] | None = None,
+    cafile: str | None = None,
+    timeout: float = 120.0,
+) -> RemoteData:
+    """A holder's data set, to be passed in the place of rows: ``clf.fit(fairveil.remote(url, "applicants", token=token))``.
+
+    Parameters
+    ----------
+    url : str
+        The address of the holder's door. Plain HTTP is spoken to this machine alone.
+    dataset : str
+        The name of the data set, as the holder serves it.
+    token : str, default=None
+        What the holder gave you. None: the environment variable FAIRVEIL_TOKEN.
+    key : path, default=None
+        The holder's public key, which you had by another way: statements must be signed by it. None: the key that the
+        door shows, which proves that one key signed all statements and not whose it is.
+    cafile : str, default=None
+        Certificates to trust, in PEM, where the holder's is not signed by a public authority.
+    timeout : float, default=120.0
+        Seconds to wait for an answer before it is asked for again, under the same key.
+
+    Returns
+    -------
+    RemoteData
+        Estimators, `frontier`, `certify` and `private_audit` take it in place of X; y and the groups are the holder's.
+    """
+    given = token if token is not None else os.environ.get(TOKEN_VARIABLE)
+    if not given:
+        remedy = f"Pass token=, or set {TOKEN_VARIABLE}; the holder issues it."
+        raise InputError(complaint(expected="a token", of="remote", got=None, remedy=remedy))
+    if not dataset or len(dataset) > 63:
+        raise InputError(complaint(expected="the name of a data set", of="dataset", got=dataset, remedy="Ask the holder."))
+    if not 0 < timeout < math.inf:
+        raise InputError(complaint(expected="seconds above 0", of="timeout", got=timeout, remedy="Pass timeout=120.0, say."))
+    return RemoteData(Connection(url, given, timeout=timeout, cafile=cafile), dataset, key)
+
+
+def view_of(sensitive: tuple[str, ...] | None, sensitive_as_feature: bool, steps: Any) -> dict[str, Any]:
+    """How rows are to be coded."""
+    names = None if sensitive is None else list(sensitive)
+    return {"sensitive": names, "sensitive_as_feature": sensitive_as_feature, "steps": steps}
+
+
+def run_content(name: str, promise: Promise, plan: Event, *, view: dict[str, Any], sources: int, **more: Any) -> dict[str, Any]:
+    """What a run is opened with."""
+    told: dict[str, Any] = {"seeds": None, "public_rows": None, "stated_clips": None, "purpose": "", **more}
+    return {"dataset": name, "promise": promise.to_dict(), "plan": to_json_dict(plan), "view": view, "sources": sources, **told}
+
+
+def _key_of(about: dict[str, Any], given: str | os.PathLike[str] | None) -> Any:
+    """The key that statements must be signed by; None where there is none, or nothing to check it with."""
+    if given is not None:
+        found = signing_keys.public_key(given)
+        if signing_keys.fingerprint(found) != about.get("fingerprint"):
+            remedy = "Ask the holder, by another way, for the fingerprint of the key."
+            raise SignatureError(
+                complaint(expected="the door of the holder of this key", of="key", got=about.get("fingerprint"), remedy=remedy)
+            )
+        return found
+    pem = about.get("public_key")
+    if not isinstance(pem, str):
+        return None
+    try:
+        return signing_keys.public_key_in(pem.encode())
+    except InputError:  # without cryptography nothing can be checked, and nothing was asked to be
+        return None

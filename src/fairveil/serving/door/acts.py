@@ -1,0 +1,185 @@
+"""What a request to a run does: it asks the holder's curator, which checks, prices and refuses as it does at home.
+
+Guarantees (tests/serving/test_serving_runs.py, tests/serving/test_serving_hostile.py):
+1. A request reaches the curator through the catalogue alone; what is not in it is refused before a row is read.
+2. The length of a reply depends on the question and on public facts, never on a row.
+3. Words of the analyst in a statement are marked as the analyst's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..._json import Node
+from ...curator import FULL, Ask, Attached, AttachedCodes, Curator, Full, Part, Poisson
+from ...errors import InputError, complaint
+from ...privacy.noise.sources import NoiseSource
+from ...privacy.statement import signatures
+from ...privacy.statement.statement import NamedGroups
+from ..wire.catalogue import MOST_ASKS, MOST_NUMBERS, Reading, ask_of, question_of
+from ..wire.messages import Message, Packing, packed
+from .attaching import attached, rule_of
+from .data_sets import DataSet, View
+from .opening import line
+from .refusals import FORBIDDEN, Refusal
+from .tokens import Token, require_method
+
+STATEFUL = ("attach", "rescale")
+"""Acts that are done again when a run is taken up: they release nothing, and later questions depend on them."""
+STATEMENT = "statement"
+COUNTED = ("row count", "cell counts", "histogram of attached codes", "histogram of an attached model")
+MOST_HANDLES = 64
+MOST_SENTENCES = 40
+SAID = "said by the analyst: "
+
+
+@dataclass(frozen=True, eq=False)
+class Doing:
+    """One request, ready to be done."""
+
+    curator: Curator
+    dataset: DataSet
+    view: View
+    handles: dict[int, Attached | AttachedCodes]
+    message: Message
+    token: Token | None
+    signer: Any
+    publish: Callable[[str], None]
+    chance: list[np.random.Generator] = field(default_factory=list)
+
+    def do(self, act: str) -> bytes:
+        """The reply."""
+        return ACTS[act](self)
+
+    @property
+    def node(self) -> Node:
+        return self.message.content
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(self.message, self.curator.layout, self.handles)
+
+    def ask(self) -> bytes:
+        """Joint noisy answers."""
+        node = self.node.only(("asks", "batch", "purpose"))
+        listed = node["asks"].list()
+        if not 0 < len(listed) <= MOST_ASKS:
+            node["asks"].refuse(f"1 to {MOST_ASKS} questions", len(listed))
+        asks = [ask_of(one, self.reading) for one in listed]
+        self._require_method(asks)
+        numbers = sum(ask.question.models * int(np.prod(ask.question.shape(self.curator.layout))) for ask in asks)
+        if numbers > MOST_NUMBERS:
+            node["asks"].refuse(f"at most {MOST_NUMBERS} numbers in one answer", numbers)
+        answers = self.curator.answer(asks, batch_of(node["batch"]), purpose=line(node["purpose"]))
+        packing = Packing()
+        return packing.packed({"answers": [packing.put(answer) for answer in answers]})
+
+    def choose(self) -> bytes:
+        """The exponential mechanism, by costs or weights."""
+        node = self.node.only(("questions", "epsilon", "cell_weights", "costs", "purpose"))
+        questions = [question_of(one, self.reading) for one in node["questions"].list()[:MOST_ASKS]]
+        if self.token is not None:
+            require_method(self.token, "models")
+        costs = None if node["costs"].is_null else np.asarray(self.message.array(node["costs"]), np.float64)
+        weights = None if node["cell_weights"].is_null else self.message.array(node["cell_weights"]).ravel().tolist()
+        epsilon = node["epsilon"].number()
+        index = self.curator.choose(questions, epsilon, cell_weights=weights, costs=costs, purpose=line(node["purpose"]))
+        return packed({"index": {"array": 0}}, [np.array([index], np.int64)])
+
+    def attach(self) -> bytes:
+        """A finished model of the analyst's, beside the rows."""
+        if len(self.handles) >= MOST_HANDLES:
+            remedy = "Open another run."
+            raise InputError(
+                complaint(expected=f"at most {MOST_HANDLES} models", of="attach", got=len(self.handles), remedy=remedy)
+            )
+        rule = rule_of(self.node, self.message, self.curator.layout, self._generator)
+        kind = self.node["handle"].one_of(("codes", "decisions"))
+        number = len(self.handles)
+        self.handles[number] = attached(self.curator, rule, kind)
+        return packed({"handle": number})
+
+    def rescale(self) -> bytes:
+        """New units of the numbers, made of what was released."""
+        node = self.node.only(("scale", "shift"))
+        self.curator.rescale(self.message.array(node["scale"]), self.message.array(node["shift"]))
+        return packed({"rescaled": True})
+
+    def table(self) -> bytes:
+        """Features and labels, where the holder serves them and they are public."""
+        if not self.dataset.facts()["features_served"]:
+            raise Refusal(*FORBIDDEN, of="the table of features", got="a data set whose features are not served")
+        node = self.node.only(("most",))
+        found = self.curator.public_table(None, most=min(node["most"].whole(at_least=1), MOST_NUMBERS))
+        packing = Packing()
+        parts = {name: packing.put(getattr(found, name)) for name in ("features", "labels", "weights")}
+        return packing.packed({**parts, "step": found.step})
+
+    def statement(self) -> bytes:
+        """What was released, at what price, signed."""
+        node = self.node.only(("not_covered", "tuning", "earlier_releases", "groups"))
+        said = [f"{SAID}{line_of(one)}" for one in node["not_covered"].list()[:MOST_SENTENCES]]
+        tuning, earlier = (
+            None if node[name].is_null else f"{SAID}{line_of(node[name])}" for name in ("tuning", "earlier_releases")
+        )
+        groups = [_groups(one) for one in node["groups"].list()[:64]]
+        text = self.curator.statement(not_covered=said, tuning=tuning, earlier_releases=earlier, groups=groups).to_json()
+        self.publish(text)
+        signature = None if self.signer is None else signatures.signed_text(text, self.signer).to_json()
+        return packed({"statement": json.loads(text), "signature": None if signature is None else json.loads(signature)})
+
+    def finish(self) -> bytes:
+        """The plan was done."""
+        self.curator.finish()
+        return packed({"finished": True})
+
+    def _require_method(self, asks: list[Ask]) -> None:
+        if self.token is not None and any(ask.question.name not in COUNTED for ask in asks):
+            require_method(self.token, "models")
+
+    def _generator(self) -> np.random.Generator:
+        if not self.chance:
+            self.chance.append(NoiseSource.secure().stream("prediction").generator())
+        return self.chance[0]
+
+
+def batch_of(node: Node) -> Full | Poisson | Part:
+    """Which rows are asked."""
+    kind = node["kind"].one_of(("full", "poisson", "part"))
+    if kind == "full":
+        node.only(("kind",))
+        return FULL
+    if kind == "poisson":
+        return Poisson(node.only(("kind", "rate"))["rate"].number())
+    node.only(("kind", "number", "parts"))
+    return Part(node["number"].whole(), node["parts"].whole(at_least=1))
+
+
+def _groups(node: Node) -> NamedGroups:
+    node.only(("names", "column", "fixed", "limits"))
+    limits = tuple(None if one.is_null else one.number() for one in node["limits"].list())
+    return NamedGroups(node["names"].texts(), node["column"].whole(), node["fixed"].truth(), limits)
+
+
+def line_of(node: Node) -> str:
+    """A sentence for a statement."""
+    text = node.text()
+    if not text.strip() or len(text) > 1000 or not text.isprintable():
+        node.refuse("a printable sentence of at most 1000 letters", f"{len(text)} letters")
+    return text
+
+
+ACTS: dict[str, Callable[[Doing], bytes]] = {
+    "ask": Doing.ask,
+    "choose": Doing.choose,
+    "attach": Doing.attach,
+    "rescale": Doing.rescale,
+    "table": Doing.table,
+    "finish": Doing.finish,
+    STATEMENT: Doing.statement,
+}

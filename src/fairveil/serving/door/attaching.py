@@ -1,0 +1,138 @@
+"""A finished model that the analyst sends, described: the holder decides about the rows by it, and counts what it decides.
+
+The model is one of the library's own kinds, as its files say it (numbers and names, read strictly); no code comes with it. A
+row gets a code: its decision, the bin of its score, or what a table of whole numbers says of group, label and decision.
+
+Guarantees (tests/serving/test_serving_counts.py):
+1. Which columns a code depends on is found here, from the table itself; what the analyst claims is not asked.
+2. A model that decides by chance draws from a generator of the holder's.
+3. Codes stay beside the rows: the analyst has a number for them, which opens nothing elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._json import Node
+from ...curator import Attached, AttachedCodes, Block, Curator
+from ...curator.questions.attached_codes import MOST_CODES
+from ...errors import InputError, complaint
+from ...facts import Cells, RowLayout
+from ...learning.postprocessing import score_bins
+from ...models import LinearModel, MixtureModel
+from ...models.files import ARRAYS_FILE, MODEL_FILE, from_files
+from ..wire.catalogue import cells_of
+from ..wire.described import DESCRIBED
+from ..wire.messages import Message
+
+MOST_TABLE = 1 << 20
+KNOWN = (LinearModel, MixtureModel)
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """How rows get their codes: the model's decision or bin, then what `table` (cells, labels, decisions) makes of it."""
+
+    model: Any
+    edges: npt.NDArray[np.float64] | None
+    cells: Cells | None
+    table: npt.NDArray[np.int64] | None
+    count: int
+    title: str
+    chance: Callable[[], np.random.Generator]
+
+    @property
+    def columns_read(self) -> frozenset[str]:
+        """What codes depend on: guarantee 1."""
+        found = {"features"}
+        if self.table is not None:
+            if (self.table != self.table[:1]).any():
+                found.add("sensitive")
+            if (self.table != self.table[:, :1]).any():
+                found.add("label")
+        return frozenset(found)
+
+    def codes(self, block: Block) -> npt.NDArray[np.intp]:
+        """One a row."""
+        decided = self._decided(block)
+        if self.table is None:
+            return decided
+        ids = np.zeros(block.rows, np.intp) if self.cells is None else np.asarray(block.cells(self.cells)[0], np.intp)
+        labels = np.asarray(block.labels, np.intp) if self.table.shape[1] > 1 else np.zeros(block.rows, np.intp)
+        return np.asarray(self.table[ids, labels, decided], np.intp)
+
+    def _decided(self, block: Block) -> npt.NDArray[np.intp]:
+        if self.model is None:  # the labels themselves are counted
+            return np.asarray(block.labels, np.intp)
+        if self.edges is not None:
+            return np.asarray(score_bins.codes(self.model.decision_scores(block)[:, 0], self.edges), np.intp)
+        return np.asarray(self.model.predict_codes(block, self.chance()), np.intp)
+
+
+def rule_of(node: Node, message: Message, layout: RowLayout, chance: Callable[[], np.random.Generator]) -> Rule:
+    """The rule that was described, checked against the shape of the rows."""
+    node.only((*DESCRIBED, "count", "title", "handle"))
+    model = None if node["model"].is_null else _model(node["model"], message)
+    classes = len(layout.classes or ())
+    if model is not None and (len(model.classes) != classes or tuple(model.classes) != tuple(layout.classes or ())):
+        node["model"].refuse(f"a model of the classes {list(layout.classes or ())}", list(model.classes))
+    edges = None if node["edges"].is_null else score_bins.given(message.array(node["edges"]))
+    if edges is not None and (classes != 2 or not isinstance(model, LinearModel)):
+        node["edges"].refuse("bins of the score of a linear model of two classes", type(model).__name__)
+    decisions = classes if edges is None else len(edges) + 1
+    cells = cells_of(node["cells"])
+    if cells is not None and cells.mode != "product":
+        node["cells"].refuse("product groups", cells.mode)
+    count = node["count"].whole(at_least=1, at_most=MOST_CODES)
+    table = None if node["table"].is_null else _table(node["table"], message, cells, classes, decisions, count)
+    if table is None and count < decisions:
+        node["count"].refuse(f"at least {decisions} codes", count)
+    return Rule(model, edges, cells, table, count, node["title"].text()[:200], chance)
+
+
+def attached(curator: Curator, rule: Rule, handle: str) -> Attached | AttachedCodes:
+    """Kept beside the rows."""
+    if handle == "decisions":
+        if rule.table is not None or rule.edges is not None:
+            remedy = "Attach a model's decisions alone."
+            raise InputError(complaint(expected="no table and no edges", of="decisions", got="some", remedy=remedy))
+        return curator.attach(rule.codes, title=rule.title)
+    return curator.attach_codes(rule.codes, rule.count, columns_read=rule.columns_read, title=rule.title)
+
+
+def _model(node: Node, message: Message) -> Any:
+    node.only(("files", "arrays"))
+    text = node["files"].text().encode()
+    packed = np.asarray(message.array(node["arrays"]), np.uint8).tobytes()
+    model = from_files({MODEL_FILE: text, ARRAYS_FILE: packed})
+    inside = model.models if isinstance(model, MixtureModel) else ()
+    strange = [type(one).__name__ for one in (model, *inside) if not isinstance(one, KNOWN)]
+    if strange:
+        node.refuse("a linear or additive model, or a mixture of these", strange[0])
+    return model
+
+
+def _table(node: Node, message: Message, cells: Cells | None, classes: int, decisions: int, count: int) -> Any:
+    table = message.array(node)
+    groups = 1 if cells is None else cells.count
+    shapes = [(groups, labels, decisions) for labels in (1, classes)]
+    if table.dtype.kind not in "iu" or table.shape not in shapes or table.size > MOST_TABLE:
+        node.refuse(f"whole numbers of shape {shapes[0]} or {shapes[1]}", f"{table.dtype} of shape {table.shape}")
+    if int(table.min()) < 0 or int(table.max()) >= count:
+        node.refuse(f"codes from 0 to {count - 1}", "others")
+    return np.asarray(table, np.int64)
+
+
+def digest_of(*parts: bytes) -> bytes:
+    """Of a request: what tells a repeated one from another under the same key."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.digest()

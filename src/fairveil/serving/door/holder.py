@@ -1,0 +1,178 @@
+"""`holder.toml`: what a holder serves, read strictly before anything is opened.
+
+    [door]
+    name = "Census office"
+    folder = "door"                 # tokens, runs and their replies
+    signing_key = "holder.key"
+
+    [datasets.applicants]
+    rows = "applicants.csv"         # or a Parquet file, a coded store, a database with query =
+    schema = "applicants.toml"
+    ledger = "budget.db"            # or postgresql://...
+    terms = "For the study of 2026 alone."
+
+Guarantees (tests/serving/test_serving_holder.py):
+1. Unknown names and values of another type are refused with their place, before a file is written or a port opened.
+2. Plain HTTP is served to this machine alone, or behind a proxy that was named.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..._json import Document, Node
+from ..._reading import MIB, read_text
+from ...errors import InputError, complaint
+from ...facts import Schema
+
+LARGEST = 4 * MIB
+CONFIG = Document("holder.toml", "See the page about serving: docs/serving.md.", largest=LARGEST)
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request, token or run may take. All are public."""
+
+    request_bytes: int = 32 * MIB
+    requests_a_minute: int = 12_000
+    open_runs: int = 16
+    open_runs_in_all: int = 256
+    run_minutes: float = 30.0
+    request_seconds: float = 60.0
+    plan_events: int = 4096
+    sources: int = 256
+    keep_days: float = 30.0
+
+
+@dataclass(frozen=True)
+class Served:
+    """One data set, as it is configured. `seeded`: runs may bring seeds, for tests alone; its statements are flagged."""
+
+    name: str
+    rows: str
+    schema: Schema
+    ledger: str
+    ledger_name: str
+    query: str | None = None
+    title: str = ""
+    terms: str = ""
+    seeded: bool = False
+    features_served: bool = False
+    attributes: str | None = None
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A configured door."""
+
+    name: str
+    folder: Path
+    signing_key: Path | None
+    datasets: tuple[Served, ...]
+    limits: Limits
+    address: str = "127.0.0.1"
+    port: int = 8422
+    certificate: Path | None = None
+    private_key: Path | None = None
+    behind_proxy: bool = False
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Holder:
+        """Read a file; places in it are relative to its folder."""
+        file = Path(path)
+        remedy = "Pass --config holder.toml."
+        text = read_text(file, what="a holder's configuration", most=LARGEST, remedy=remedy)
+        return read(CONFIG.of(CONFIG.toml(text)), file.parent)
+
+    def require_lock(self) -> None:
+        """Plain HTTP leaves this machine only through a proxy that encrypts: guarantee 2."""
+        if self.certificate is not None or self.behind_proxy or _is_loopback(self.address):
+            return
+        remedy = "Give certificate= and private_key=, or behind_proxy = true where a proxy encrypts; or serve on 127.0.0.1."
+        got = f"plain HTTP on {self.address}"
+        raise InputError(complaint(expected="HTTPS, or this machine alone", of="door", got=got, remedy=remedy))
+
+
+def read(node: Node, base: Path) -> Holder:
+    """The configuration in a document's values."""
+    node.only(("door", "datasets"), ("limits",))
+    door = node["door"]
+    names = ("signing_key", "address", "port", "certificate", "private_key", "behind_proxy")
+    door.only(("name", "folder"), names)
+    told = door.mapping()
+    port = door["port"].whole(at_least=0, at_most=65_535) if "port" in told else 8422
+    certificate, private = (_path(door, name, base) for name in ("certificate", "private_key"))
+    if (certificate is None) != (private is None):
+        door.refuse("certificate and private_key together", "one of them")
+    datasets = node["datasets"]
+    served = tuple(_served(name, datasets[name], base) for name in datasets.mapping())
+    if not served:
+        datasets.refuse("at least one data set", "none")
+    folder = _path(door, "folder", base)
+    assert folder is not None
+    holder = Holder(
+        door["name"].text(),
+        folder,
+        _path(door, "signing_key", base),
+        served,
+        _limits(node["limits"]) if "limits" in node.mapping() else Limits(),
+        door["address"].text() if "address" in told else "127.0.0.1",
+        port,
+        certificate,
+        private,
+        door["behind_proxy"].truth() if "behind_proxy" in told else False,
+    )
+    holder.require_lock()
+    return holder
+
+
+def _served(name: str, node: Node, base: Path) -> Served:
+    if not _NAME.fullmatch(name):
+        node.refuse("a name of small letters, digits, - and _", name)
+    optional = ("ledger_name", "query", "title", "terms", "seeded", "features_served", "attributes")
+    node.only(("rows", "schema", "ledger"), optional)
+    told = node.mapping()
+    words: dict[str, Any] = {one: node[one].text() for one in ("title", "terms", "query") if one in told}
+    flags: dict[str, Any] = {one: node[one].truth() for one in ("seeded", "features_served") if one in told}
+    schema = Schema.load(_place(node["schema"].text(), base))
+    attributes = _place(node["attributes"].text(), base) if "attributes" in told else None
+    ledger_name = node["ledger_name"].text() if "ledger_name" in told else name
+    rows, ledger = (_place(node[one].text(), base) for one in ("rows", "ledger"))
+    return Served(name, rows, schema, ledger, ledger_name, attributes=attributes, **words, **flags)
+
+
+def _limits(node: Node) -> Limits:
+    plain = Limits()
+    names = tuple(vars(plain))
+    node.only((), names)
+    values: dict[str, Any] = {}
+    for name in node.mapping():
+        number = node[name].number()
+        if not number > 0:
+            node[name].refuse("a number above 0", number)
+        values[name] = int(number) if isinstance(getattr(plain, name), int) else float(number)
+    return Limits(**values)
+
+
+def _place(text: str, base: Path) -> str:
+    """An address as it is; a path relative to the configuration's folder."""
+    return text if "://" in text else str(base / text)
+
+
+def _path(node: Node, name: str, base: Path) -> Path | None:
+    return base / node[name].text() if name in node.mapping() else None
+
+
+def _is_loopback(address: str) -> bool:
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,104 @@
+"""What a run asks for when it is opened: a promise, the whole plan, and how the rows are to be coded."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from itertools import islice
+
+from ..._json import Node
+from ...errors import InputError, LedgerError, complaint
+from ...privacy.accounting.inventory import counted
+from ...privacy.events import Event, from_json_dict
+from ...privacy.noise.sources import NoiseSource
+from ...privacy.promise import Promise
+from ..wire.messages import Message
+from .data_sets import DataSet, View
+from .holder import Limits
+from .refusals import FORBIDDEN, Refusal
+
+FIELDS = ("dataset", "promise", "plan", "view", "sources", "seeds", "public_rows", "stated_clips", "purpose")
+MOST_WORDS = 200
+ROOT = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A run as it was asked for, checked."""
+
+    dataset: DataSet
+    promise: Promise
+    plan: Event
+    view: View
+    sources: int
+    seeds: tuple[bytes, ...] | None
+    public_rows: int | None
+    stated_clips: tuple[float, ...] | None
+    purpose: str
+
+    @staticmethod
+    def new_id() -> str:
+        """A name that nobody guesses."""
+        return secrets.token_hex(16)
+
+
+def opening_of(message: Message, dataset: DataSet, limits: Limits) -> Opened:
+    """Read and check what was asked for."""
+    node = message.content.only(FIELDS)
+    promise = Promise.from_dict(node["promise"].mapping())
+    if not promise.is_private:
+        raise LedgerError(
+            complaint(expected="a finite epsilon", of="promise", got="inf", remedy="Nothing is served without privacy.")
+        )
+    if promise.unit is not None:
+        raise InputError(
+            complaint(expected="a promise about rows", of="promise", got="persons", remedy="This door serves rows alone.")
+        )
+    if node["plan"].is_null:
+        raise InputError(
+            complaint(expected="a plan", of="run", got=None, remedy="A run through the door reserves all of its plan first.")
+        )
+    plan = from_json_dict(node["plan"].mapping())
+    _require_small(plan, limits, node)
+    sources = node["sources"].whole(at_least=1, at_most=limits.sources)
+    seeds = None if node["seeds"].is_null else tuple(_root(one) for one in node["seeds"].list())
+    if seeds is not None and not dataset.served.seeded:
+        raise Refusal(*FORBIDDEN, of="random_state", got="a seed; this holder's noise is secure: leave random_state=None")
+    if seeds is not None and len(seeds) != sources:
+        node["seeds"].refuse(f"{sources} seeds, one a source", len(seeds))
+    rows = None if node["public_rows"].is_null else node["public_rows"].whole(at_least=1)
+    clips = None if node["stated_clips"].is_null else node["stated_clips"].numbers()[:64]
+    view = View.of(node["view"])
+    dataset.layout_of(view)  # says what is wrong with it
+    return Opened(dataset, promise, plan, view, sources, seeds, rows, clips, line(node["purpose"]))
+
+
+def sources_of(asked: Opened) -> list[NoiseSource]:
+    """Noise: secure, or of the seeds that a test brought."""
+    if asked.seeds is None:
+        return [NoiseSource.secure() for _ in range(asked.sources)]
+    return [NoiseSource(root, secure=False) for root in asked.seeds]
+
+
+def line(node: Node) -> str:
+    """A short line of words that is safe to be written down and shown."""
+    text = node.text()
+    if len(text) > MOST_WORDS or not (text == "" or text.isprintable()):
+        node.refuse(f"a printable line of at most {MOST_WORDS} letters", f"{len(text)} letters")
+    return text
+
+
+def _require_small(plan: Event, limits: Limits, node: Node) -> None:
+    """Pricing takes time by the number of different events."""
+    if sum(1 for _ in islice(counted(plan), limits.plan_events + 1)) > limits.plan_events:
+        node["plan"].refuse(f"at most {limits.plan_events} different events", "more")
+
+
+def _root(node: Node) -> bytes:
+    try:
+        root = bytes.fromhex(node.text())
+    except ValueError:
+        root = b""
+    if len(root) != ROOT:
+        node.refuse(f"{2 * ROOT} hexadecimal digits", "others")
+    return root

@@ -1,0 +1,253 @@
+"""What the door must not forget: runs, what each released, the replies that were given, and tokens. One SQLite file.
+
+A reply and the release that it carries are written in one transaction, and are on the disk before the reply leaves. So a server
+that is killed at any moment knows, when it is back, exactly the replies that anybody can have seen.
+
+Guarantees (tests/serving/test_serving_records.py):
+1. A release is never on the disk without its reply, nor a reply without its release.
+2. One key of a run has one reply: a second one is refused, whoever writes it.
+3. One server at a time has the file; a second one is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ...curator import Entry
+from ...errors import PrivacyError, complaint
+from ...privacy.events import from_dict
+from ...privacy.statement.statement import StatedBound
+
+try:
+    import fcntl
+except ImportError:  # no such lock on this system
+    fcntl = None  # type: ignore[assignment]
+
+FILE, LOCK = "door.db", "door.lock"
+VERSION = 1
+OPENING, OPEN, SETTLING, ENDED = "opening", "open", "settling", "ended"
+"""Of a run: begun to be opened; reserved, and asked; over, and its ledger to be told; settled for good."""
+TABLES = """
+CREATE TABLE IF NOT EXISTS version (number INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS tokens (id TEXT PRIMARY KEY, hash BLOB NOT NULL, role TEXT NOT NULL, name TEXT NOT NULL,
+    scope TEXT NOT NULL, created REAL NOT NULL, expires REAL, revoked REAL);
+CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, token TEXT NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
+    dataset TEXT NOT NULL, request BLOB NOT NULL, state TEXT NOT NULL, how TEXT NOT NULL, epsilon REAL NOT NULL,
+    opened REAL NOT NULL, touched REAL NOT NULL, header TEXT, secure INTEGER NOT NULL DEFAULT 1,
+    sitting INTEGER NOT NULL DEFAULT 0, statement TEXT, UNIQUE (token, key));
+CREATE TABLE IF NOT EXISTS entries (run TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL, event TEXT NOT NULL,
+    questions TEXT NOT NULL, batch TEXT NOT NULL, purpose TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (run, place));
+CREATE TABLE IF NOT EXISTS notes (run TEXT NOT NULL, kind TEXT NOT NULL, words TEXT NOT NULL, PRIMARY KEY (run, kind, words));
+CREATE TABLE IF NOT EXISTS replies (run TEXT NOT NULL, place INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
+    act TEXT NOT NULL, request BLOB, body BLOB NOT NULL, at REAL NOT NULL, PRIMARY KEY (run, place), UNIQUE (run, key));
+"""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run, as it is written down. `how`: in words, how it ended."""
+
+    id: str
+    token: str
+    key: str
+    digest: bytes
+    dataset: str
+    request: bytes
+    state: str
+    how: str
+    epsilon: float
+    opened: float
+    touched: float
+    header: str | None
+    secure: bool
+    sitting: int
+    statement: str | None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What was answered to a request of this key. `request`: kept where it must be done again later."""
+
+    key: str
+    digest: bytes
+    act: str
+    request: bytes | None
+    body: bytes
+
+
+class Records:
+    """The file of one door."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path = folder / FILE
+        self._lock = threading.RLock()
+        self._held = _held(folder / LOCK)
+        new = not self.path.exists()
+        if new:
+            os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
+        self._db = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
+        self._db.row_factory = sqlite3.Row
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        with self.writing() as db:
+            for statement in TABLES.split(";"):
+                db.execute(statement)
+            found = db.execute("SELECT number FROM version").fetchone()
+            if found is None:
+                db.execute("INSERT INTO version VALUES (?)", (VERSION,))
+            elif found["number"] != VERSION:
+                remedy = "Serve it with the version of Fairveil that wrote it, and see the page about upgrades."
+                got = f"version {found['number']}"
+                raise PrivacyError(complaint(expected=f"version {VERSION}", of=str(self.path), got=got, remedy=remedy))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._db.close()
+            if self._held is not None:
+                os.close(self._held)
+                self._held = None
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it is on the disk when the block ends, or nothing is."""
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """What a query of constant text finds."""
+        with self._lock:
+            return self._db.execute(query, tuple(values)).fetchall()
+
+    # -- runs --------------------------------------------------------------------------------------------------------------
+
+    def begin(self, run: RunRecord) -> None:
+        """Write a run down before anything is reserved for it."""
+        values = (run.id, run.token, run.key, run.digest, run.dataset, run.request, run.state, run.how, run.epsilon)
+        with self.writing() as db:
+            db.execute(
+                "INSERT INTO runs (id, token, key, digest, dataset, request, state, how, epsilon, opened, touched) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*values, run.opened, run.touched),
+            )
+
+    def run(self, id: str) -> RunRecord | None:
+        """A run by its id."""
+        found = self.rows("SELECT * FROM runs WHERE id = ?", (id,))
+        return _run(found[0]) if found else None
+
+    def run_of_key(self, token: str, key: str) -> RunRecord | None:
+        """The run that a token opened under this key."""
+        found = self.rows("SELECT * FROM runs WHERE token = ? AND key = ?", (token, key))
+        return _run(found[0]) if found else None
+
+    def runs(self, states: Sequence[str] = (OPENING, OPEN, SETTLING, ENDED), most: int = 10_000) -> list[RunRecord]:
+        """Runs in these states, the latest first."""
+        marks = ", ".join("?" * len(states))
+        found = self.rows(f"SELECT * FROM runs WHERE state IN ({marks}) ORDER BY opened DESC LIMIT ?", (*states, most))
+        return [_run(row) for row in found]
+
+    def put(self, run: str, **values: Any) -> None:
+        """Change a run's state, statement or times."""
+        known = {"state", "how", "touched", "header", "secure", "sitting", "statement"}
+        assert set(values) <= known
+        names = ", ".join(f"{name} = ?" for name in values)
+        with self.writing() as db:
+            db.execute(f"UPDATE runs SET {names} WHERE id = ?", (*values.values(), run))
+
+    def entries(self, run: str) -> list[Entry]:
+        """What a run released, in turn."""
+        found = self.rows("SELECT * FROM entries WHERE run = ? ORDER BY place", (run,))
+        return [
+            Entry(
+                row["number"],
+                from_dict(json.loads(row["event"])),
+                tuple(json.loads(row["questions"])),
+                row["batch"],
+                row["purpose"],
+            )
+            for row in found
+        ]
+
+    def notes(self, run: str, kind: str) -> list[str]:
+        """Marks and bounds of a run."""
+        return [
+            row["words"] for row in self.rows("SELECT words FROM notes WHERE run = ? AND kind = ? ORDER BY rowid", (run, kind))
+        ]
+
+    # -- replies -----------------------------------------------------------------------------------------------------------
+
+    def reply(self, run: str, key: str) -> Reply | None:
+        """What was answered to a key before."""
+        found = self.rows("SELECT * FROM replies WHERE run = ? AND key = ?", (run, key))
+        return _reply(found[0]) if found else None
+
+    def replies(self, run: str) -> list[Reply]:
+        """Those of a run that must be done again, in turn."""
+        return [
+            _reply(row)
+            for row in self.rows("SELECT * FROM replies WHERE run = ? AND request IS NOT NULL ORDER BY place", (run,))
+        ]
+
+    def keep(
+        self, run: str, reply: Reply, entries: Sequence[Entry], bounds: Sequence[StatedBound], marks: Sequence[str], at: float
+    ) -> None:
+        """Write a reply and what it released down, for good: guarantee 1."""
+        with self.writing() as db:
+            first = db.execute("SELECT COALESCE(MAX(place) + 1, 0) FROM entries WHERE run = ?", (run,)).fetchone()[0]
+            for place, entry in enumerate(entries, first):
+                told = (json.dumps(entry.event.to_dict()), json.dumps(list(entry.questions)), entry.batch, entry.purpose, at)
+                db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (run, place, entry.number, *told))
+            self._note(db, run, bounds, marks)
+            place = db.execute("SELECT COALESCE(MAX(place) + 1, 0) FROM replies WHERE run = ?", (run,)).fetchone()[0]
+            values = (run, place, reply.key, reply.digest, reply.act, reply.request, reply.body, at)
+            db.execute("INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+            db.execute("UPDATE runs SET touched = ? WHERE id = ?", (at, run))
+
+    def note(self, run: str, bounds: Sequence[StatedBound], marks: Sequence[str]) -> None:
+        """Write marks and bounds down without a reply."""
+        with self.writing() as db:
+            self._note(db, run, bounds, marks)
+
+    @staticmethod
+    def _note(db: sqlite3.Connection, run: str, bounds: Sequence[StatedBound], marks: Sequence[str]) -> None:
+        told = [("bound", json.dumps(asdict(bound))) for bound in bounds] + [("mark", mark) for mark in marks]
+        db.executemany("INSERT OR IGNORE INTO notes VALUES (?, ?, ?)", [(run, *one) for one in told])
+
+
+def _run(row: sqlite3.Row) -> RunRecord:
+    return RunRecord(**{**dict(row), "secure": bool(row["secure"])})
+
+
+def _reply(row: sqlite3.Row) -> Reply:
+    return Reply(row["key"], row["digest"], row["act"], row["request"], row["body"])
+
+
+def _held(path: Path) -> int | None:
+    """A lock that ends with the process, however it ends."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            remedy = "Stop the other server first, or give this one a folder of its own."
+            raise PrivacyError(
+                complaint(expected="a folder that no other server has", of=str(path.parent), got="one in use", remedy=remedy)
+            ) from None
+    return file

@@ -1,0 +1,308 @@
+"""Runs: opened by an analyst, asked, and settled. The holder's curator does the rest.
+
+A run reserves its whole plan in the data set's ledger before it is asked anything. Each request has a key: a repeated one gets
+the reply that was written down, and nothing is drawn or charged again.
+
+Guarantees (tests/serving/test_serving_runs.py, tests/serving/test_serving_crashes.py):
+1. No reply leaves before it and its release are on the disk; one key has one reply, also after the server was killed.
+2. A run that ends before its plan did, by its analyst, by the holder or by the clock, is charged what it released; one whose
+   answer failed inside is charged whole.
+3. A run is its token's: others are told what they are told of a run that is not there.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...curator import Attached, AttachedCodes, Curator
+from ...errors import FairveilError
+from ...privacy.accounting.accountant import price
+from ...privacy.ledger import Ledger
+from ...privacy.statement.statement import PublicFact
+from ..wire.messages import Message, packed, unpacked
+from .acts import ACTS, STATEFUL, STATEMENT, Doing
+from .attaching import digest_of
+from .data_sets import DataSet, View
+from .holder import Limits
+from .opening import Opened, opening_of, sources_of
+from .records import ENDED, OPEN, OPENING, SETTLING, Records, Reply, RunRecord
+from .refusals import BUSY, ENDED_RUN, REUSED, TOO_MANY, UNKNOWN, Refusal
+from .run_journal import RunJournal
+from .settling import orphans_of, settle
+from .tokens import Token, Tokens
+
+CLOSE = "close"
+KEPT_AFTER = 600.0
+"""Seconds for which an ended run's curator is kept, for its statement."""
+NEVER_BEGAN = "never began"
+WHOLE = ", charged whole"
+
+
+@dataclass(eq=False, repr=False)
+class Run:
+    """A run that is held in memory: its curator, and the lock that has one request at a time."""
+
+    id: str
+    token: str
+    dataset: DataSet
+    curator: Curator
+    journal: RunJournal
+    view: View
+    handles: dict[int, Attached | AttachedCodes] = field(default_factory=dict)
+    lock: Any = field(default_factory=threading.RLock)
+    ended: float | None = None
+
+
+class Runs:
+    """All runs of a door."""
+
+    def __init__(
+        self, records: Records, tokens: Tokens, datasets: dict[str, DataSet], limits: Limits, signer: Any = None
+    ) -> None:
+        self.records, self.tokens, self.datasets, self.limits, self.signer = records, tokens, datasets, limits, signer
+        self._held: dict[str, Run] = {}
+        self._opening = threading.RLock()
+        self._ledgers: dict[tuple[str, str], Ledger] = {}
+
+    # -- opening -----------------------------------------------------------------------------------------------------------
+
+    def open(self, token: Token, key: str, body: bytes) -> bytes:
+        """A new run, or the one that this key opened before."""
+        digest = digest_of(b"open", body)
+        with self._opening:
+            known = self.records.run_of_key(token.id, key)
+            if known is not None and known.digest != digest:
+                raise Refusal(*REUSED)
+            if known is not None and known.state != OPENING and known.how != NEVER_BEGAN:
+                return packed({"run": known.id})
+            message = unpacked(body)
+            dataset = self._seen(token, message.content["dataset"].text())
+            asked = opening_of(message, dataset, self.limits)
+            dataset.ledger.require(asked.promise, secure=asked.seeds is None, schema=dataset.schema)
+            if known is None or known.how == NEVER_BEGAN:
+                self.tokens.require_room(token, asked.promise)
+                self._require_few(token)
+            else:
+                orphans_of(known, dataset.ledger, self.records)
+            return packed({"run": self._begun(token, key, digest, body, asked, known).id})
+
+    def _begun(self, token: Token, key: str, digest: bytes, body: bytes, asked: Opened, known: RunRecord | None) -> Run:
+        if known is None:
+            now = time.time()
+            known = RunRecord(
+                Opened.new_id(),
+                token.id,
+                key,
+                digest,
+                asked.dataset.name,
+                body,
+                OPENING,
+                "",
+                asked.promise.epsilon,
+                now,
+                now,
+                None,
+                True,
+                0,
+                None,
+            )
+            self.records.begin(known)
+        else:
+            self.records.put(known.id, state=OPENING, how="")
+        try:
+            run = self._taken_up(known, asked, token.name)
+        except FairveilError:
+            self._settled(known.id, NEVER_BEGAN, False)
+            raise
+        self.records.put(known.id, state=OPEN)
+        return run
+
+    def _taken_up(self, record: RunRecord, asked: Opened, who: str) -> Run:
+        """Its curator, begun or behind its last reply; what was attached and rescaled is done again."""
+        dataset, journal = asked.dataset, RunJournal(self.records, record.id)
+        facts = [PublicFact("served by", "a curator behind a door; it read the rows by this data set's schema alone", "schema")]
+        curator = Curator(
+            dataset.rows_of(asked.view),
+            asked.promise,
+            plan=asked.plan,
+            noise=sources_of(asked),
+            public_rows=asked.public_rows,
+            facts=facts,
+            earlier=journal,
+            ledger=self._ledger(dataset, who),
+            purpose=f"run {record.id}: {asked.purpose}",
+            stated_clips=asked.stated_clips,
+        )
+        run = Run(record.id, record.token, dataset, curator, journal, asked.view)
+        for reply in self.records.replies(record.id):
+            assert reply.request is not None
+            self._doing(run, None, unpacked(reply.request)).do(reply.act)
+        journal.taken()
+        self._held[record.id] = run
+        return run
+
+    def _ledger(self, dataset: DataSet, who: str) -> Ledger:
+        key = (dataset.name, who)
+        if key not in self._ledgers:
+            self._ledgers[key] = Ledger.open(dataset.served.ledger, dataset.served.ledger_name, who=f"{who}, by the door")
+        return self._ledgers[key]
+
+    def _require_few(self, token: Token) -> None:
+        live = self.records.runs((OPENING, OPEN))
+        if len(live) >= self.limits.open_runs_in_all or sum(run.token == token.id for run in live) >= self.limits.open_runs:
+            raise Refusal(*TOO_MANY)
+
+    def _seen(self, token: Token, name: str) -> DataSet:
+        found = self.datasets.get(name)
+        if found is None or not token.may_see(name) or token.role == "auditor":
+            raise Refusal(*UNKNOWN)
+        return found
+
+    # -- asking ------------------------------------------------------------------------------------------------------------
+
+    def act(self, token: Token, id: str, act: str, key: str, body: bytes) -> bytes:
+        """One request to a run: the reply that was given before, or a new one, which is written down first."""
+        record = self.records.run(id)
+        if record is None or record.token != token.id or (act not in ACTS and act != CLOSE):
+            raise Refusal(*UNKNOWN)
+        digest = digest_of(act.encode(), body)
+        known = self._known(id, key, digest)
+        if known is not None:
+            return known
+        if act == CLOSE:
+            return self._closed(record)
+        if record.state != OPEN and act != STATEMENT:
+            raise Refusal(*ENDED_RUN)
+        message = unpacked(body)
+        run = self._run(record, token)
+        if not run.lock.acquire(timeout=self.limits.request_seconds):
+            raise Refusal(*BUSY)
+        try:
+            return self._known(id, key, digest) or self._done(run, token, act, key, digest, body, message)
+        finally:
+            run.lock.release()
+
+    def _known(self, id: str, key: str, digest: bytes) -> bytes | None:
+        found = self.records.reply(id, key)
+        if found is not None and found.digest != digest:
+            raise Refusal(*REUSED)
+        return None if found is None else found.body
+
+    def _done(self, run: Run, token: Token, act: str, key: str, digest: bytes, body: bytes, message: Message) -> bytes:
+        if run.ended is not None and act != STATEMENT:
+            raise Refusal(*ENDED_RUN)
+        try:
+            reply = self._doing(run, token, message).do(act)
+        except BaseException as error:
+            if run.curator.has_failed:  # a release was admitted and did not come: the run is over, and charged whole
+                self.end(run.id, "an answer failed inside", failed=True)
+            elif run.journal.pending or not isinstance(error, FairveilError | Refusal):
+                self._held.pop(run.id, None)  # what is on the disk is what counts
+            raise
+        entries, bounds, marks = run.journal.taken()
+        kept = Reply(key, digest, act, body if act in STATEFUL else None, reply)
+        try:
+            self.records.keep(run.id, kept, entries, bounds, marks, time.time())
+        except BaseException:
+            self._held.pop(run.id, None)
+            raise
+        if act == "finish":
+            self.end(run.id, "finished")
+        return reply
+
+    def _doing(self, run: Run, token: Token | None, message: Message) -> Doing:
+        return Doing(run.curator, run.dataset, run.view, run.handles, message, token, self.signer, self._publish(run.id))
+
+    def _publish(self, id: str) -> Callable[[str], None]:
+        return lambda text: self.records.put(id, statement=text)
+
+    def _run(self, record: RunRecord, token: Token) -> Run:
+        with self._opening:
+            found = self._held.get(record.id)
+            if found is not None:
+                return found
+            dataset = self.datasets.get(record.dataset)
+            if dataset is None or record.header is None:
+                raise Refusal(*ENDED_RUN)
+            asked = opening_of(unpacked(record.request), dataset, self.limits)
+            try:
+                return self._taken_up(record, asked, token.name)
+            except FairveilError:
+                if record.state == ENDED:
+                    raise Refusal(*ENDED_RUN) from None
+                self._settled(record.id, "could not be taken up again", True)
+                raise
+
+    # -- ending ------------------------------------------------------------------------------------------------------------
+
+    def _closed(self, record: RunRecord) -> bytes:
+        self.end(record.id, "closed by the analyst")
+        return packed({"ended": True})
+
+    def end(self, id: str, how: str, *, failed: bool = False) -> bool:
+        """End a run for good; whether it was still open. A request on its way is waited for, and charged."""
+        run = self._held.get(id)
+        if run is None:
+            with self._opening:
+                run = self._held.get(id)
+                if run is None:
+                    return self._settled(id, how, failed)
+        run.curator.close()  # from here nothing more is admitted
+        with run.lock:
+            run.ended = run.ended or time.time()
+            return self._settled(id, how, failed or run.curator.has_failed)
+
+    def _settled(self, id: str, how: str, failed: bool) -> bool:
+        record = self.records.run(id)
+        if record is None or record.state not in (OPENING, OPEN):
+            return False
+        self.records.put(id, state=SETTLING, how=f"{how}{WHOLE if failed else ''}")
+        self._settle(id)
+        return True
+
+    def _settle(self, id: str) -> None:
+        """Tell the ledger; where it cannot be told, the clock tries again, and meanwhile all of it is charged."""
+        record = self.records.run(id)
+        dataset = None if record is None else self.datasets.get(record.dataset)
+        if record is None or dataset is None:
+            return
+        try:
+            settle(self.records, record, dataset.ledger, failed=record.how.endswith(WHOLE))
+            orphans_of(record, dataset.ledger, self.records)
+        except (FairveilError, OSError):
+            return
+        self.records.put(id, state=ENDED)
+
+    # -- time --------------------------------------------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """At the start: runs that were being opened when the server died are given back; the others wait for their analysts."""
+        for record in self.records.runs((OPENING,)):
+            self.end(record.id, NEVER_BEGAN)
+        for record in self.records.runs((SETTLING,)):
+            self._settle(record.id)
+
+    def sweep(self, now: float | None = None) -> int:
+        """End runs that nobody asked for too long; how many."""
+        now, count = time.time() if now is None else now, 0
+        for record in self.records.runs((OPENING, OPEN)):
+            if now - record.touched > 60.0 * self.limits.run_minutes:
+                count += self.end(record.id, "ended by the clock")
+        for record in self.records.runs((SETTLING,)):
+            self._settle(record.id)
+        for id, run in list(self._held.items()):
+            if run.ended is not None and now - run.ended > KEPT_AFTER:
+                self._held.pop(id, None)
+        return count
+
+    def foretold(self, token: Token, name: str, message: Message) -> dict[str, Any]:
+        """What a plan would cost, and whether there is room: nothing is reserved."""
+        dataset = self._seen(token, name)
+        asked = opening_of(message, dataset, self.limits)
+        dataset.ledger.require(asked.promise)
+        cost = price(asked.plan, asked.promise.delta, asked.promise.neighbours).epsilon
+        return {"epsilon": cost, "fits": dataset.ledger.fits(asked.plan, asked.promise), "balance": dataset.balance()}

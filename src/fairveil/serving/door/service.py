@@ -1,0 +1,209 @@
+"""The service: HTTP in front of a door. Every request is bounded in size, rate and time; every failure is typed.
+
+| request | who | |
+|---|---|---|
+| `GET /v1` | anybody | whose door it is, and its public key |
+| `GET /v1/datasets`, `/v1/datasets/NAME` | analysts, auditors | public facts, what is left |
+| `POST /v1/datasets/NAME/price` | analysts | what a plan would cost; reserves nothing |
+| `POST /v1/runs` | analysts | open a run: its whole plan is reserved |
+| `POST /v1/runs/ID/ACT` | its analyst | ask, choose, attach, rescale, table, finish, statement, close |
+| `GET /v1/ledgers/NAME`, `/v1/statements/NAME` | auditors, holder | all lines, all statements |
+| `GET /healthz`; `/metrics` | anybody; auditors, holder | no data |
+
+Guarantees (tests/serving/test_serving_service.py, tests/serving/test_serving_hostile.py):
+1. A body larger than the limit is refused before it is read whole, whatever its header says.
+2. No request is answered by a trace, and none by a status of 500 unless something is wrong with the door itself.
+3. The log names no value of a body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ...errors import FairveilError
+from .acts import ACTS
+from .door import Door
+from .limits import Rates
+from .measures import Measures
+from .refusals import NOBODY, TOO_LARGE, UNKNOWN, Refusal, refusal_of
+from .tokens import Token
+
+MESSAGE_TYPE = "application/vnd.fairveil"
+SWEEP_SECONDS = 5.0
+ANYBODY = 600
+"""Requests a minute without a token, from one address: guesses of tokens among them."""
+_KEY = re.compile(r"[A-Za-z0-9_-]{8,64}")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+Answer = tuple[bytes, str]
+
+
+class Service:
+    """The application of one door."""
+
+    def __init__(self, door: Door, measures: Measures | None = None) -> None:
+        self.door = door
+        self.measures = measures or Measures()
+        self._rates = Rates(door.holder.limits.requests_a_minute)
+        self._guests = Rates(ANYBODY)
+
+    def app(self, pages: list[Route] | None = None) -> Starlette:
+        """For uvicorn, or any other server of ASGI."""
+        routes = [
+            Route("/v1", self._endpoint("about", self._about, open=True)),
+            Route("/v1/datasets", self._endpoint("datasets", self._datasets)),
+            Route("/v1/datasets/{name}", self._endpoint("dataset", self._dataset)),
+            Route("/v1/datasets/{name}/price", self._endpoint("price", self._price), methods=["POST"]),
+            Route("/v1/runs", self._endpoint("open", self._open), methods=["POST"]),
+            Route("/v1/runs/{id}/{act}", self._endpoint("act", self._act), methods=["POST"]),
+            Route("/v1/ledgers/{name}", self._endpoint("ledger", self._ledger)),
+            Route("/v1/statements/{name}", self._endpoint("statements", self._statements)),
+            Route("/healthz", self._endpoint("health", self._health, open=True)),
+            Route("/metrics", self._endpoint("metrics", self._metrics)),
+            *(pages or []),
+            Route("/{rest:path}", self._endpoint("unknown", self._nothing, open=True), methods=list(METHODS)),
+        ]
+        return Starlette(routes=routes, lifespan=self._living)
+
+    @asynccontextmanager
+    async def _living(self, app: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._sweeping())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    async def _sweeping(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                await run_in_threadpool(self.door.runs.sweep)
+            except (FairveilError, OSError):  # a ledger that is away is told the next time
+                continue
+
+    def _endpoint(
+        self, act: str, answer: Callable[[Request, Token | None, bytes], Answer], *, open: bool = False
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            began, token, size = time.perf_counter(), None, 0
+            name = str(request.path_params.get("act", act)) if act == "act" else act
+            name = name if act != "act" or name in (*ACTS, "close") else "other"
+            try:
+                self._guests.require(_address(request)) if open else None
+                token = None if open else await run_in_threadpool(self._token, request)
+                body = await self._body(request)
+                size = len(body)
+                content, kind = await run_in_threadpool(answer, request, token, body)
+                response = Response(content, media_type=kind)
+            except ClientDisconnect:
+                response = Response(status_code=400)
+            except Exception as error:  # told by its class alone, and never by its trace
+                refusal = refusal_of(error)
+                response = Response(refusal.body, status_code=refusal.status, media_type="application/json")
+                if refusal.status == 500:
+                    name = f"{name} {type(error).__name__}"
+            run = str(request.path_params.get("id", ""))[:32]
+            known = "" if token is None else token.id
+            self.measures.request(_plain(name), response.status_code, time.perf_counter() - began, known, _plain(run), size)
+            return response
+
+        return endpoint
+
+    def _token(self, request: Request) -> Token:
+        word, _, given = request.headers.get("authorization", "").partition(" ")
+        try:
+            token = self.door.tokens.of(given if word.lower() == "bearer" else None)
+        except Refusal:
+            self._guests.require(_address(request))
+            raise
+        self._rates.require(token.id)
+        return token
+
+    async def _body(self, request: Request) -> bytes:
+        most, parts, size = self.door.holder.limits.request_bytes, [], 0
+        if request.headers.get("content-length", "0").isdigit() and int(request.headers.get("content-length", "0")[:20]) > most:
+            raise Refusal(*TOO_LARGE)
+        async with asyncio.timeout(self.door.holder.limits.request_seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise Refusal(*TOO_LARGE)
+                parts.append(part)
+        return b"".join(parts)
+
+    # -- what is answered --------------------------------------------------------------------------------------------------
+
+    def _about(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        return _json(self.door.about())
+
+    def _datasets(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        return _json(self.door.list(_known(token)))
+
+    def _dataset(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        return _json(self.door.facts(_known(token), request.path_params["name"]))
+
+    def _price(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        return _json(self.door.price(_known(token), request.path_params["name"], body))
+
+    def _open(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        return self.door.runs.open(_known(token), _key(request), body), MESSAGE_TYPE
+
+    def _act(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        act, run = request.path_params["act"], request.path_params["id"]
+        return self.door.runs.act(_known(token), run, act, _key(request), body), MESSAGE_TYPE
+
+    def _ledger(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        return self.door.ledger(_known(token), request.path_params["name"]).encode(), "application/json"
+
+    def _statements(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        return _json(self.door.statements(_known(token), request.path_params["name"]))
+
+    def _health(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        if not self.door.healthy():
+            raise Refusal(503, "unhealthy", "The records or a ledger cannot be read.")
+        return b"ok\n", "text/plain"
+
+    def _metrics(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        if _known(token).role == "analyst":
+            raise Refusal(*UNKNOWN)
+        return self.measures.text(self.door.gauges()).encode(), "text/plain; version=0.0.4"
+
+    def _nothing(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        raise Refusal(*UNKNOWN)
+
+
+def _known(token: Token | None) -> Token:
+    if token is None:
+        raise Refusal(*NOBODY)
+    return token
+
+
+def _key(request: Request) -> str:
+    found = request.headers.get("idempotency-key", "")
+    if not _KEY.fullmatch(found):
+        raise Refusal(422, "no-key", "Send an Idempotency-Key of 8 to 64 letters, digits, - and _.", kind="InputError")
+    return found
+
+
+def _json(values: dict[str, Any]) -> Answer:
+    return json.dumps(values, allow_nan=False).encode(), "application/json"
+
+
+def _address(request: Request) -> str:
+    return "" if request.client is None else request.client.host
+
+
+def _plain(name: str) -> str:
+    """For the log and the counts: words that somebody else chose are not repeated there."""
+    return name if re.fullmatch(r"[a-zA-Z0-9 _-]{0,64}", name) else "other"

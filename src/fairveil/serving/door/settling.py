@@ -1,0 +1,47 @@
+"""How a run's spend is settled in its ledger, without its curator: by what the records say that it released."""
+
+from __future__ import annotations
+
+from ...privacy.events import compose
+from ...privacy.ledger import Ledger
+from ...privacy.ledger.spending import Spend
+from ...privacy.ledger.stores.entries import RESERVED
+from .records import Records, RunRecord
+
+MARK = "ledger "
+
+
+def spend_of(records: Records, run: str) -> str | None:
+    """The spend that a run's journal says it is paid by."""
+    marks = [mark for mark in records.notes(run, "mark") if mark.startswith(MARK)]
+    return marks[0].rpartition(" ")[2] if marks else None
+
+
+def settle(records: Records, record: RunRecord, ledger: Ledger, *, failed: bool) -> None:
+    """Charge what was released, and give the rest back; `failed`: charge all. What was settled before stays."""
+    spend = spend_of(records, record.id)
+    if spend is None:
+        return
+    now = ledger.standing(spend)
+    if not now.is_open:
+        return
+    handle = Spend(ledger, now.reserved, now.sitting)
+    entries = records.entries(record.id)
+    if failed:
+        handle.commit(complete=False)
+    elif entries:
+        handle.commit(compose(entry.event for entry in entries), complete=False)
+    else:
+        handle.refund()
+
+
+def orphans_of(record: RunRecord, ledger: Ledger, records: Records) -> int:
+    """Give back what was reserved for a run that then died before it wrote down by which spend: it asked nothing by it."""
+    known, count = spend_of(records, record.id), 0
+    for line in ledger.history():
+        if line.kind == RESERVED and f"run {record.id}:" in line.purpose and line.spend != known:
+            now = ledger.standing(line.spend)
+            if now.is_open:
+                Spend(ledger, now.reserved, now.sitting).refund()
+                count += 1
+    return count
