@@ -21,7 +21,7 @@ LINES = (
     ("learning",),  # ring 3
     ("data",),  # ring 4: estimators code tables with it
     ("estimators",),
-    ("audit", "study", "report", "export"),  # ring 5: an audit reads saved models, and fits them again
+    ("audit", "study", "report", "export", "serving"),  # ring 5: an audit reads saved models, and fits them again
     ("compat", "cards"),  # ring 6
     ("cli",),  # ring 7
 )
@@ -45,6 +45,7 @@ INSIDE = {
         ("choices", "journal", "noising"),
         ("prepared",),
         ("curator",),
+        ("elsewhere",),
     ),
     "learning": (
         ("checkpoint", "comparison", "counts", "gaussian"),
@@ -68,6 +69,7 @@ INSIDE = {
         ("batched", "post_processing"),
         ("files",),
     ),
+    "serving": (("wire",), ("analyst", "door")),
 }
 LEVEL = {room: level for level, rooms in enumerate(LINES) for room in rooms}
 
@@ -80,6 +82,8 @@ CONFINED = {
     "dp_accounting": (),
     "cryptography": ("privacy/statement/signing_keys.py",),
     "onnx": ("export/tensors.py",),
+    "starlette": ("serving/door/*.py",),
+    "uvicorn": ("serving/door/running.py",),
     "numba": ("*/kernels*.py", "curator/kernels/*.py", "*/samplers*.py"),
 }
 VAGUE = ("utils", "util", "helpers", "helper", "common", "misc", "tools")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import models as models
     from . import privacy as privacy
     from . import report as report
+    from . import serving as serving
     from . import study as study
     from .estimators import Additive as Additive
     from .estimators import Certificate as Certificate
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     from .privacy.ledger import ledger as ledger
     from .privacy.promise import Promise as Promise
     from .privacy.statement.statement import PrivacyStatement as PrivacyStatement
+    from .serving import RemoteData as RemoteData
+    from .serving import remote as remote
     from .study import Frontier as Frontier
     from .study import PrivateSearchCV as PrivateSearchCV
     from .study import frontier as frontier
@@ -126,7 +129,10 @@ PLACES = {
     "Frontier": ".study",
     "PrivateSearchCV": ".study",
     "frontier": ".study",
+    "RemoteData": ".serving",
+    "remote": ".serving",
     "plan_sample_size": ".study",
+    "serving": ".serving",
 }
 """Where each public name lives. The block for type checkers above says the same; a test compares them."""
 
@@ -156,6 +162,7 @@ __all__ = [
     "RateConstraint",
     "ReleasedClassifier",
     "ReleasedGroups",
+    "RemoteData",
     "RowMetric",
     "SelectionRateRatio",
     "TailoredClassifier",
@@ -186,8 +193,10 @@ __all__ = [
     "privacy",
     "private_audit",
     "release_groups",
+    "remote",
     "report",
     "save",
+    "serving",
     "study",
 ]
 

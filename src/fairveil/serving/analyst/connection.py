@@ -68,6 +68,10 @@ class Connection:
         with self._lock:
             self._drop()
 
+    def __del__(self) -> None:
+        if getattr(self, "_open", None) is not None:
+            self._drop()
+
     # -- inside ------------------------------------------------------------------------------------------------------------
 
     def _sent(self, method: str, path: tuple[str, ...], body: bytes | None, key: str) -> bytes:

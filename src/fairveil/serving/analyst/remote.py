@@ -14,6 +14,7 @@ Guarantees (tests/serving/test_serving_fits.py):
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from typing import Any
@@ -140,13 +141,19 @@ def remote(
         raise InputError(complaint(expected="the name of a data set", of="dataset", got=dataset, remedy="Ask the holder."))
     if not 0 < timeout < math.inf:
         raise InputError(complaint(expected="seconds above 0", of="timeout", got=timeout, remedy="Pass timeout=120.0, say."))
-    return RemoteData(Connection(url, given, timeout=timeout, cafile=cafile), dataset, key)
+    connection = Connection(url, given, timeout=timeout, cafile=cafile)
+    try:
+        return RemoteData(connection, dataset, key)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def view_of(sensitive: tuple[str, ...] | None, sensitive_as_feature: bool, steps: Any) -> dict[str, Any]:
     """How rows are to be coded."""
     names = None if sensitive is None else list(sensitive)
-    return {"sensitive": names, "sensitive_as_feature": sensitive_as_feature, "steps": steps}
+    told = None if steps is None else json.dumps(steps)
+    return {"sensitive": names, "sensitive_as_feature": sensitive_as_feature, "steps": told}
 
 
 def run_content(name: str, promise: Promise, plan: Event, *, view: dict[str, Any], sources: int, **more: Any) -> dict[str, Any]:
