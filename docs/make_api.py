@@ -23,6 +23,7 @@ ROOMS = (
     "fairveil.fairness.objectives",
     "fairveil.models",
     "fairveil.figures",
+    "fairveil.displays",
     "fairveil.facts",
     "fairveil.data",
     "fairveil.data.synthetic",

@@ -16,6 +16,7 @@ PACKAGES = (
     "fairveil.compat",
     "fairveil.curator",
     "fairveil.data",
+    "fairveil.displays",
     "fairveil.audit",
     "fairveil.estimators",
     "fairveil.export",

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent / "src" / "fairveil"
 # From the ground up. A room may import rooms of earlier lines; rooms of one line are strangers.
 LINES = (
     ("errors", "_lazy", "_types"),  # ring 0
-    ("_checks", "_urls", "_verdicts", "_json", "_reading", "_waiting"),
+    ("_checks", "_html", "_urls", "_verdicts", "_json", "_reading", "_waiting"),
     ("facts",),
     ("privacy", "fairness", "models", "figures"),  # ring 1
     ("curator",),  # ring 2
@@ -22,7 +22,7 @@ LINES = (
     ("data",),  # ring 4: estimators code tables with it
     ("estimators",),
     ("audit", "study", "report", "export", "serving"),  # ring 5: an audit reads saved models, and fits them again
-    ("compat", "cards"),  # ring 6
+    ("compat", "cards", "displays"),  # ring 6
     ("cli",),  # ring 7
 )
 
@@ -84,6 +84,7 @@ CONFINED = {
     "onnx": ("export/tensors.py",),
     "starlette": ("serving/door/*.py",),
     "uvicorn": ("serving/door/running.py",),
+    "matplotlib": ("figures/axes.py",),
     "numba": ("*/kernels*.py", "curator/kernels/*.py", "*/samplers*.py"),
 }
 VAGUE = ("utils", "util", "helpers", "helper", "common", "misc", "tools")

@@ -21,6 +21,7 @@ HOW_TOS = (
     "choose_budget.md",
     "choose_method.md",
     "deploy.md",
+    "displays.md",
     "large_tables.md",
     "missing_values.md",
     "monitor.md",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from . import compat as compat
     from . import curator as curator
     from . import data as data
+    from . import displays as displays
     from . import export as export
     from . import facts as facts
     from . import fairness as fairness
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from . import report as report
     from . import serving as serving
     from . import study as study
+    from .displays import BudgetDisplay as BudgetDisplay
+    from .displays import ConstraintDisplay as ConstraintDisplay
+    from .displays import FrontierDisplay as FrontierDisplay
+    from .displays import GroupRatesDisplay as GroupRatesDisplay
+    from .displays import NoiseDisplay as NoiseDisplay
     from .estimators import Additive as Additive
     from .estimators import Certificate as Certificate
     from .estimators import FermiClassifier as FermiClassifier
@@ -72,6 +78,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 PLACES = {
+    "BudgetDisplay": ".displays",
+    "ConstraintDisplay": ".displays",
+    "FrontierDisplay": ".displays",
+    "GroupRatesDisplay": ".displays",
+    "NoiseDisplay": ".displays",
     "Additive": ".estimators",
     "Certificate": ".estimators",
     "FermiClassifier": ".estimators",
@@ -110,6 +121,7 @@ PLACES = {
     "compat": ".compat",
     "curator": ".curator",
     "data": ".data",
+    "displays": ".displays",
     "export": ".export",
     "export_onnx": ".export",
     "export_python": ".export",
@@ -139,7 +151,9 @@ PLACES = {
 __all__ = [
     "Additive",
     "BoundedGroupLoss",
+    "BudgetDisplay",
     "Certificate",
+    "ConstraintDisplay",
     "DemographicParity",
     "EqualOpportunity",
     "EqualizedOdds",
@@ -148,10 +162,13 @@ __all__ = [
     "FalsePositiveRateParity",
     "FermiClassifier",
     "Frontier",
+    "FrontierDisplay",
     "GroupObjectiveClassifier",
     "GroupObjectiveRegressor",
+    "GroupRatesDisplay",
     "Ledger",
     "Monitor",
+    "NoiseDisplay",
     "OddsPostProcessor",
     "OracleGameClassifier",
     "PrivacyStatement",
@@ -174,6 +191,7 @@ __all__ = [
     "curator",
     "data",
     "demographic_parity_gap",
+    "displays",
     "equalized_odds_gap",
     "export",
     "export_onnx",

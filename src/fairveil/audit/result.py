@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
+from .. import _html
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
 from ..errors import InputError, complaint
 from ..privacy.accounting import accountant as accounting
@@ -147,6 +148,9 @@ class AuditResult:
     def to_json(self) -> str:
         """The same as text."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    def _repr_html_(self) -> str:
+        return "".join(map(_html.paragraph, self.summary().splitlines()))
 
     def summary(self) -> str:
         """In words."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-from .. import _checks
+from .. import _checks, _html
 from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
@@ -101,7 +101,8 @@ class GroupTable:
             lines.append({"group": row.group, "rows": row.rows, "small": row.small} | counts | values)
         return pd.DataFrame(lines)
 
-    def __str__(self) -> str:
+    def _lines(self) -> list[list[str]]:
+        """The head and a line a group, in words."""
         if self.positive is None:
             shown = [f"selection_rate[{keys.shown(k)}]" for k in self.classes] + ["accuracy"]
         else:
@@ -112,15 +113,27 @@ class GroupTable:
         for row in (*self.rows, self.overall):
             title = ("everyone" if row is self.overall else keys.shown(row.group)) + (" *" if row.small else "")
             lines.append([title, str(row.rows), *map(str, row.labels), *(_percent(row.rates[name]) for name in shown)])
+        return lines
+
+    def _notes(self) -> list[str]:
+        notes = [f"Intervals: {self.confidence:.0%}, Wilson. '-': undefined, no rows."]
+        if any(row.small for row in self.rows):
+            notes.append(f"*: fewer than {self.small_below} rows.")
+        return notes
+
+    def _repr_html_(self) -> str:
+        head, *lines = self._lines()
+        return _html.table(head, lines) + "".join(map(_html.paragraph, self._notes()))
+
+    def __str__(self) -> str:
+        lines = self._lines()
+        head = lines[0]
         widths = [max(len(line[j]) for line in lines) for j in range(len(head))]
         text = [
             "  ".join(cell.ljust(w) if j == 0 else cell.rjust(w) for j, (cell, w) in enumerate(zip(line, widths, strict=True)))
             for line in lines
         ]
-        notes = [f"Intervals: {self.confidence:.0%}, Wilson. '-': undefined, no rows."]
-        if any(row.small for row in self.rows):
-            notes.append(f"*: fewer than {self.small_below} rows.")
-        return "\n".join([*(line.rstrip() for line in text), *notes])
+        return "\n".join([*(line.rstrip() for line in text), *self._notes()])
 
     def _row(self, row: GroupRow) -> dict[str, Any]:
         return {

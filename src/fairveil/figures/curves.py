@@ -138,10 +138,7 @@ def svg_curves(figure: CurvesFigure, *, width: int = 720, name: str = "curves") 
     id inside: two figures on one page need two names.
     """
     width = _checks.whole(at_least=320, width=width)
-    looks = [
-        Style(SHAPES[j % len(SHAPES)], True, OWN_DASHES[j % len(OWN_DASHES)], OWN_COLOURS[j % len(OWN_COLOURS)], 2.0)
-        for j in range(len(figure.curves))
-    ]
+    looks = styles_of(figure)
     entries = [Entry(look, curve.label) for look, curve in zip(looks, figure.curves, strict=True)]
     notes = [text for note in figure.notes for text in wrapped(note, SMALL, width - 16)]
     plot = width - LEFT - RIGHT
@@ -159,7 +156,15 @@ def svg_curves(figure: CurvesFigure, *, width: int = 720, name: str = "curves") 
     draw_legend(drawing, entries, bottom + BELOW)
     for place, note in enumerate(notes):
         drawing.text(4, under + NOTE * (place + 0.8), note, SMALL, fill=QUIET)
-    return drawing.whole(figure.title, _description(figure))
+    return drawing.whole(figure.title, curves_description(figure))
+
+
+def styles_of(figure: CurvesFigure) -> list[Style]:
+    """One look a curve, apart by shape, dash and colour."""
+    return [
+        Style(SHAPES[j % len(SHAPES)], True, OWN_DASHES[j % len(OWN_DASHES)], OWN_COLOURS[j % len(OWN_COLOURS)], 2.0)
+        for j in range(len(figure.curves))
+    ]
 
 
 def _axes(drawing: Drawing, across: _Axis, up: _Axis) -> None:
@@ -209,7 +214,7 @@ def _curve(drawing: Drawing, figure: CurvesFigure, curve: Curve, look: Style, ac
         drawing.close("g")
 
 
-def _description(figure: CurvesFigure) -> str:
+def curves_description(figure: CurvesFigure) -> str:
     """The figure for those who do not see it: where each curve begins and ends, and its extremes."""
     parts = [f"{axis_title(figure.up)} against {figure.across.name}."]
     for curve in figure.curves:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -259,3 +260,10 @@ class Report:
             object.__setattr__(self, name, several(kind, name, values) if values != () and values != [] else ())
         for name in ("not_covered", "verify", "notes", "warnings"):
             object.__setattr__(self, name, sentences(name, getattr(self, name)))
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, so that its style and the notebook's leave each other alone."""
+        from .page import render
+
+        page = html.escape(render(self), quote=True)
+        return f'<iframe title="{html.escape(self.title)}" srcdoc="{page}" width="100%" height="800"></iframe>'

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .. import _html
 from ..errors import InputError, complaint
 from ..estimators import RateConstrainedClassifier
 from ..figures import Floor, FrontierFigure, Measure, Point, Series, svg_frontier
@@ -120,6 +121,10 @@ class Frontier:
         from .result_json import from_json
 
         return from_json(text)
+
+    def _repr_html_(self) -> str:
+        drawn = "" if self.held_out_rows is None else svg_frontier(self.figure(), name=f"frontier-{id(self):x}")
+        return _html.paragraph(str(self)) + drawn
 
     def __str__(self) -> str:
         count = f"{len(self.runs)} models, {len(self.epsilons)} epsilons, {len(self.targets)} targets of the {self.measure}"

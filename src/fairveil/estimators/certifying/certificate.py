@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ... import _html
 from ...facts import Cells
 from ...fairness import Notion
 from ...fairness.ratios import SelectionRateRatio
@@ -138,6 +139,14 @@ class Certificate:
         from ...privacy.statement.documents import write
 
         return write(Path(path), self.to_json())
+
+    def _repr_html_(self) -> str:
+        shares = [(one.value, one.low, one.high) for one in self.rates]
+        shown = [["undefined" if share is None else per_cent(share) for share in line] for line in shares]
+        rates = [(one.name, *line) for one, line in zip(self.rates, shown, strict=True)]
+        caption = f"Rates in the population, each with {self.confidence:.6g} confidence"
+        said = "".join(map(_html.paragraph, str(self).splitlines()))
+        return said + (_html.table(("rate", "released", "at least", "at most"), rates, caption) if rates else "")
 
     def __str__(self) -> str:
         lines = [self.verdict]

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ... import _html
 from ...errors import InputError, complaint
 from ...fairness import keys
+from ...figures import Measure, Rate
+from ...figures.axes import axes_of
+from ...figures.axes_rows import draw_rows
+from ...figures.contents import Unit
 from ...learning.counts.noise import CountNoise
 from ...learning.private_tables import gaps as table_gaps
 from ...learning.private_tables.layout import EVERYONE, TableLayout
@@ -173,21 +178,17 @@ class PrivateTable:
 
     def plot(self, rate: str | None = None, *columns: str, ax: Any = None) -> Any:
         """Points with their intervals by group, on axes of matplotlib, which are returned. Small groups are hollow."""
-        try:
-            from matplotlib import pyplot
-        except ImportError:
-            remedy = "Install matplotlib, or write a page: fairveil audit --epsilon 1 --html page.html."
-            raise InputError(complaint(expected="matplotlib to be installed", of="plot", got=None, remedy=remedy)) from None
         name, groups = self._rate(rate), self.level(*columns)
-        axes = pyplot.subplots()[1] if ax is None else ax
-        labels = [*(keys.shown(key) for key in groups), "everyone"]
-        for at, line in enumerate([*groups.values(), self.lines[EVERYONE, None]]):
+        axes, rates = axes_of(ax), []
+        for label, line in [
+            *((keys.shown(key), line) for key, line in groups.items()),
+            ("everyone", self.lines[EVERYONE, None]),
+        ]:
             found = line.rates[name]
-            if found.value is not None and found.low is not None and found.high is not None:
-                axes.plot([found.low, found.high], [at, at], color="C0")
-                axes.plot([found.value], [at], "o", color="C0", markerfacecolor="none" if line.small else "C0")
-        axes.set_yticks(range(len(labels)), labels)
-        axes.set_xlabel(name.replace("_", " "))
+            rates.append(Rate(label, found.value, found.low, found.high, found.people, line.small))
+        share = self.layout.shares[name]
+        unit: Unit = "percent" if (share.low, share.high) == (0.0, 1.0) else "plain"
+        draw_rows(rates, Measure(name.replace("_", " "), unit), axes)
         return axes
 
     def check(self) -> list[Finding]:
@@ -219,23 +220,34 @@ class PrivateTable:
 
         return write(Path(path), self.to_json())
 
-    def __str__(self) -> str:
+    def _table(self) -> list[list[str]]:
+        """The head and a line a group, in words."""
         head = ["group", "people", *(name.replace("_", " ") for name in self.layout.main)]
         table = [head]
         for (_, key), line in self.lines.items():
             title = self._shown(key) + (" *" if line.small else "")
             people = f"{line.people.value:,.0f} ({line.people.low:,.0f}-{line.people.high:,.0f})"
             table.append([title, people, *(self._cell(name, line.rates[name]) for name in self.layout.main)])
+        return table
+
+    def _repr_html_(self) -> str:
+        head, *lines = self._table()
+        return _html.table(head, lines) + "".join(map(_html.paragraph, self._notes()))
+
+    def __str__(self) -> str:
+        table = self._table()
+        head = table[0]
         widths = [max(len(line[j]) for line in table) for j in range(len(head))]
         text = [
             "  ".join(cell.ljust(w) if j == 0 else cell.rjust(w) for j, (cell, w) in enumerate(zip(line, widths, strict=True)))
             for line in table
         ]
+        return "\n".join([*(line.rstrip() for line in text), *self._notes()])
+
+    def _notes(self) -> list[str]:
         notes = [f"Intervals: {self.confidence:.6g}, {self.held}, noise and sampling together. '-': undefined."]
-        notes += (
-            [f"*: perhaps fewer than {self.small_below} people."] if any(line.small for line in self.lines.values()) else []
-        )
-        return "\n".join([*(line.rstrip() for line in text), *notes])
+        few = any(line.small for line in self.lines.values())
+        return notes + ([f"*: perhaps fewer than {self.small_below} people."] if few else [])
 
     def _cell(self, name: str, rate: TableRate) -> str:
         if rate.value is None or rate.low is None or rate.high is None:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from ...fairness import keys
+from ...figures import CurvesFigure, svg_curves
 from ...learning.forecasting.forecast import Forecast, Line, groups_of
 from ...learning.forecasting.releases import Release
 from ...learning.forecasting.supposed import Supposed
@@ -210,7 +211,11 @@ class Plan:
 
     def figure(self, *, width: int = 720, name: str = "plan") -> str:
         """An SVG: the smallest bound that can be enforced against epsilon, one line a group, and the bound that is required."""
-        return figure(self.forecast, self.supposed, self.promise, self._again, width=width, name=name)
+        return svg_curves(self.curves(), width=width, name=name)
+
+    def curves(self) -> CurvesFigure:
+        """What the picture shows: `fairveil.NoiseDisplay` draws it on axes."""
+        return figure(self.forecast, self.supposed, self.promise, self._again)
 
     def facts(self) -> list[tuple[str, str]]:
         """One fact a line: (label, words)."""

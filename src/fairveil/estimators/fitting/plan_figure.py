@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import InputError, complaint
 from ...fairness import keys
-from ...figures import Curve, CurvesFigure, Measure, Rule, svg_curves
+from ...figures import Curve, CurvesFigure, Measure, Rule
 from ...learning.forecasting.forecast import DEVIATIONS, Forecast, groups_of
 from ...learning.forecasting.supposed import Supposed
 from ...privacy.promise import Promise
@@ -19,10 +19,8 @@ MOST = 6
 WIDEST = 40  # letters of a label
 
 
-def figure(
-    forecast: Forecast, supposed: Supposed, promise: Promise, again: Callable[..., Forecast], *, width: int, name: str
-) -> str:
-    """An SVG element, priced anew at every epsilon."""
+def figure(forecast: Forecast, supposed: Supposed, promise: Promise, again: Callable[..., Forecast]) -> CurvesFigure:
+    """What the picture shows, priced anew at every epsilon."""
     if not promise.is_private or not any(line.noise for line in forecast.lines):
         remedy = "There is nothing to draw: print the plan."
         raise InputError(complaint(expected="a plan with noise", of="figure", got=forecast.why or "none", remedy=remedy))
@@ -38,19 +36,15 @@ def figure(
         notes.append(f"{len(curves)} of {len(groups_of(forecast))} groups are drawn, from the least noise to the most.")
     if supposed.guessed:
         notes.append(f"Nobody stated the shares of {', '.join(supposed.guessed)}: they are supposed to be equal.")
-    return svg_curves(
-        CurvesFigure(
-            title="Smallest bound that can be enforced, by epsilon",
-            across=Measure("epsilon", "plain"),
-            up=Measure("two standard deviations of the noise", "points"),
-            curves=tuple(curves),
-            log_across=True,
-            log_up=True,
-            notes=tuple(notes),
-            rules=tuple(rules),
-        ),
-        width=width,
-        name=name,
+    return CurvesFigure(
+        title="Smallest bound that can be enforced, by epsilon",
+        across=Measure("epsilon", "plain"),
+        up=Measure("two standard deviations of the noise", "points"),
+        curves=tuple(curves),
+        log_across=True,
+        log_up=True,
+        notes=tuple(notes),
+        rules=tuple(rules),
     )
 
 

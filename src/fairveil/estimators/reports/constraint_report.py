@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _html
 from ... import _verdicts as verdicts
 from ..._verdicts import Verdict
 from ...learning import Outcome
@@ -162,6 +163,16 @@ class ConstraintReport:
         """The report as a JSON document."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
+    def _repr_html_(self) -> str:
+        def row(line: ConstraintLine) -> list[str]:
+            numbers = (line.value, line.bound, line.noise, line.sampling)
+            words = [_points(number, self.of_what) for number in numbers]
+            return [line.target.partition(" <= ")[0], *words, line.verdict, line.population_verdict]
+
+        heads = ("constraint", "measured", "at most", "noise", "sampling error", "training rows", "people")
+        told = f"For {PEOPLE}: {self.verdict}." if self.lines else "No constraint was required."
+        return _html.paragraph(told) + (_html.table(heads, map(row, self.lines)) if self.lines else "")
+
     def __str__(self) -> str:
         count = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
         head = f"{count}: {self.reason}." if self.rounds else f"{self.reason[:1].upper()}{self.reason[1:]}."
@@ -178,6 +189,13 @@ class ConstraintReport:
         ]
         of = f"Training values of the model's {self.of_what}, with the noise of their release and their sampling error:"
         return "\n".join([*told, head, of, *body])
+
+
+def _points(value: float, of_what: str) -> str:
+    """In percentage points where decisions are compared, which are shares."""
+    if math.isnan(value):
+        return "undefined"
+    return f"{100 * value:.1f} points" if of_what == "decisions" else f"{value:.4g}"
 
 
 def _all_of(found: Iterable[Verdict]) -> Verdict | None:

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ... import _html
 from ...learning import Outcome
 
 NOT_REQUIRED = "no bound was required: a penalty makes gaps smaller, so none of them is met or not met"
@@ -57,6 +58,12 @@ class GapReport:
     def to_json(self) -> str:
         """The report as a JSON document."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def _repr_html_(self) -> str:
+        widest = sorted((line for line in self.lines if line.value >= 0), key=lambda line: -line.value)[:SHOWN]
+        rows = [(line.what, f"{100 * line.value:.1f} points", f"{100 * line.noise:.1f} points") for line in widest]
+        said = _html.paragraph(f"{NOT_REQUIRED[:1].upper()}{NOT_REQUIRED[1:]}.")
+        return said + (_html.table(("comparison", "measured", "noise"), rows) if rows else "")
 
     def __str__(self) -> str:
         head = f"{NOT_REQUIRED[:1].upper()}{NOT_REQUIRED[1:]}.\n{self.rounds} rounds: {self.reason}."

@@ -15,6 +15,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from ... import _html
 from ..shown import promised
 from .stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry
 from .stores.store import Store
@@ -59,6 +60,17 @@ class Balance:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        return _html.facts(
+            (
+                ("budget", f"epsilon = {promised(self.epsilon)} at delta = {delta_words(self.delta)}"),
+                ("spent", spent_share(self.spent_share)),
+                ("left", f"{left_share(self.left_share)} (as one release epsilon = {left_epsilon(self.left)})"),
+                ("releases", f"{self.committed + self.open:,}, of them not settled: {self.open:,}"),
+            ),
+            self.dataset,
+        )
 
     def __str__(self) -> str:
         whole = f"epsilon = {promised(self.epsilon)} at delta = {delta_words(self.delta)}"

@@ -471,6 +471,9 @@ class Ledger:
             of = f"ledger {self.dataset!r}"
             raise LedgerError(complaint(expected="one to write in", of=of, got="one opened to read", remedy=remedy))
 
+    def _repr_html_(self) -> str:
+        return self.balance()._repr_html_()
+
     def __repr__(self) -> str:
         return f"Ledger({self.shown!r}, {self.dataset!r}{', read_only=True' if self.read_only else ''})"
 

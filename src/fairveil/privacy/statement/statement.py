@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ... import _checks
+from ... import _checks, _html
 from ...errors import StatementError, complaint
 from ..events import (
     Composed,
@@ -384,6 +384,11 @@ class PrivacyStatement:
 
     def __str__(self) -> str:
         return self.summary()
+
+    def _repr_html_(self) -> str:
+        from .words import items
+
+        return _html.facts(items(self), "Privacy statement")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, with the format's name, its version and a checksum."""

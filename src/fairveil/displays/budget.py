@@ -1,0 +1,66 @@
+"""A ledger's budget on axes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from .. import _checks
+from ..errors import InputError, complaint
+from ..figures import BudgetFigure, CourseFigure
+from ..figures.axes_rows import draw_budget, draw_course
+from ..privacy.ledger import Ledger
+from ..report import ledger as ledger_section
+from ..report.ledger import budget_figure, course_figure
+from .display import Display, require
+
+Kind = Literal["releases", "time"]
+KINDS: tuple[Kind, ...] = ("releases", "time")
+
+
+class BudgetDisplay(Display):
+    """What each release took of a budget and what is left, or what was charged over time.
+
+    Shares are parts of the budget as the ledger charges it; they add up where epsilons do not.
+
+    Parameters
+    ----------
+    contents : BudgetFigure or CourseFigure
+        The releases, or the moments.
+    """
+
+    def __init__(self, contents: BudgetFigure | CourseFigure) -> None:
+        kind = CourseFigure if isinstance(contents, CourseFigure) else BudgetFigure
+        require(kind, "contents", contents, "Use BudgetDisplay.from_ledger.")
+        self.contents = contents
+
+    @classmethod
+    def from_ledger(cls, ledger: Ledger, *, kind: Kind = "releases", ax: Any = None) -> Self:
+        """Draw a ledger as it is now.
+
+        Parameters
+        ----------
+        ledger : Ledger
+            An open ledger; a read-only one will do.
+        kind : {"releases", "time"}, default="releases"
+            A row a release, or a line of what was charged over time.
+        ax : matplotlib axes, default=None
+            None: new axes.
+        """
+        require(Ledger, "ledger", ledger, "Pass fairveil.Ledger.open('budget.db', read_only=True), for example.")
+        _checks.one_of(KINDS, kind=kind)
+        section = ledger_section(ledger, ())
+        contents = budget_figure(section) if kind == "releases" else course_figure(section)
+        if contents is None:
+            remedy = "Nothing was charged yet: draw kind='releases'."
+            raise InputError(complaint(expected="a ledger with a charge", of="ledger", got="none", remedy=remedy))
+        return cls(contents).plot(ax)
+
+    @property
+    def description(self) -> str:
+        """The picture in words: each release and what is left."""
+        return self.contents.description
+
+    def _draw(self, axes: Any) -> list[Any]:
+        draw: Any = draw_budget if isinstance(self.contents, BudgetFigure) else draw_course
+        found: list[Any] = draw(self.contents, axes)
+        return found

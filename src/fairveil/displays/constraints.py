@@ -1,0 +1,71 @@
+"""What was required of a fit beside what it released, on axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+from ..errors import InputError, complaint
+from ..estimators.reports.constraint_report import ConstraintLine, ConstraintReport
+from ..figures import Measure
+from ..figures.axes_rows import draw_constraints
+from ..figures.constraints import VALUE, Bounded, ConstraintsFigure
+from .display import Display, require
+
+TITLE = "Constraints as measured in training, with noise"
+
+
+class ConstraintDisplay(Display):
+    """A row a constraint: the released training value, its bound, and the verdict.
+
+    Broad lines are intervals over the noise alone: they are about the training rows. Thin lines add the sampling error: they
+    are about the people that the rows were drawn from, and so is the verdict. Everything drawn is released.
+
+    Parameters
+    ----------
+    contents : ConstraintsFigure
+        The constraints.
+    """
+
+    def __init__(self, contents: ConstraintsFigure) -> None:
+        require(ConstraintsFigure, "contents", contents, "Use ConstraintDisplay.from_estimator.")
+        self.contents = contents
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Draw the ``constraint_report_`` of a fitted estimator."""
+        report = getattr(estimator, "constraint_report_", None)
+        if report is None:
+            remedy = "Fit one that has constraints, such as RateConstrainedClassifier."
+            got = type(estimator).__name__
+            raise InputError(complaint(expected="a fit with a constraint_report_", of="estimator", got=got, remedy=remedy))
+        return cls.from_report(report, ax=ax)
+
+    @classmethod
+    def from_report(cls, report: ConstraintReport, *, ax: Any = None) -> Self:
+        """Draw a `ConstraintReport`."""
+        require(ConstraintReport, "report", report, "Pass clf.constraint_report_.")
+        lines = tuple(_bounded(line) for line in _apart(report.lines))
+        measure = VALUE if report.of_what == "decisions" else Measure("constrained loss", "plain")
+        return cls(ConstraintsFigure(TITLE, lines, measure)).plot(ax)
+
+    @property
+    def description(self) -> str:
+        """The picture in words: each constraint with its interval and verdict."""
+        return self.contents.description
+
+    def _draw(self, axes: Any) -> list[Any]:
+        return draw_constraints(self.contents, axes)
+
+
+def _bounded(line: ConstraintLine) -> Bounded:
+    label = line.target.partition(" <= ")[0]
+    words = label if label.isprintable() else ascii(label)
+    bound = line.bound if math.isfinite(line.bound) else None
+    return Bounded(words, line.value, line.noise, line.sampling, bound, line.population_verdict)
+
+
+def _apart(lines: tuple[ConstraintLine, ...]) -> list[ConstraintLine]:
+    """Without a gap from one group to another that is the gap back with its sign turned; of the two the larger stays."""
+    mirrored = {(line.bound, line.noise, -line.value) for line in lines if line.value > 0.0}
+    return [line for line in lines if not (line.value < 0.0 and (line.bound, line.noise, line.value) in mirrored)]

@@ -1,0 +1,45 @@
+"""What displays share: contents that are drawn once `plot` is called, and the axes that they were drawn on."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from ..errors import InputError, complaint
+from ..figures.axes import axes_of
+
+
+class Display:
+    """Public numbers, and how they are drawn.
+
+    Attributes
+    ----------
+    ax_, figure_
+        The axes and the figure of matplotlib, once drawn.
+    artists_ : list
+        What was drawn, in the order of the contents.
+    """
+
+    ax_: Any
+    figure_: Any
+    artists_: list[Any]
+
+    @property
+    def description(self) -> str:
+        """The picture in words, for those who do not see it: the text alternative that a page would have."""
+        raise NotImplementedError
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on these axes, or on new ones, and return the display. Needs matplotlib (the extra ``report``)."""
+        axes = axes_of(ax)
+        self.artists_ = self._draw(axes)
+        self.ax_, self.figure_ = axes, axes.figure
+        return self
+
+    def _draw(self, axes: Any) -> list[Any]:
+        raise NotImplementedError
+
+
+def require(kind: type, name: str, given: object, remedy: str) -> None:
+    """An `InputError` unless it is one."""
+    if not isinstance(given, kind):
+        raise InputError(complaint(expected=f"a {kind.__name__}", of=name, got=type(given).__name__, remedy=remedy))

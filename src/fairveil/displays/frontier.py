@@ -1,0 +1,64 @@
+"""A frontier on axes: error against gap, one curve an epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from ..figures import Floor, FrontierFigure
+from ..figures.axes_curves import draw_frontier
+from ..figures.words import frontier_description
+from ..study import Frontier
+from .display import Display, require
+
+
+class FrontierDisplay(Display):
+    """Error against fairness gap on held-out rows, one curve an epsilon, published curves beside.
+
+    Use `from_frontier`, then `plot`. Held-out rows are read without noise: the figure is not covered by the guarantee.
+
+    Parameters
+    ----------
+    contents : FrontierFigure
+        The curves, such as ``frontier.figure()``.
+    """
+
+    def __init__(self, contents: FrontierFigure) -> None:
+        require(FrontierFigure, "contents", contents, "Pass frontier.figure(), or use FrontierDisplay.from_frontier.")
+        self.contents = contents
+
+    @classmethod
+    def from_frontier(
+        cls,
+        frontier: Frontier,
+        *,
+        dataset: str = "held-out rows",
+        floor: Floor | None = None,
+        notes: Sequence[str] = (),
+        ax: Any = None,
+    ) -> Self:
+        """Draw what `fairveil.frontier` found.
+
+        Parameters
+        ----------
+        frontier : Frontier
+            A frontier with held-out rows.
+        dataset : str, default="held-out rows"
+            Whose rows, for the title.
+        floor : Floor, default=None
+            What an exactly fair model measures at on so few rows.
+        notes : sequence of str, default=()
+            Sentences for the text alternative.
+        ax : matplotlib axes, default=None
+            None: new axes.
+        """
+        require(Frontier, "frontier", frontier, "Pass what fairveil.frontier(...) returns.")
+        return cls(frontier.figure(dataset=dataset, floor=floor, notes=notes)).plot(ax)
+
+    @property
+    def description(self) -> str:
+        """The picture in words: what lies where, curve by curve."""
+        return frontier_description(self.contents)
+
+    def _draw(self, axes: Any) -> list[Any]:
+        return draw_frontier(self.contents, axes)

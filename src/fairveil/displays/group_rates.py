@@ -1,0 +1,103 @@
+"""Rates by group on axes."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from ..errors import InputError, complaint
+from ..estimators import Certificate, PrivateTable
+from ..fairness import GroupTable, group_table
+from ..figures import RatesFigure
+from ..figures.axes_rows import draw_rates
+from ..figures.words import rates_description
+from ..report import certificate as certificate_section
+from ..report import private_table as private_section
+from ..report.rates import columns, rate_words, rates_figure
+from .display import Display, require
+
+
+class GroupRatesDisplay(Display):
+    """One rate of each group with its interval; small groups are hollow.
+
+    Use one of the methods below, then `plot`. Rates of `from_predictions`, `from_estimator` and `from_table` are exact, and no
+    guarantee covers them. Those of `from_private_table` and `from_certificate` were released with noise.
+
+    Parameters
+    ----------
+    contents : RatesFigure
+        The rates.
+    """
+
+    def __init__(self, contents: RatesFigure) -> None:
+        require(RatesFigure, "contents", contents, "Pass a RatesFigure, or use GroupRatesDisplay.from_predictions.")
+        self.contents = contents
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_pred: Any, *, sensitive_features: Any, rate: str | None = None, ax: Any = None, **options: Any
+    ) -> Self:
+        """Draw a rate of decisions.
+
+        Parameters
+        ----------
+        y_true, y_pred : array of shape (n,)
+            Labels and decisions.
+        sensitive_features : array or table
+            The groups.
+        rate : str, default=None
+            Such as ``"error"`` or ``"selection_rate[yes]"``. None: the selection rate of the positive class.
+        ax : matplotlib axes, default=None
+            None: new axes.
+        **options
+            Those of `fairveil.group_table`, such as ``confidence``.
+        """
+        return cls.from_table(group_table(y_true, y_pred, sensitive_features, **options), rate=rate, ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, sensitive_features: Any, rate: str | None = None, ax: Any = None, **options: Any
+    ) -> Self:
+        """Draw a rate of an estimator's decisions on these rows; parameters as in `from_predictions`."""
+        options = {"sensitive_features": sensitive_features, "rate": rate, "ax": ax, **options}
+        return cls.from_predictions(y, estimator.predict(X), **options)
+
+    @classmethod
+    def from_table(cls, table: GroupTable, *, rate: str | None = None, ax: Any = None) -> Self:
+        """Draw a rate of a `fairveil.group_table`."""
+        require(GroupTable, "table", table, "Pass what fairveil.group_table(...) returns.")
+        found = columns(table)[0] if rate is None else rate
+        if found not in table.overall.rates:
+            raise _unknown(rate, tuple(table.overall.rates))
+        return cls(rates_figure(table, found)).plot(ax)
+
+    @classmethod
+    def from_private_table(cls, table: PrivateTable, *, rate: str | None = None, ax: Any = None) -> Self:
+        """Draw a main rate of a `fairveil.private_audit`, every level of groups below each other."""
+        require(PrivateTable, "table", table, "Pass what fairveil.private_audit(...) returns.")
+        figures = {one.name: one for one in private_section(table).rates}
+        name = next(iter(figures)) if rate is None else rate_words(rate)
+        if name not in figures:
+            raise _unknown(rate, table.layout.main)
+        return cls(figures[name]).plot(ax)
+
+    @classmethod
+    def from_certificate(cls, certificate: Certificate, *, ax: Any = None) -> Self:
+        """Draw the rates that a certificate compares, with their intervals in the population."""
+        require(Certificate, "certificate", certificate, "Pass what fairveil.certify(...) returns.")
+        found = certificate_section(certificate).rates
+        if found is None:
+            remedy = "Certify a notion that compares rates."
+            raise InputError(complaint(expected="a certificate with rates", of="certificate", got="none", remedy=remedy))
+        return cls(found).plot(ax)
+
+    @property
+    def description(self) -> str:
+        """The picture in words: each group's rate."""
+        return rates_description(self.contents)
+
+    def _draw(self, axes: Any) -> list[Any]:
+        return draw_rates(self.contents, axes)
+
+
+def _unknown(rate: str | None, known: tuple[str, ...]) -> InputError:
+    return InputError(complaint(expected="a rate of this table", of="rate", got=rate, remedy=f"Known: {', '.join(known)}."))

@@ -1,0 +1,46 @@
+"""The noise of a fit, before it is made, on axes."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from ..estimators.fitting.plan import Plan
+from ..figures import CurvesFigure
+from ..figures.axes_curves import draw_curves
+from ..figures.curves import curves_description
+from .display import Display, require
+
+
+class NoiseDisplay(Display):
+    """The smallest bound that noise lets one enforce, against epsilon: a line a group, and the bound that is required.
+
+    It is made of public facts alone: nothing is read, and nothing is spent.
+
+    Parameters
+    ----------
+    contents : CurvesFigure
+        The curves.
+    """
+
+    def __init__(self, contents: CurvesFigure) -> None:
+        require(CurvesFigure, "contents", contents, "Use NoiseDisplay.from_plan.")
+        self.contents = contents
+
+    @classmethod
+    def from_plan(cls, plan: Plan, *, ax: Any = None) -> Self:
+        """Draw what ``estimator.plan(...)`` returns."""
+        require(Plan, "plan", plan, "Pass clf.plan(schema).")
+        return cls(plan.curves()).plot(ax)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, schema: Any = None, *, ax: Any = None, **options: Any) -> Self:
+        """Plan a fit and draw its noise. Parameters are those of ``estimator.plan``."""
+        return cls.from_plan(estimator.plan(schema, **options), ax=ax)
+
+    @property
+    def description(self) -> str:
+        """The picture in words: where each line begins and ends."""
+        return curves_description(self.contents)
+
+    def _draw(self, axes: Any) -> list[Any]:
+        return draw_curves(self.contents, axes)
