@@ -42,7 +42,7 @@ from fairveil.curator import Curator, Linear, PredictionHistogram, Rows
 from fairveil.errors import ConstraintNotMet
 from fairveil.facts import Schema
 from fairveil.fairness.objectives import parse_constraint, parse_objective
-from fairveil.learning.group_objective.problem import Posed, Problem
+from fairveil.learning.group_objective.problem import Problem, ReleasedProblem
 from fairveil.learning.oracles.choosing import Class, directions, thresholds
 from fairveil.learning.oracles.oracle import LinearRule, count_rows
 
@@ -57,7 +57,7 @@ TOUCH = 1e-6  # what a linear program leaves
 class Exact:
     """Every decision's losses, without noise. `places`: where a rule is in the list."""
 
-    posed: Posed
+    posed: ReleasedProblem
     losses: Floats
     places: dict[Any, int]
     f: Floats

@@ -29,7 +29,7 @@ from fairveil.facts import RowBlock
 from fairveil.learning.game.game import Equilibrium, Game, play
 from fairveil.learning.game.plan import plan
 from fairveil.learning.oracles.descent import Descent
-from fairveil.learning.oracles.ground import Ground
+from fairveil.learning.oracles.ground import GameInstance
 from fairveil.learning.oracles.oracle import LinearRule
 from fairveil.learning.oracles.regression import Regression
 from fairveil.models import LinearModel, MixtureModel
@@ -152,7 +152,7 @@ def _played(
     notions = promises.notions_of(constraint)
     training = inputs.read(train, None, None, None, promises.ways_of(None, False, True, 1.0, promise))
     layout, cells = training.rows.layout, training.rows.cells()
-    ground = Ground.of(promise, layout, cells, notions, public_rows=training.rows.exact_count)
+    ground = GameInstance.of(promise, layout, cells, notions, public_rows=training.rows.exact_count)
     game = plan(ground, Descent() if part.descent else Regression(), dual_bound=part.dual_bound)
     width = layout.width
     if isinstance(game.oracle, Regression):

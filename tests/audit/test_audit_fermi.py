@@ -52,7 +52,7 @@ def search_for(rows: Rows, promise: Promise, notion: str, strengths: list[float]
     settings = replace(fermi.usual_settings(promise), rounds=8, rate_most=1e-6)
     public = rows.exact_count if promise.rows_are_public else None
     named = fermi.notion_of(notion)
-    calm = PenaltySettings(pace=0.1, ease=0.25)
+    calm = PenaltySettings(pace=0.1, loss_scale=0.25)
     found = fermi.make(promise, rows.layout, rows.cells(), named, strengths, settings, calm, public_rows=public)
     assert isinstance(found, LinearDescent)
     return found

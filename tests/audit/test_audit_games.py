@@ -15,7 +15,7 @@ from fairveil.audit import EventsClaim, Tape, Witness, audit_scores
 from fairveil.curator import Curator, Rows, pricing
 from fairveil.learning.game.game import Game, play
 from fairveil.learning.game.plan import plan
-from fairveil.learning.oracles.ground import Ground
+from fairveil.learning.oracles.ground import GameInstance
 from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.accounting.routes import gaussian_mu
@@ -39,7 +39,7 @@ def pair(relation: str) -> tuple[Rows, Rows]:
 
 def game_of(rows: Rows, promise: Promise) -> Game:
     public = rows.exact_count if promise.rows_are_public else None
-    ground = Ground.of(promise, rows.layout, rows.cells(), [EqualizedOdds(0.05)], public_rows=public)
+    ground = GameInstance.of(promise, rows.layout, rows.cells(), [EqualizedOdds(0.05)], public_rows=public)
     return plan(ground, Regression(), rounds=3)
 
 

@@ -21,7 +21,7 @@ from fairveil.curator import (
     describe,
 )
 from fairveil.curator.kernels import public as kernels_public
-from fairveil.curator.noising import Need, draw, draws
+from fairveil.curator.noising import NoiseRequest, draw, draws
 from fairveil.curator.pricing import Ask
 from fairveil.curator.rows import threads
 from fairveil.curator.totals import descent_pass as descents_module
@@ -62,7 +62,7 @@ def test_guarantee_1_of_noising_side_by_side_is_one_by_one(rows_of):
         (Ask(GradientSum(Linear(np.zeros(WIDTH)), 1.0), 3.0), 2.0**50, (1, WIDTH)),
     ]
     one, other = NoiseSource.seeded(1), NoiseSource.seeded(1)
-    together = draws([Need(i, 0, *what, 0, (i,)) for i, what in enumerate(wanted)], [one], 7)
+    together = draws([NoiseRequest(i, 0, *what, 0, (i,)) for i, what in enumerate(wanted)], [one], 7)
     for i, (what, found) in enumerate(zip(wanted, together, strict=True)):
         np.testing.assert_array_equal(found, draw(*what, other.stream("noise", 7, i)))
         assert found.shape == what[2]

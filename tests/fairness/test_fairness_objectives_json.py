@@ -12,7 +12,7 @@ from fairveil.errors import InputError
 from fairveil.facts import Cells
 from fairveil.fairness import DemographicParity, EqualizedOdds, ErrorRate, Event, PredictionRate, RateConstraint
 from fairveil.fairness import objectives as ob
-from fairveil.fairness.notions import FalseNegativeRate, tells_groups_apart
+from fairveil.fairness.notions import FalseNegativeRate, uses_groups
 
 CELLS = Cells((("f", "m"),), names=("sex",))
 FRAME = ob.Frame(CELLS, ("no", "yes"), np.array([[0.3, 0.2], [0.1, 0.4]]))
@@ -216,7 +216,7 @@ def test_which_notions_tell_groups_apart() -> None:
     by_group = RateConstraint(((1.0, ErrorRate(Event(labels=(1,), also=(Event(groups=("f",)),)))),), 0.3)
     of_all = RateConstraint(((1.0, ErrorRate(Event(labels=(1,)))),), 0.3)
     asked = [EqualizedOdds(0.1), FalseNegativeRate(0.1, "each"), FalseNegativeRate(0.1), by_group, of_all]
-    assert [tells_groups_apart(notion) for notion in asked] == [True, True, False, True, False]
+    assert [uses_groups(notion) for notion in asked] == [True, True, False, True, False]
 
 
 def test_what_is_measured_is_the_value_and_of_gini_the_index() -> None:

@@ -13,7 +13,7 @@ from fairveil.errors import InputError
 from fairveil.fairness import Notion, resolve
 from fairveil.learning.game.game import Equilibrium, Game, play
 from fairveil.learning.game.plan import plan
-from fairveil.learning.oracles.ground import Ground
+from fairveil.learning.oracles.ground import GameInstance
 from fairveil.learning.oracles.oracle import Oracle
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.promise import Promise
@@ -42,12 +42,12 @@ def rows_from(X: Any, y: Any, A: Any, classes: int = 2, groups: tuple[int, ...] 
     )  # fmt: skip
 
 
-def ground_of(rows: Rows, promise: Promise, notions: list[Notion], mode: str = "product", **options: Any) -> Ground:
+def ground_of(rows: Rows, promise: Promise, notions: list[Notion], mode: str = "product", **options: Any) -> GameInstance:
     stated = options.pop("public_rows", None)
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else stated
     cells = rows.cells(mode) if rows.layout.sensitive else None
     cap = rows.max_sample_weight if rows.weighted else None
-    return Ground.of(promise, rows.layout, cells, notions, public_rows=public, max_sample_weight=cap, **options)
+    return GameInstance.of(promise, rows.layout, cells, notions, public_rows=public, max_sample_weight=cap, **options)
 
 
 def curator_for(game: Game, rows: Rows, seed: int = 0, of: type[Curator] = Curator) -> Curator:

@@ -16,7 +16,7 @@ from fairveil.curator import Curator, pricing
 from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.learning.group_objective.loop import Loop, run
 from fairveil.learning.group_objective.plan import plan_loop
-from fairveil.learning.group_objective.problem import Found, Posed, Problem
+from fairveil.learning.group_objective.problem import Found, Problem, ReleasedProblem
 from fairveil.learning.oracles.choosing import Choice, Each, thresholds
 from fairveil.learning.oracles.descent import Begun, Descent
 from fairveil.learning.oracles.oracle import count_rows
@@ -153,7 +153,7 @@ def tables_of(rows: Any, of: Any, problem: Problem) -> Floats:
     return np.array([g.exact_table(rows, rule, problem.ground.cells) for rule in rules]) / total
 
 
-def posed_exactly(rows: Any, problem: Problem, penalty: float) -> Posed:
+def posed_exactly(rows: Any, problem: Problem, penalty: float) -> ReleasedProblem:
     """The problem at its true counts."""
     public = Problem.of(
         g.EXACT, rows.layout, problem.ground.cells, problem.objective, problem.constraint, public_rows=rows.exact_count

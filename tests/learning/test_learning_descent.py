@@ -10,7 +10,7 @@ import pytest
 from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.curator import CellCounts, Curator, Rows
 from fairveil.errors import PrivacyError
-from fairveil.learning import LinearDescent, Pressure, ProjectedAscent, Settings, Walk, descend
+from fairveil.learning import AscentState, LinearDescent, PrimalState, ProjectedAscent, Settings, descend
 from fairveil.learning.lagrangian import plan as plans
 from fairveil.privacy import NoiseSource
 
@@ -108,7 +108,7 @@ def test_guarantee_3_a_run_that_breaks_off_leaves_a_beginning_of_its_plan() -> N
 
 
 def test_the_walk_is_nesterovs_and_averages_what_it_counts() -> None:
-    walk, x, v = Walk.begin((1, 1, 2)), np.zeros(2), np.zeros(2)
+    walk, x, v = PrimalState.begin((1, 1, 2)), np.zeros(2), np.zeros(2)
     seen = []
     for t in range(5):
         g = np.array([1.0, -2.0]) * (t + 1)
@@ -124,7 +124,7 @@ def test_the_walk_is_nesterovs_and_averages_what_it_counts() -> None:
 
 def test_pressure_grows_while_a_constraint_is_broken_and_stays_in_its_bounds() -> None:
     ascent = ProjectedAscent(rounds=20, bound=1.5)
-    state = Pressure.begin(1, 2)
+    state = AscentState.begin(1, 2)
     sizes = []
     for _ in range(60):
         state = ascent.step(state, np.array([[0.1, -0.1]]))
@@ -139,7 +139,7 @@ def test_pressure_grows_while_a_constraint_is_broken_and_stays_in_its_bounds() -
 
 def test_pressure_does_not_depend_on_the_unit_of_the_excess() -> None:
     ascent = ProjectedAscent(rounds=20)
-    small, large = Pressure.begin(1, 1), Pressure.begin(1, 1)
+    small, large = AscentState.begin(1, 1), AscentState.begin(1, 1)
     for excess in (0.2, 0.1, -0.05, 0.02, -0.01):
         small = ascent.step(small, np.array([[excess / 64]]))
         large = ascent.step(large, np.array([[excess]]))
@@ -148,6 +148,6 @@ def test_pressure_does_not_depend_on_the_unit_of_the_excess() -> None:
 
 def test_pressure_ignores_what_is_undefined() -> None:
     ascent = ProjectedAscent(rounds=20)
-    state = ascent.step(Pressure.begin(1, 2), np.array([[math.nan, 0.1]]))
+    state = ascent.step(AscentState.begin(1, 2), np.array([[math.nan, 0.1]]))
     assert state.duals[0, 0] == 0.0
     assert state.duals[0, 1] > 0.0

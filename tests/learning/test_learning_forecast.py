@@ -22,10 +22,10 @@ from fairveil.learning.group_objective.exponential import plan_sampling
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.problem import Problem
 from fairveil.learning.lagrangian import plan as plans
-from fairveil.learning.lagrangian.primal import Walk
+from fairveil.learning.lagrangian.primal import PrimalState
 from fairveil.learning.oracles.choosing import Choice, thresholds
 from fairveil.learning.oracles.descent import Descent
-from fairveil.learning.oracles.ground import Ground
+from fairveil.learning.oracles.ground import GameInstance
 from fairveil.learning.oracles.regression import Regression
 from fairveil.learning.postprocessing import counting as postprocess
 from fairveil.privacy.events import spelled_out
@@ -48,7 +48,7 @@ def descent(promise: Promise, notion: Any = None, **options: Any) -> LinearDesce
 
 
 def game(promise: Promise, oracle: Any) -> Any:
-    return plan_game(Ground.of(promise, LAYOUT, cells(), [EqualizedOdds(0.1)], public_rows=5000), oracle)
+    return plan_game(GameInstance.of(promise, LAYOUT, cells(), [EqualizedOdds(0.1)], public_rows=5000), oracle)
 
 
 def loop(promise: Promise, oracle: Any) -> Any:
@@ -162,7 +162,7 @@ def test_the_response_of_a_descent_is_its_walk(rate: float) -> None:
     rounds, averaged, curvature = 60, 0.35, added_error.CURVATURE
 
     def walked(pull: float, kicked: int | None) -> float:
-        walk = Walk.begin((1, 1, 1))
+        walk = PrimalState.begin((1, 1, 1))
         for t in range(rounds):
             noise = 1.0 if t == kicked else 0.0
             gradient = curvature * (walk.weights - pull) + noise

@@ -18,7 +18,7 @@ from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.fairness import BoundedGroupLoss
 from fairveil.learning.group_objective.descent import MOST, LossDescent, plan_descent
-from fairveil.learning.lagrangian.duals import Leaning
+from fairveil.learning.lagrangian.duals import ExponentiatedGradientState
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.accounting.inventory import inventory
 
@@ -132,14 +132,14 @@ def test_a_bound_is_kept_at_finite_epsilons(relation: str, epsilon: float) -> No
 def test_an_excess_inside_its_noise_presses_nothing_and_a_clear_one_does() -> None:
     X, y, A = unlike(2000)
     descent = a_descent(g.rows_from(X, y, A), g.RECORDS, 0.6)
-    idle = descent.auditor.duals(Leaning(np.zeros(2), 1.0))
+    idle = descent.auditor.duals(ExponentiatedGradientState(np.zeros(2), 1.0))
     noise = np.array([0.1, 2.0])
-    within = descent._pressed(Leaning(np.array([0.9, 19.0]), 1.0), noise, 100)
+    within = descent._pressed(ExponentiatedGradientState(np.array([0.9, 19.0]), 1.0), noise, 100)
     assert within == pytest.approx(idle)
-    told = descent._pressed(Leaning(np.array([3.0, 19.0]), 1.0), noise, 100)
+    told = descent._pressed(ExponentiatedGradientState(np.array([3.0, 19.0]), 1.0), noise, 100)
     assert told[0] > 2.0 * told[1]
-    exact = descent._pressed(Leaning(np.array([0.9, 19.0]), 1.0), np.zeros(2), 100)
-    assert exact == pytest.approx(descent.auditor.duals(Leaning(np.array([0.9, 19.0]), 1.0)))
+    exact = descent._pressed(ExponentiatedGradientState(np.array([0.9, 19.0]), 1.0), np.zeros(2), 100)
+    assert exact == pytest.approx(descent.auditor.duals(ExponentiatedGradientState(np.array([0.9, 19.0]), 1.0)))
 
 
 def test_the_noise_of_an_excess_is_that_of_its_losses_over_the_groups_share() -> None:

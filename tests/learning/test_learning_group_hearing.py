@@ -14,8 +14,8 @@ import pytest
 from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import FalseNegatives, GMean
 from fairveil.learning.group_objective.hearing import BLOCKS, KNOWN, ROOM, Heard, aimed, blocks_of, noise_of_excesses
-from fairveil.learning.group_objective.problem import Posed
-from fairveil.learning.lagrangian.duals import ExponentiatedGradient, Leaning
+from fairveil.learning.group_objective.problem import ReleasedProblem
+from fairveil.learning.lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from fairveil.learning.oracles.descent import CURVE, DROWNED, Descent
 from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy.promise import Promise
@@ -23,7 +23,7 @@ from fairveil.privacy.promise import Promise
 AUDITOR = ExponentiatedGradient(20.0)
 
 
-def a_posed(*constraints: Any) -> Posed:
+def a_posed(*constraints: Any) -> ReleasedProblem:
     rows = g.rows_from(*g.sample(0, 1500, 2, (3,)), 2, (3,))
     return s.posed_exactly(rows, s.problem_of(rows, g.REPLACE, "error", list(constraints)), 20.0)
 
@@ -34,7 +34,7 @@ def a_posed(*constraints: Any) -> Posed:
 def test_guarantee_1_without_noise_duals_and_bounds_are_what_they_were() -> None:
     posed = a_posed(EqualizedOdds(0.05), GMean().at_most(0.3))
     quiet = Heard(np.zeros(len(posed.excesses(posed.chance))), 100)
-    leaning = Leaning(np.zeros(len(quiet.noise)))
+    leaning = ExponentiatedGradientState(np.zeros(len(quiet.noise)))
     sums = np.linspace(-3.0, 5.0, len(quiet.noise))
     heard = quiet.step(AUDITOR, leaning, sums)
     assert heard.sums == pytest.approx(sums)
@@ -49,14 +49,14 @@ def test_guarantee_1_without_noise_duals_and_bounds_are_what_they_were() -> None
 def test_guarantee_2_noise_alone_seldom_presses_and_a_clear_excess_does() -> None:
     """2,000 sums of pure noise: one in six is above one deviation (0.159; false alarms 1e-6)."""
     rng = np.random.default_rng(0)
-    idle = AUDITOR.duals(Leaning(np.zeros(1), 1.0))
+    idle = AUDITOR.duals(ExponentiatedGradientState(np.zeros(1), 1.0))
     pressed, t = 0, 50
     for _ in range(2000):
         ear = Heard(np.array([0.2]), 100)
         sums = ear.calm * rng.normal(scale=0.2 * math.sqrt(t), size=1)
-        pressed += bool(ear.duals(AUDITOR, Leaning(sums, 1.0), t)[0] > idle[0] * (1 + 1e-9))
+        pressed += bool(ear.duals(AUDITOR, ExponentiatedGradientState(sums, 1.0), t)[0] > idle[0] * (1 + 1e-9))
     assert abs(pressed / 2000 - 0.1587) < 5 * math.sqrt(0.1587 * 0.8413 / 2000)
-    clear = Heard(np.array([0.2]), 100).duals(AUDITOR, Leaning(np.array([5.0]), 1.0), t)
+    clear = Heard(np.array([0.2]), 100).duals(AUDITOR, ExponentiatedGradientState(np.array([5.0]), 1.0), t)
     assert clear[0] > 5 * idle[0]
 
 
@@ -109,9 +109,9 @@ def test_a_row_that_costs_much_is_within_its_length_before_it_is_clipped() -> No
     costs = np.zeros((2, 2, 2))
     assert oracle._ease(problem.ground, costs, 400.0) == 1.0
     costs[1, 1, 0] = 400.0
-    ease = oracle._ease(problem.ground, costs, 400.0)
-    assert ease == pytest.approx(1.0 / (1.0 + CURVE * 400.0))
-    assert CURVE * 400.0 * ease <= 1.0
+    loss_scale = oracle._ease(problem.ground, costs, 400.0)
+    assert loss_scale == pytest.approx(1.0 / (1.0 + CURVE * 400.0))
+    assert CURVE * 400.0 * loss_scale <= 1.0
     noisy = Descent().at(0.0, 3.0)
     assert noisy._ease(problem.ground, costs, 400.0) == pytest.approx(min(1.0, DROWNED * noisy._noise(problem.ground, 400.0)))
     assert noisy._ease(problem.ground, costs, 40.0) == 1.0  # noise is all there is: nothing is divided

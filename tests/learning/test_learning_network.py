@@ -332,8 +332,8 @@ def test_exact_and_private_parts_together_are_the_whole_gradient(notion, mode, g
     search = fermi_for(rows, promise, 3.0, notion, settings(clip=1e5), mode)
     asks, costs = pressed(search, rows)
     parts = [asks[0].question, asks[1].question]
-    ease = 1 / (1 + search.player.ease * 3.0)  # type: ignore[union-attr]
-    whole = NetworkGradient(parts[0].model, None, rows.cells(mode), costs, loss_weight=np.array([ease]))
+    loss_scale = 1 / (1 + search.player.loss_scale * 3.0)  # type: ignore[union-attr]
+    whole = NetworkGradient(parts[0].model, None, rows.cells(mode), costs, loss_weight=np.array([loss_scale]))
     curator = Curator(rows, EXACT)
     exact, private, right = (curator.answer([(question, 0.0)])[0] for question in (*parts, whole))
     assert np.linalg.norm(private) > 0.01 * np.linalg.norm(right)

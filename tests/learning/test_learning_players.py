@@ -15,7 +15,7 @@ from fairveil.fairness.dependence import Dependence
 from fairveil.learning import Constraints, Penalty, ProjectedAscent
 from fairveil.learning.checkpoint import check_values
 from fairveil.learning.lagrangian import fermi
-from fairveil.learning.lagrangian.duals import Pressure
+from fairveil.learning.lagrangian.duals import AscentState
 from fairveil.learning.lagrangian.plan import usual_clip
 from fairveil.learning.lagrangian.players import TELLABLE, weights_of
 
@@ -41,7 +41,7 @@ def constraints(labels: int = 2, classes: int = 2, models: int = 2, **more) -> C
 
 def penalty(strengths=(1.0, 10.0), labels: int = 2, classes: int = 2, radius: float = 1e6, **more) -> Penalty:
     dependence = Dependence.of(CELLS, tuple(range(labels)))
-    return Penalty(dependence, np.array(strengths), radius, FLOOR, classes, **{"pace": 0.1, "ease": 0.25, **more})
+    return Penalty(dependence, np.array(strengths), radius, FLOOR, classes, **{"pace": 0.1, "loss_scale": 0.25, **more})
 
 
 # ---- constraints ---------------------------------------------------------------------------------------------------------
@@ -58,10 +58,10 @@ def test_constraints_cost_what_their_lagrangian_does_in_units_of_the_eased_loss(
         state = player.step(state, histogram, round)
     duals = player.duals(state, len(player.system))
     assert duals.any()
-    costs, ease = player.costs(state)
-    assert ease == pytest.approx(1 / (1 + 0.5 * duals.sum(axis=1)))
+    costs, loss_scale = player.costs(state)
+    assert loss_scale == pytest.approx(1 / (1 + 0.5 * duals.sum(axis=1)))
     for m in range(2):
-        right = player.system.cell_costs(duals[m], counts[m], FLOOR) * rows[m] * ease[m]
+        right = player.system.cell_costs(duals[m], counts[m], FLOOR) * rows[m] * loss_scale[m]
         assert costs[m] == pytest.approx(right, rel=1e-12)
 
 
@@ -108,11 +108,11 @@ def test_where_all_excesses_are_noise_nothing_is_pressed() -> None:
     ascent, rng = ProjectedAscent(200), np.random.default_rng(0)
     for noise, most in ((0.001, 3.0), (1.0, 0.2), (10.0, 0.05)):
         trust = np.full((1, 4), weights_of(np.array(noise / math.sqrt(20))))
-        pressure = Pressure.begin(1, 4)
+        pressure = AscentState.begin(1, 4)
         for _ in range(200):
             pressure = ascent.step(pressure, rng.normal(scale=noise, size=(1, 4)), trust)
         assert pressure.duals.max() < most
-    broken = Pressure.begin(1, 4)
+    broken = AscentState.begin(1, 4)
     for _ in range(200):
         broken = ascent.step(broken, 0.1 + rng.normal(scale=0.05, size=(1, 4)), np.full((1, 4), weights_of(np.array(0.011))))
     assert broken.duals.min() > 1.0
@@ -143,10 +143,10 @@ def test_the_penalty_costs_strength_times_psi_in_units_of_the_eased_loss(labels,
     assert not state.w.any()
     assert not player.costs(state)[0].any()  # W begins at 0, where no prediction costs anything
     state = player.step(state, histogram, 0)
-    costs, ease = player.costs(state)
-    assert ease == pytest.approx(1 / (1 + 0.25 * np.array([1.0, 10.0])))
+    costs, loss_scale = player.costs(state)
+    assert loss_scale == pytest.approx(1 / (1 + 0.25 * np.array([1.0, 10.0])))
     for m, strength in enumerate((1.0, 10.0)):
-        right = strength * ease[m] * player.dependence.costs(state.w[m], counts[m])
+        right = strength * loss_scale[m] * player.dependence.costs(state.w[m], counts[m])
         assert costs[m] == pytest.approx(right, rel=1e-12)
     assert not player.duals(state, 5).any()
     assert player.duals(state, 5).shape == (2, 5)
@@ -219,8 +219,8 @@ def test_h2_the_noise_of_ws_gradient_is_multiplied_by_the_strength_as_the_gradie
     state = replace(player.begin(np.repeat(counts, 2, 0), np.repeat(rows, 2)), w=np.repeat(w, 2, 0))
     eased = []
     for heard in (histogram, histogram + noise):
-        costs, ease = player.costs(player.step(state, np.repeat(heard, 2, 0), 0))
-        eased.append(costs / ease[:, np.newaxis, np.newaxis, np.newaxis])
+        costs, loss_scale = player.costs(player.step(state, np.repeat(heard, 2, 0), 0))
+        eased.append(costs / loss_scale[:, np.newaxis, np.newaxis, np.newaxis])
     moved = eased[1] - eased[0]
     assert moved[1] == pytest.approx(10.0 * moved[0], rel=1e-9, abs=1e-11)
 
@@ -306,8 +306,8 @@ def test_a_model_alone_has_the_bits_that_it_has_beside_another(player, labels) -
         ({"least_share": 0.0}, "least_share"),
         ({"least_share": 0.6}, "least_share"),
         ({"pace": 0.0}, "pace"),
-        ({"ease": -0.1}, "ease"),
-        ({"ease": math.nan}, "ease"),
+        ({"loss_scale": -0.1}, "loss_scale"),
+        ({"loss_scale": math.nan}, "loss_scale"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(given, name) -> None:

@@ -93,9 +93,9 @@ def test_a_tiny_case_goes_through_and_is_not_fitted_twice(hard: Any, tmp_path: P
     assert text.count("**`small`**") == 1
     assert "1 private lines" in text
     assert picture.draw(lines).count("<svg") == 2
-    side_by_side = list(winners.table(lines))
-    assert len(side_by_side) == 2 + 2
-    assert all(line.count("|") == side_by_side[0].count("|") for line in side_by_side)
+    batched = list(winners.table(lines))
+    assert len(batched) == 2 + 2
+    assert all(line.count("|") == batched[0].count("|") for line in batched)
     *_, last = winners.parted(lines, exact=1.0)  # what is called bias is the difference of the two epsilons
     errors = {key[3]: some["descent"].error for key, some in winners.spots(lines).items()}
     assert f"{100 * (errors[1.0] - errors[np.inf]):+.1f}" in last

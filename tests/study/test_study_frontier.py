@@ -16,7 +16,7 @@ from scipy import stats
 
 import fairveil as fv
 from fairveil.errors import ConstraintNotMet, InputError, WeakDelta
-from fairveil.estimators import batched as side_by_side
+from fairveil.estimators import batched as batched
 from fairveil.estimators.reading import inputs
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.figures import Point, Series
@@ -376,11 +376,11 @@ def test_panels_hold_at_most_so_many_models_and_miss_none() -> None:
     template = quick(rounds=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
-        found = fv.frontier(*rows, gaps=(0.9,), epsilons=(2.0,), seeds=side_by_side.MOST_MODELS + 5, estimator=template)
+        found = fv.frontier(*rows, gaps=(0.9,), epsilons=(2.0,), seeds=batched.MOST_MODELS + 5, estimator=template)
     same(found.models[2.0, 0.9, 79], alone(template, [fv.DemographicParity(0.9)], (2.0, 0.9, 79), *rows))
     training = inputs.read(*rows, None, inputs.Ways())
-    intent = side_by_side.intend(template, lambda ways: training)
-    sizes = [len(panel) for panel in side_by_side._panels([side_by_side.Job(template, intent)] * 80)]
+    intent = batched.intend(template, lambda ways: training)
+    sizes = [len(panel) for panel in batched._panels([batched.Job(template, intent)] * 80)]
     assert sizes == [40, 40]
 
 
@@ -391,10 +391,10 @@ def test_progress_counts_rounds_of_models_up_to_the_end() -> None:
     jobs = []
     for rounds, seeds in ((4, 3), (5, 2)):
         one = quick(rounds=rounds)
-        intent = side_by_side.intend(one, lambda ways: training)
-        jobs += [side_by_side.Job(quick(rounds=rounds, random_state=seed), intent) for seed in range(seeds)]
+        intent = batched.intend(one, lambda ways: training)
+        jobs += [batched.Job(quick(rounds=rounds, random_state=seed), intent) for seed in range(seeds)]
     told: list[tuple[int, int]] = []
-    side_by_side.fit_all(jobs, tick=lambda done, most: told.append((done, most)))
+    batched.fit_all(jobs, tick=lambda done, most: told.append((done, most)))
     assert told[-1] == (22, 22)
     assert [done for done, _ in told] == [3, 6, 9, 12, 14, 16, 18, 20, 22]
 

@@ -103,7 +103,7 @@ def fit(
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)
     book = opened(ledger, dataset, purpose)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
-    told = persons.Asked.of(unit, max_rows_per_unit, roles.schema)
+    told = persons.PersonColumn.of(unit, max_rows_per_unit, roles.schema)
     rows = public_rows if public_rows is not None or told is not None else roles.public_rows
     people = None
     with waiting("Reading the table"):

@@ -17,7 +17,7 @@ from ..fairness.inputs import read_decisions
 from ..fairness.intervals import largest
 from ..fairness.keys import shown
 from ..fairness.measures import tally
-from ..fairness.notions import tells_groups_apart
+from ..fairness.notions import uses_groups
 from ..fairness.objectives import Frame, Objective
 from ..fairness.resolution import resolve
 from ..learning.systems import NO_GROUPS
@@ -80,7 +80,7 @@ def population_verdict(clf: Fitted, notion: Notion) -> Verdict | None:
 
 def _lines_of(clf: Any, notion: Notion) -> list[ConstraintLine]:
     """None where groups are not told apart, and the notion does."""
-    if clf.cells_ is None and tells_groups_apart(notion):
+    if clf.cells_ is None and uses_groups(notion):
         return []
     names = set(resolve(notion, clf.cells_ or NO_GROUPS, clf.classes_.tolist()).names)
     return [line for line in clf.constraint_report_.lines if line.target in names]

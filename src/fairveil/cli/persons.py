@@ -29,14 +29,14 @@ Values = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Asked:
+class PersonColumn:
     """The column that tells persons apart, and how many rows of each are read."""
 
     column: str
     most: int | None
 
     @staticmethod
-    def of(unit: str | None, most: int | None, schema: Schema | None) -> Asked | None:
+    def of(unit: str | None, most: int | None, schema: Schema | None) -> PersonColumn | None:
         """The command line's words first, then the schema's."""
         stated = schema.unit if schema is not None else None
         column = unit if unit is not None else stated
@@ -48,7 +48,7 @@ class Asked:
         if schema is not None:
             schema.with_unit(column)  # which refuses a column with another role
         limit = most if most is not None else schema.max_rows_per_unit if schema is not None else None
-        return Asked(column, limit)
+        return PersonColumn(column, limit)
 
     def read(self, place: Place, sample: Sample) -> tuple[Sample, Values]:
         """The rows without that column, and whose each is."""
@@ -95,6 +95,6 @@ def require_others(people: Values, held: Values) -> None:
         raise InputError(complaint(expected="other persons than TABLE's", of="--test", got="some of the same", remedy=remedy))
 
 
-def arguments(asked: Asked | None, people: Values | None) -> dict[str, Any]:
+def arguments(asked: PersonColumn | None, people: Values | None) -> dict[str, Any]:
     """What an estimator is told."""
     return {} if asked is None else {"unit": {asked.column: people}, "max_rows_per_unit": asked.most}

@@ -49,7 +49,7 @@ from .pricing import Ask, Deciding
 from .question import Question, Scale
 from .questions.attached import Attached
 from .questions.attached_codes import AttachedCodes, given_codes
-from .questions.by_cell import Around, Weighed, inner_of
+from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
 from .questions.networks import NetworkGradient, NetworkHistogram
 from .questions.of_models import GradientSum, GroupLosses
 from .questions.of_rows import FeatureSums, GramMatrices, NumberMoments, RowCount
@@ -118,7 +118,7 @@ class Curator:
         self._ready: dict[tuple[object, ...], Prepared] = {}
         self._latest: dict[tuple[object, ...], tuple[object, ...]] = {}
         self._known: dict[tuple[object, ...], list[Scale]] = {}
-        self._decided = decisions.Decided()
+        self._decided = decisions.HistogramCache()
         self._troubles = Troubles()
         self._trusted = False
         self._arithmetic: Arithmetic = "exact"  # a network's own float32 may have taken part
@@ -318,7 +318,7 @@ class Curator:
 
     def _contest(
         self, asked: tuple[GroupLosses] | tuple[Deciding, ...], cell_weights: Any, costs: Any, score: Score | None
-    ) -> choice.Contest | choice_by_function.FunctionContest:
+    ) -> choice.ExponentialMechanism | choice_by_function.FunctionContest:
         """Scores and their range; what is wrong with weights, costs or slopes is an error before anything is charged."""
         question, rows, losses = asked[0], self._rows, isinstance(asked[0], GroupLosses)
         for name, given, fits in (("cell_weights", cell_weights, losses), ("costs", costs, not losses)):
@@ -643,7 +643,7 @@ class Curator:
             laid, units = None, tuple[float | Floats, ...]()
             if passes is not None:
                 needs = self._needs(self._all_jobs(asks, known), passes.shapes, batch)
-                laid = noising.Laid.of(needs)
+                laid = noising.NoisePlan.of(needs)
                 units = tuple(units_of(scales, len(shape)) for (_, scales), shape in zip(jobs, passes.shapes, strict=True))
             many, names = tuple(is_many(ask.question) for ask in asks), tuple(ask.question.name for ask in asks)
             ready = Prepared(event, known, passes, laid, units, many, names, words_of(batch))
@@ -663,7 +663,7 @@ class Curator:
         if not isinstance(inner_of(question), NetworkGradient | NetworkHistogram):
             return ask
         self._trust(singles=True)
-        if isinstance(question, Around):
+        if isinstance(question, CellwiseQuestion):
             return ask.about(question.again(inner=question.inner.again(_troubles=self._troubles)))
         return ask.about(question.again(_troubles=self._troubles))
 
@@ -721,18 +721,18 @@ class Curator:
         stream = self._sources[0].stream("sampling", number)
         return self._rows.of_units(stream.poisson_batch(self._rows.exact_units, batch.rate))
 
-    def _needs(self, jobs: list[Job], shapes: Sequence[tuple[int, ...]], batch: Batch) -> list[noising.Need]:
+    def _needs(self, jobs: list[Job], shapes: Sequence[tuple[int, ...]], batch: Batch) -> list[noising.NoiseRequest]:
         """The noise of a joint answer: every model's from a stream of its own, named by the release and the question."""
-        side_by_side = len(self._sources) > 1
-        out: list[noising.Need] = []
+        batched = len(self._sources) > 1
+        out: list[noising.NoiseRequest] = []
         for j, ((i, ask, scales, known), (models, *shape)) in enumerate(zip(jobs, shapes, strict=True)):
             sizes = self._sizes(ask, scales, batch) if known is None else known
             for m in range(0 if sizes is None else models):
                 assert sizes is not None
                 size = sizes[m] if len(sizes) > 1 else sizes[0]
                 if type(size) is not float or size > 0.0:
-                    path = (i,) if side_by_side or models == 1 else (i, m)
-                    out.append(noising.Need(j, m, ask, size, tuple(shape), m if side_by_side else 0, path))
+                    path = (i,) if batched or models == 1 else (i, m)
+                    out.append(noising.NoiseRequest(j, m, ask, size, tuple(shape), m if batched else 0, path))
         return out
 
     def _release(self, entry: Entry) -> None:
@@ -742,7 +742,7 @@ class Curator:
 
 def _unclipped(question: Question) -> Question:
     """Without privacy nothing is clipped; a loss in [0, 1] has nothing to clip."""
-    if isinstance(question, Around):
+    if isinstance(question, CellwiseQuestion):
         return replace(question, inner=_unclipped(question.inner))
     if isinstance(question, GradientSum):
         return replace(question, clip=None, loss_clip=None)

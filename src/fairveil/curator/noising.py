@@ -27,7 +27,7 @@ _NOTHING: Ints = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class NoiseRequest:
     """Noise that one model's answer to one ask needs: of which scale and shape, and from which stream."""
 
     job: int
@@ -49,12 +49,12 @@ class Need:
         return sources[self.source].stream("noise", number, *self.path)
 
 
-class Laid:
+class NoisePlan:
     """The noise of an answer that is asked for again and again, laid out once: plain Gaussians, in one pass."""
 
     __slots__ = ("_gaussians", "_needs", "_places")
 
-    def __init__(self, needs: Sequence[Need]) -> None:
+    def __init__(self, needs: Sequence[NoiseRequest]) -> None:
         counts = [math.prod(need.shape) for need in needs]
         self._needs = tuple(needs)
         self._gaussians = Gaussians([float(need.size) for need in needs], counts)
@@ -63,9 +63,9 @@ class Laid:
         ]
 
     @staticmethod
-    def of(needs: Sequence[Need]) -> Laid | None:
+    def of(needs: Sequence[NoiseRequest]) -> NoisePlan | None:
         """None where some of it is of another kind."""
-        return Laid(needs) if all(need.plain for need in needs) else None
+        return NoisePlan(needs) if all(need.plain for need in needs) else None
 
     def draws(self, sources: Sequence[NoiseSource], number: int) -> list[Ints]:
         """The noise of each need, flat."""
@@ -89,14 +89,12 @@ class Laid:
             total += drawn[start:stop].reshape(total.shape)
 
 
-def draws(needs: Sequence[Need], sources: Sequence[NoiseSource], number: int) -> list[Ints]:
+def draws(needs: Sequence[NoiseRequest], sources: Sequence[NoiseSource], number: int) -> list[Ints]:
     """The noise of each, plain Gaussians in one pass."""
     plain = [need for need in needs if need.plain]
-    side_by_side = iter(Laid(plain).draws(sources, number))
+    batched = iter(NoisePlan(plain).draws(sources, number))
     return [
-        next(side_by_side).reshape(need.shape)
-        if need.plain
-        else draw(need.ask, need.size, need.shape, need.stream(sources, number))
+        next(batched).reshape(need.shape) if need.plain else draw(need.ask, need.size, need.shape, need.stream(sources, number))
         for need in needs
     ]
 

@@ -27,7 +27,7 @@ class Prepared:
     event: Event
     known: tuple[Known | None, ...]
     passes: Passes | None
-    noise: noising.Laid | None
+    noise: noising.NoisePlan | None
     units: tuple[float | Floats, ...]
     many: tuple[bool, ...]
     names: tuple[str, ...]

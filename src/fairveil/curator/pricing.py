@@ -39,7 +39,7 @@ from ..privacy.promise import Promise
 from ..privacy.sensitivity import OUTWARDS, Bound, product_up
 from .question import OwnJob, Question, Scale, need_order_two
 from .questions.attached import AttachedHistogram
-from .questions.by_cell import Around, Weighed, inner_of
+from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
 from .questions.networks import NetworkGradient, NetworkHistogram
 from .questions.of_models import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
 from .rows.persons import of_person
@@ -230,7 +230,7 @@ def constant_scale(question: Question, layout: RowLayout, promise: Promise, cap:
     """
     if (
         not promise.is_private
-        and isinstance(question, NetworkGradient | Around)
+        and isinstance(question, NetworkGradient | CellwiseQuestion)
         and isinstance(inner_of(question), NetworkGradient)
     ):
         return question.free_scale(cap)
@@ -256,7 +256,7 @@ def require_unit(ask: Ask, promise: Promise) -> None:
         return
     inner = inner_of(ask.question)
     network = isinstance(inner, NetworkGradient | NetworkHistogram)
-    if isinstance(ask.question, Around) or ask.by_cell is not None or network:
+    if isinstance(ask.question, CellwiseQuestion) or ask.by_cell is not None or network:
         got = "a network" if network else "noise or weights that differ by cell"
         remedy = "Fit a linear or an additive model, with one noise for all; or protect rows: unit=None."
         raise PrivacyError(

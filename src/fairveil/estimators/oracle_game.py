@@ -20,9 +20,9 @@ from ..fairness import FalsePositiveRateParity, Notion
 from ..learning.game.bounds import Guarantee
 from ..learning.game.game import Equilibrium, Game, play
 from ..learning.game.plan import plan
-from ..learning.lagrangian.program import Choice as Decided
+from ..learning.lagrangian.program import Choice as HistogramCache
 from ..learning.oracles.choosing import Choice, Labellings, thresholds
-from ..learning.oracles.ground import Ground
+from ..learning.oracles.ground import GameInstance
 from ..learning.oracles.oracle import Oracle
 from ..learning.oracles.regression import Regression
 from ..learning.oracles.responses import Responses
@@ -210,7 +210,7 @@ class OracleGameClassifier(MixingClassifier):
         opening = Opening.of(self, promise, ledger, training, numbers=self._numbers())
         promises.require_groups(notions, training)
         cells = cells_of(notions, training)
-        ground = Ground.of(
+        ground = GameInstance.of(
             promise,
             training.rows.layout,
             cells,
@@ -316,7 +316,7 @@ class OracleGameClassifier(MixingClassifier):
             )
         return listed
 
-    def _oracle(self, ground: Ground, training: Training, listed: tuple[Any, ...], X: Any) -> Oracle[Any]:
+    def _oracle(self, ground: GameInstance, training: Training, listed: tuple[Any, ...], X: Any) -> Oracle[Any]:
         oracle, clip = self._named(ground.promise, training), None if self.clip is None else _checks.positive(clip=self.clip)
         if oracle in ("responses", "regression"):
             return Responses(Regression(clip)) if oracle == "responses" else Regression(clip)
@@ -352,7 +352,7 @@ class OracleGameClassifier(MixingClassifier):
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
 
-def _told(choice: Decided, training: Training) -> dict[str, str]:
+def _told(choice: HistogramCache, training: Training) -> dict[str, str]:
     """What is handed out, in words, where a program chose it."""
     name, remark = words_of(choice, training.classes, "the mixture that was played")
     return {} if choice.is_model else {"handed_out": name, "remark": remark}

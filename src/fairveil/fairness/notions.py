@@ -244,7 +244,7 @@ def names_groups(event: Event) -> bool:
     return event.groups is not None or any(map(names_groups, event.also))
 
 
-def tells_groups_apart(notion: Notion) -> bool:
+def uses_groups(notion: Notion) -> bool:
     """Whether a notion can be asked for only where there are groups. Of a user's own notion it is taken to be so."""
     if isinstance(notion, RateConstraint):
         return any(names_groups(rate.event) for _, rate in notion.terms)

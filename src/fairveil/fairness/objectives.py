@@ -46,7 +46,7 @@ from .notions import (
     names_groups,
     parse,
     positive_class,
-    tells_groups_apart,
+    uses_groups,
 )
 from .notions import from_dict as notion_from_dict
 from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
@@ -592,7 +592,7 @@ class Constraint:
     def needs_groups(self) -> bool:
         """Whether any of it tells groups apart."""
         asked = [notion for notion in self.notions if not notion.is_vacuous]
-        return any(bound.objective.needs_groups for bound in self.bounds) or any(map(tells_groups_apart, asked))
+        return any(bound.objective.needs_groups for bound in self.bounds) or any(map(uses_groups, asked))
 
     def of_decisions(self) -> Constraint:
         """Itself, where losses are errors of decisions: bounds of 1 or more on their rates are then an error."""

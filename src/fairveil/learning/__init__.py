@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .descent import Reason as Reason
     from .descent import Search as Search
     from .descent import descend as descend
-    from .lagrangian.duals import Pressure as Pressure
+    from .lagrangian.duals import AscentState as AscentState
     from .lagrangian.duals import ProjectedAscent as ProjectedAscent
     from .lagrangian.fermi import PenaltySettings as PenaltySettings
     from .lagrangian.linear import LinearDescent as LinearDescent
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .lagrangian.players import Constraints as Constraints
     from .lagrangian.players import Penalty as Penalty
     from .lagrangian.players import Player as Player
-    from .lagrangian.primal import Walk as Walk
+    from .lagrangian.primal import PrimalState as PrimalState
     from .lagrangian.settings import Settings as Settings
     from .outcome import Outcome as Outcome
     from .saddle.descent import SaddleDescent as SaddleDescent
@@ -37,7 +37,7 @@ PLACES = {
     "Penalty": ".lagrangian.players",
     "PenaltySettings": ".lagrangian.fermi",
     "Player": ".lagrangian.players",
-    "Pressure": ".lagrangian.duals",
+    "AscentState": ".lagrangian.duals",
     "ProjectedAscent": ".lagrangian.duals",
     "Reason": ".descent",
     "SaddleDescent": ".saddle.descent",
@@ -46,12 +46,13 @@ PLACES = {
     "Search": ".descent",
     "Settings": ".lagrangian.settings",
     "Smoothness": ".saddle.problem",
-    "Walk": ".lagrangian.primal",
+    "PrimalState": ".lagrangian.primal",
     "descend": ".descent",
     "descent": ".descent",
 }
 
 __all__ = [
+    "AscentState",
     "Checkpoint",
     "Constraints",
     "LinearDescent",
@@ -60,7 +61,7 @@ __all__ = [
     "Penalty",
     "PenaltySettings",
     "Player",
-    "Pressure",
+    "PrimalState",
     "ProjectedAscent",
     "Reason",
     "SaddleDescent",
@@ -69,7 +70,6 @@ __all__ = [
     "Search",
     "Settings",
     "Smoothness",
-    "Walk",
     "descend",
     "descent",
 ]

@@ -36,7 +36,7 @@ from ..errors import (
     complaint,
 )
 from ..estimators import RateConstrainedClassifier
-from ..estimators import batched as side_by_side
+from ..estimators import batched as batched
 from ..estimators.batched import Job
 from ..estimators.fitting.intents import Intent
 from ..estimators.fitting.progress import progress as bar
@@ -115,7 +115,7 @@ def frontier(
     whole = _promise_of_all(list(jobs.values()))
     not_covered = () if held_out is None else (_held_out_words(held_out),)
     with bar("Frontier") if progress else nullcontext() as tick:
-        side_by_side.fit_all(list(jobs.values()), tuning=_tuning(jobs, whole), not_covered=not_covered, tick=tick)
+        batched.fit_all(list(jobs.values()), tuning=_tuning(jobs, whole), not_covered=not_covered, tick=tick)
     judges = {gap: family.judge(gap, reader.cells, reader.training.classes) for gap in family.bounds}
     runs = tuple(_run(key, job, family, judges[key[1]], held_out) for key, job in jobs.items())
     _warn(runs)
@@ -212,7 +212,7 @@ def _intents(
             with warnings.catch_warnings():
                 for category in _said([intent.promise for _, intent in out.values()], epsilon):
                     warnings.simplefilter("ignore", category)
-                out[epsilon, gap] = one, side_by_side.intend(one, reader)
+                out[epsilon, gap] = one, batched.intend(one, reader)
     return out
 
 

@@ -44,7 +44,7 @@ from ..rows.rows import Rows
 from ..totals.passes import totals
 from . import ranges
 from .by_function import FunctionContest, Score, Sums, by_function
-from .choice import Contest
+from .choice import ExponentialMechanism
 
 COST_BITS = 40  # costs are whole numbers up to 2^40, whatever their unit
 LARGEST_COST = 2.0**500
@@ -109,7 +109,7 @@ class Costs:
         return int(ranges.of_decisions(costs, costs, self.cells, promise, layout, reads_groups=reads_groups))
 
 
-class Decided:
+class HistogramCache:
     """The exact histograms of questions' decisions, kept inside the curator while somebody holds the question."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class Table:
     """The candidates of questions, in order, and where their histograms come from. `cap`: the largest weight, if any."""
 
     questions: tuple[Deciding, ...]
-    decided: Decided
+    decided: HistogramCache
     rows: Rows
     cap: float | None
     threads: int | None = None
@@ -191,7 +191,7 @@ class Table:
         return any("sensitive" in one.attached.columns_read for one in self.questions if isinstance(one, AttachedHistogram))
 
 
-def by_decisions(table: Table, given: Any, promise: Promise, most_rows: int) -> Contest:
+def by_decisions(table: Table, given: Any, promise: Promise, most_rows: int) -> ExponentialMechanism:
     """The scores of all candidates, and how far one person moves them."""
     check(table.questions)
     layout, weight = table.rows.layout, table.heaviest
@@ -202,7 +202,7 @@ def by_decisions(table: Table, given: Any, promise: Promise, most_rows: int) -> 
         return exact_scores(table.counts(), costs, table.rows.exact_count * weight)
 
     stated = math.ldexp(reach, -costs.exponent - table.scale.exponent) * OUTWARDS
-    return Contest(exact, reach, 2 * most_rows * weight * max(1, costs.largest), stated)
+    return ExponentialMechanism(exact, reach, 2 * most_rows * weight * max(1, costs.largest), stated)
 
 
 def by_score(table: Table, score: Score, promise: Promise, most_rows: int, troubles: Troubles) -> FunctionContest:

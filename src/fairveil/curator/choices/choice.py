@@ -41,7 +41,7 @@ SCORE_BITS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class ExponentialMechanism:
     """A choice to be made: exact scores, found when they are asked for; one person's range; more than any two's distance."""
 
     exact: Callable[[], npt.NDArray[Any]]
@@ -68,7 +68,7 @@ def by_losses(
     *,
     most_rows: int,
     threads: int | None,
-) -> Contest:
+) -> ExponentialMechanism:
     """A choice by sums of losses, all totalled on one grid."""
     weights = dyadic(cell_weights, question.shape(rows.layout)[0])
 
@@ -76,7 +76,9 @@ def by_losses(
         (sums,) = totals([(question, [scale])], rows, rows.blocks(), threads)
         return exact_scores(sums, weights)
 
-    return Contest(exact, reach(weights, scale, question, promise), largest_total(weights, scale, question, most_rows))
+    return ExponentialMechanism(
+        exact, reach(weights, scale, question, promise), largest_total(weights, scale, question, most_rows)
+    )
 
 
 def dyadic(given: Sequence[float] | None, count: int) -> list[int]:

@@ -49,7 +49,7 @@ LEAST_NORM = math.ldexp(1.0, -900)  # what the grid takes a smaller norm for: se
 
 
 @dataclass(frozen=True, eq=False)
-class Around(Question):
+class CellwiseQuestion(Question):
     """A question around a bounded sum of one model that has no cells of its own. Abstract."""
 
     inner: Question
@@ -83,7 +83,7 @@ class Around(Question):
 
 
 @dataclass(frozen=True, eq=False)
-class ByCell(Around):
+class ByCell(CellwiseQuestion):
     """The inner total of each cell's rows: shape (cells, *shape of the inner answer).
 
     `inner`: a `GradientSum`, `NetworkGradient`, `FeatureSums` or `GramMatrices` of one model, without cells, costs or weights
@@ -125,7 +125,7 @@ class ByCell(Around):
 
 
 @dataclass(frozen=True, eq=False)
-class Weighed(Around):
+class Weighed(CellwiseQuestion):
     """The sum over rows of factors[cell] x the inner question's clipped contribution: the shape of the inner answer.
 
     `inner` and `cells` as for `ByCell`. `factors`: (cells,) numbers of at least 0, not all 0, public or released. They multiply
@@ -232,7 +232,7 @@ class Weighed(Around):
 
 def inner_of(question: Question) -> Question:
     """The question inside, or itself."""
-    return question.inner if isinstance(question, Around) else question
+    return question.inner if isinstance(question, CellwiseQuestion) else question
 
 
 def _rounding(inner: Question, layout: RowLayout) -> float:

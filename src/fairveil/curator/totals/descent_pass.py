@@ -96,16 +96,18 @@ class Descent:
         gradient: Any = next((q for q, is_gradient in zip(questions, self.order, strict=True) if is_gradient), None)
         costs = gradient.costs(rows.layout) if gradient is not None and gradient.cell_costs is not None else None
         weights: Floats = questions[0].model.array  # type: ignore[attr-defined]  # both kinds have one
-        ease = gradient.loss_weights if gradient is not None else np.zeros(self.models)
+        loss_scale = gradient.loss_weights if gradient is not None else np.zeros(self.models)
         parts = None if gradient is None or gradient.cell_weights is None else by_model(gradient.cell_weights, self.models)
         pass_over = self._panel if self.outputs == 1 and self.models >= PANEL_FROM else self._one_by_one
-        return pass_over(weights, ease, parts, costs, rows)
+        return pass_over(weights, loss_scale, parts, costs, rows)
 
     def _head(self, block: Block, rows: Rows) -> tuple[Any, ...]:
         fixed = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.labels)
         return (*fixed, block.cells(self.cells), block.weights)
 
-    def _one_by_one(self, weights: Floats, ease: Floats, parts: Floats | None, costs: Floats | None, rows: Rows) -> DescentJob:
+    def _one_by_one(
+        self, weights: Floats, loss_scale: Floats, parts: Floats | None, costs: Floats | None, rows: Rows
+    ) -> DescentJob:
         from ..kernels import linear as kernels
 
         def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
@@ -119,7 +121,7 @@ class Descent:
             for m in range(self.models):
                 c, g, h = _NOTHING if costs is None else costs[m], float(self.g_unit[m]), float(self.h_unit[m])
                 end = (c, self.cost_labels, self.clip, g, G[m], self.kind, self.hist_labels, h, H[m])
-                loss = (self.loss, float(ease[m]), _NO_WEIGHTS if parts is None else parts[m], self.sharpness)
+                loss = (self.loss, float(loss_scale[m]), _NO_WEIGHTS if parts is None else parts[m], self.sharpness)
                 if chosen is not None:
                     kernels.descend_chosen(*head, chosen, weights[m], *loss, *end)
                 else:
@@ -128,7 +130,7 @@ class Descent:
 
         return job
 
-    def _panel(self, weights: Floats, ease: Floats, parts: Floats | None, costs: Floats | None, rows: Rows) -> DescentJob:
+    def _panel(self, weights: Floats, loss_scale: Floats, parts: Floats | None, costs: Floats | None, rows: Rows) -> DescentJob:
         from ..kernels import panel as kernels_panel
 
         M = self.models
@@ -137,7 +139,7 @@ class Descent:
         for lo, hi in itertools.pairwise(cuts):
             c = _NOTHING if costs is None else _filled(costs[lo:hi, :, 0].T, 0.0)
             by_cell = _NOTHING if parts is None else _filled(parts[lo:hi].T, 0.0)
-            numbers = (_filled(u[lo:hi], 1.0) for u in (ease, self.g_unit, self.h_unit))
+            numbers = (_filled(u[lo:hi], 1.0) for u in (loss_scale, self.g_unit, self.h_unit))
             panels.append((lo, hi, _filled(weights[lo:hi, 0].T, 0.0), c, by_cell, *numbers))
 
         def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:

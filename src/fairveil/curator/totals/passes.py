@@ -17,7 +17,7 @@ import numpy as np
 from ..._types import Ints
 from ...errors import InputError, complaint
 from ..question import OwnJob, Question, Scale, cell_count
-from ..questions.by_cell import Around, ByCell, Weighed, inner_of
+from ..questions.by_cell import ByCell, CellwiseQuestion, Weighed, inner_of
 from ..questions.networks import NetworkGradient, NetworkHistogram
 from ..questions.of_models import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
 from ..questions.of_rows import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
@@ -62,7 +62,7 @@ class Passes:
         jobs: list[tuple[tuple[int, ...], Job | DescentJob]] = []
         for at in self._passes:
             asked = [questions[i] for i in at]
-            if isinstance(asked[0], Around):
+            if isinstance(asked[0], CellwiseQuestion):
                 jobs.append((at, self._around(at, asked[0])))
             elif at not in self._descents:
                 jobs.append((at, _job(asked[0], self._scales[at[0]], self._rows)))
@@ -86,7 +86,7 @@ class Passes:
                             whole += part
         return [np.zeros(shape, np.int64) if out is None else out for out, shape in zip(outs, self.shapes, strict=True)]
 
-    def _around(self, at: tuple[int, ...], question: Around) -> Job | DescentJob:
+    def _around(self, at: tuple[int, ...], question: CellwiseQuestion) -> Job | DescentJob:
         """The inner question's job; for sums told apart by cell, of runs of rows of one cell."""
         descent = self._descents.get(at)
         if isinstance(descent, NetworkPass):

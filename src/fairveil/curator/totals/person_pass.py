@@ -55,7 +55,7 @@ class PersonPass:
         assert isinstance(question, GradientSum)
         assert question.clip is not None
         costs = question.costs(rows.layout) if question.cell_costs is not None else None
-        ease = question.loss_weights
+        loss_scale = question.loss_weights
         parts = None if question.cell_weights is None else by_model(question.cell_weights, self._models)
         clip, cap = question.clip, rows.max_sample_weight if rows.weighted else 1.0
         kind, labels = LOSS_CODES[question.loss], question.cost_labels
@@ -71,7 +71,7 @@ class PersonPass:
             head = (*head, block.cells(cells), block.weights, block.persons)
             for m in range(self._models if stop > start else 0):
                 c, w = _NOTHING if costs is None else costs[m], _NO_WEIGHTS if parts is None else parts[m]
-                loss = (kind, float(ease[m]), w, question.model.sharpness, c, labels)
+                loss = (kind, float(loss_scale[m]), w, question.model.sharpness, c, labels)
                 unit = float(self._units[m])
                 end = (clip, clip * cap * unit, unit, out[m])
                 kernels_persons.person_gradients(*head, question.model.array[m], start, stop, *loss, *end)

@@ -16,7 +16,7 @@ from ... import _checks
 from ...curator.elsewhere import curator_of
 from ...errors import InputError, complaint
 from ...fairness import Notion
-from ...fairness.notions import tells_groups_apart
+from ...fairness.notions import uses_groups
 from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.certificate import certified
 from ...learning.certificates.parts import layout_of
@@ -202,7 +202,7 @@ def confidence_of(confidence: Any) -> float:
 
 
 def _require_groups(notions: list[Notion], people: decided_rows.DecidedRows) -> None:
-    compared = [one for one in notions if isinstance(one, SelectionRateRatio) or tells_groups_apart(one)]
+    compared = [one for one in notions if isinstance(one, SelectionRateRatio) or uses_groups(one)]
     if compared and not people.rows.layout.sensitive:
         remedy = "Pass sensitive_features=...: columns, or names of columns of X."
         name = type(compared[0]).__name__

@@ -13,7 +13,7 @@ from ... import _checks
 from ...errors import InputError, LedgerError, PrivacyError, complaint
 from ...facts import Schema
 from ...fairness import Notion
-from ...fairness.notions import parse, tells_groups_apart
+from ...fairness.notions import parse, uses_groups
 from ...fairness.resolution import as_list
 from ...privacy.ledger import Ledger, current
 from ...privacy.ledger.ambient import checked, is_same
@@ -131,7 +131,7 @@ def require_groups(notions: Iterable[Notion], training: Training) -> None:
     if training.rows.layout.sensitive:
         return
     for notion in notions:
-        if tells_groups_apart(notion):
+        if uses_groups(notion):
             raise InputError(
                 complaint(
                     expected=f"groups, which {type(notion).__name__} compares",

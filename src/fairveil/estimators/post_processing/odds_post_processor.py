@@ -50,8 +50,8 @@ from ..wrapped import bases, decided
 from ..wrapped import spends as base_spends
 from ..wrapped import statement as base_statement
 from ..wrapped.answers import Answers
-from ..wrapped.bases import Base, Wishes
-from ..wrapped.decided import Asked
+from ..wrapped.bases import Base, BaseOptions
+from ..wrapped.decided import DecidedRows
 from . import report as post_report
 from . import rows as post_rows
 from .post_processed import PostProcessed
@@ -274,7 +274,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         bases.check(self.estimator, wishes)
         training = read(promises.ways_of(self.schema, False, False, self.max_sample_weight, promise))
         promises.require_groups(notions, training)
-        cells, system = post_report.system_of(notions, Asked(training, None, None, False))
+        cells, system = post_report.system_of(notions, DecidedRows(training, None, None, False))
         known = promises.public_rows_of(self.public_rows, training, promise)
         cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)
         with cautions.said_around():
@@ -291,7 +291,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     def _purpose(self) -> str:
         return f"{type(self).__name__}.fit"
 
-    def _require_room(self, asked: Asked, wishes: Wishes, cells: Cells | None) -> None:
+    def _require_room(self, asked: DecidedRows, wishes: BaseOptions, cells: Cells | None) -> None:
         """Base and counts are two spends of the ledger: see now whether there is room for both, before the first is paid."""
         spent = base_spends.about_to_spend(self.estimator, wishes)
         if wishes.ledger is None or not spent:
@@ -300,7 +300,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         counts = postprocess.plan(wishes.promise, cells, classes, spent, weighted=rows.weighted)
         require_room(wishes.ledger, [*spent, counts.event], wishes.promise, self._purpose)
 
-    def _curator(self, asked: Asked, base: Base, wishes: Wishes, plan: CountPlan, noise: NoiseSource) -> Curator:
+    def _curator(self, asked: DecidedRows, base: Base, wishes: BaseOptions, plan: CountPlan, noise: NoiseSource) -> Curator:
         """The curator of the counts, with what the ledger does not yet hold of the base reserved beside it."""
         event = plan.event if wishes.promise.is_private else None
         options: dict[str, Any] = {"facts": asked.training.facts, "ledger": wishes.ledger, "purpose": self._purpose}
@@ -311,7 +311,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             fitted_here = self.estimator is None or not bases.is_fitted(self.estimator)
             raise (base_spends.also_spent(error) if fitted_here else error) from None
 
-    def _wishes(self, promise: Promise, ledger: Ledger | None) -> Wishes:
+    def _wishes(self, promise: Promise, ledger: Ledger | None) -> BaseOptions:
         share = _checks.fraction(base_share=self.base_share, low_open=True, high_open=True, remedy="Pass base_share=0.8, say.")
         given = {
             "schema": self.schema,
@@ -320,15 +320,15 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             "unsafe_data_dependent_bounds": self.unsafe_data_dependent_bounds,
         }
         seed = promises.seed_of(self.random_state)
-        return Wishes(promise, share, bool(self.public_base), given, seed, RateConstrainedClassifier, ledger)
+        return BaseOptions(promise, share, bool(self.public_base), given, seed, RateConstrainedClassifier, ledger)
 
-    def _answers(self, asked: Asked, base: Base, wishes: Wishes, plan: CountPlan, X: Any) -> Answers:
+    def _answers(self, asked: DecidedRows, base: Base, wishes: BaseOptions, plan: CountPlan, X: Any) -> Answers:
         """What the base answers about the training rows."""
         known = post_rows.known_rows(self.public_rows, asked, wishes.promise, base)
         features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
         return base_answers.of(base.estimator, self.predict_method, self.bins, features, asked.training, plan, known, seed)
 
-    def _decide_as_the_base(self, asked: Asked, base: Base, wishes: Wishes, X: Any) -> None:
+    def _decide_as_the_base(self, asked: DecidedRows, base: Base, wishes: BaseOptions, X: Any) -> None:
         """Nothing is required, and nothing is asked: publish the base."""
         features, seed = post_rows.shown(asked, base, X), bases.derived_seed(wishes.seed, 3)
         decided.decisions_of(base.estimator, features, asked.training.classes, asked.training.rows.exact_count, seed)
@@ -339,7 +339,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
 
     def _conclude(
         self,
-        asked: Asked,
+        asked: DecidedRows,
         base: Base,
         promise: Promise,
         curator: Curator | None,

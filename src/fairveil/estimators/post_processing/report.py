@@ -19,7 +19,7 @@ from ...learning.systems import NO_GROUPS
 from ..reading.carried import groups_of
 from ..reports.baselines import BaselineReport, of_comparison
 from ..reports.constraint_report import ConstraintLine, ConstraintReport
-from ..wrapped.decided import Asked
+from ..wrapped.decided import DecidedRows
 
 SOLVED = "one linear program was solved to its optimum"
 OF_SCORES = "; decisions are thresholds on the base classifier's score, or mixtures of some"
@@ -51,7 +51,7 @@ class Found:
         return report, of_comparison(compared, classes, free="the base classifier")
 
 
-def system_of(notions: Sequence[Notion], asked: Asked) -> tuple[Cells | None, ConstraintSystem | None]:
+def system_of(notions: Sequence[Notion], asked: DecidedRows) -> tuple[Cells | None, ConstraintSystem | None]:
     """The constraints and the cells of the table; cells only where a constraint tells groups apart."""
     cells = groups_of(asked.training, either=False)
     if not notions:

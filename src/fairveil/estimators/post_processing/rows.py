@@ -15,11 +15,11 @@ from ..fitting import promises
 from ..reading import cautions
 from ..reading.inputs import Ways
 from ..wrapped import bases, decided
-from ..wrapped.bases import Base, Wishes
-from ..wrapped.decided import Asked
+from ..wrapped.bases import Base, BaseOptions
+from ..wrapped.decided import DecidedRows
 
 
-def read(estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, promise: Promise) -> Asked:
+def read(estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, promise: Promise) -> DecidedRows:
     """The rows of a fit, checked against the promise and the base of `estimator`, an unfitted post-processor."""
     base = estimator.estimator
     ways: Ways = promises.ways_of(estimator.schema, False, False, estimator.max_sample_weight, promise)
@@ -50,7 +50,7 @@ def read(estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight:
     return asked
 
 
-def known_rows(public_rows: Any, asked: Asked, promise: Promise, base: Base) -> float | None:
+def known_rows(public_rows: Any, asked: DecidedRows, promise: Promise, base: Base) -> float | None:
     """The number of rows, where it is public or nothing is promised; else what the base released of it, which is charged."""
     if promise.rows_are_public or not promise.is_private:
         return float(asked.training.rows.exact_count)
@@ -60,7 +60,7 @@ def known_rows(public_rows: Any, asked: Asked, promise: Promise, base: Base) -> 
     return None if stated is None else float(stated)
 
 
-def base_of(estimator: Any, asked: Asked, wishes: Wishes, given: Sequence[Any], *, spare: bool) -> Base:
+def base_of(estimator: Any, asked: DecidedRows, wishes: BaseOptions, given: Sequence[Any], *, spare: bool) -> Base:
     """The base; ours read the table as it came, and leave the groups out by themselves."""
     X, y, sensitive_features, sample_weight = given
     if estimator is not None and not bases.carries_a_promise(estimator):
@@ -69,7 +69,7 @@ def base_of(estimator: Any, asked: Asked, wishes: Wishes, given: Sequence[Any], 
         return bases.prepare(estimator, wishes, X, y, sensitive_features, sample_weight, spare)
 
 
-def shown(asked: Asked, base: Base, X: Any) -> Any:
+def shown(asked: DecidedRows, base: Base, X: Any) -> Any:
     """What the base decides about in training."""
     names = asked.training.rows.layout.sensitive_names
     return X if set(read_by(base.estimator)) & set(names) else asked.features

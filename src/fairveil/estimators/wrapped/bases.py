@@ -68,7 +68,7 @@ class Base:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class BaseOptions:
     """What an estimator was told about its base. `share`: of the promise, for a base that reads what is protected."""
 
     promise: Promise
@@ -115,7 +115,7 @@ def is_fitted(estimator: Any) -> bool:
     return True
 
 
-def check(estimator: Any, wishes: Wishes) -> None:
+def check(estimator: Any, wishes: BaseOptions) -> None:
     """Refuse what can be refused before any row is read."""
     reads = _reads_groups(estimator)
     if reads is not None:
@@ -160,7 +160,9 @@ def check(estimator: Any, wishes: Wishes) -> None:
         )
 
 
-def prepare(estimator: Any, wishes: Wishes, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, spare: bool) -> Base:
+def prepare(
+    estimator: Any, wishes: BaseOptions, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, spare: bool
+) -> Base:
     """The base, fitted where it was not. `spare`: whether anything must be left of the promise for counts.
 
     `X` is without sensitive columns for classifiers of others; ours leave them out by themselves.
@@ -177,7 +179,7 @@ def prepare(estimator: Any, wishes: Wishes, X: Any, y: Any, sensitive_features: 
     return Base(chosen, None, ())  # features and labels are public, or nothing is promised: `check` refuses the rest
 
 
-def planned(estimator: Any, wishes: Wishes, read: Read, *, spare: bool) -> tuple[Base, Any]:
+def planned(estimator: Any, wishes: BaseOptions, read: Read, *, spare: bool) -> tuple[Base, Any]:
     """What the base will have cost, before there are rows; and its search, where it is fitted under a promise of its own."""
     if estimator is not None and is_fitted(estimator):
         return _as_it_is(estimator, wishes), None
@@ -209,7 +211,7 @@ def _weights(sample_weight: Any) -> dict[str, Any]:
     return {} if sample_weight is None else {"sample_weight": sample_weight}
 
 
-def _promised(estimator: Any, wishes: Wishes, spare: bool) -> Any:
+def _promised(estimator: Any, wishes: BaseOptions, spare: bool) -> Any:
     """A clone (or our default) under its share of the promise."""
     promise = wishes.promise
     chosen: Any = wishes.default() if estimator is None else clone(estimator)
@@ -237,7 +239,7 @@ def _same(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) and isinstance(one, (bool, int, float, str)) and one == other)
 
 
-def _as_it_is(estimator: Any, wishes: Wishes) -> Base:
+def _as_it_is(estimator: Any, wishes: BaseOptions) -> Base:
     promise = wishes.promise
     statement = getattr(estimator, "privacy_", None)
     if not promise.is_private:

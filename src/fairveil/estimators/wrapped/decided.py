@@ -39,7 +39,7 @@ BASES = "the base classifier's decisions"
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
-class Asked:
+class DecidedRows:
     """What was given to `fit`: the rows for the curator, and what is handed to a base.
 
     `features`: X without the sensitive columns that it has; `named`: whether the groups were given by names of X's columns.
@@ -51,7 +51,9 @@ class Asked:
     named: bool
 
 
-def read_rows(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways, known: Sequence[Hashable]) -> Asked:
+def read_rows(
+    X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways, known: Sequence[Hashable]
+) -> DecidedRows:
     """The rows of a fit. `known`: the classes of a base that is fitted, none where it is not."""
     if ways.schema is not None or isinstance(X, RowSource):
         training = read(X, y, sensitive_features, sample_weight, ways)
@@ -78,7 +80,7 @@ def read_rows(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways:
     if weights is not None and ways.features_are_public:
         facts.append(PublicFact("sample weights", "public: must not depend on the sensitive columns", "argument"))
     training = Training(held, RowsCoding(0), tuple(facts), (), names_of(X), _width(X))
-    return Asked(training, features, labels, named)
+    return DecidedRows(training, features, labels, named)
 
 
 def decisions_of(base: Any, features: Any, classes: Sequence[Hashable], rows: int, seed: int | None) -> Codes:
@@ -211,9 +213,9 @@ def without(X: Any, names: Sequence[str]) -> Any:
     return nw.from_native(X, eager_only=True).drop(drop).to_native()
 
 
-def _by_schema(X: Any, y: Any, training: Training) -> Asked:
+def _by_schema(X: Any, y: Any, training: Training) -> DecidedRows:
     if isinstance(X, RowSource):
-        return Asked(training, X, y, False)
+        return DecidedRows(training, X, y, False)
     encoding: Any = training.coding
     keep = set(encoding.encoding.features)
     schema = encoding.encoding.schema
@@ -221,7 +223,7 @@ def _by_schema(X: Any, y: Any, training: Training) -> Asked:
     if labels is None:
         labels = column_of(X[schema.target], schema.target)
     named = set(schema.sensitive) <= set(names_of(X))
-    return Asked(training, without(X, [name for name in names_of(X) if name not in keep]), labels, named)
+    return DecidedRows(training, without(X, [name for name in names_of(X) if name not in keep]), labels, named)
 
 
 def _classes(labels: npt.NDArray[Any], known: Sequence[Hashable]) -> tuple[tuple[Hashable, ...], npt.NDArray[np.int32]]:

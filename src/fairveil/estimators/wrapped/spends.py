@@ -25,7 +25,7 @@ from ...privacy.events import Event, Gaussian, Pure
 from ...privacy.ledger import Ledger
 from ...privacy.ledger.stores.entries import REFUNDED
 from ...privacy.statement.statement import Receipt, names_read
-from .bases import Base, Wishes, carries_a_promise, is_fitted, thawed
+from .bases import Base, BaseOptions, carries_a_promise, is_fitted, thawed
 
 
 def ledger_inside(estimator: Any) -> object:
@@ -34,7 +34,7 @@ def ledger_inside(estimator: Any) -> object:
     return getattr(thawed(estimator), "ledger", None) if fitted_here else None
 
 
-def about_to_spend(estimator: Any, wishes: Wishes) -> tuple[Event, ...]:
+def about_to_spend(estimator: Any, wishes: BaseOptions) -> tuple[Event, ...]:
     """What a base that is fitted here is about to cost, near enough to refuse early: one release of its share of the promise,
     Gaussian or pure. Nothing where it may be free."""
     promise, fitted = wishes.promise, estimator is not None and is_fitted(estimator)
@@ -45,7 +45,7 @@ def about_to_spend(estimator: Any, wishes: Wishes) -> tuple[Event, ...]:
 
 
 @contextmanager
-def recorded(base: Base, wishes: Wishes, purpose: str) -> Iterator[Receipt | None]:
+def recorded(base: Base, wishes: BaseOptions, purpose: str) -> Iterator[Receipt | None]:
     """Charge a base that the ledger does not hold, while the block opens a curator for the rest: given back where that fails,
     so that a refused fit can be tried again at no cost. The receipt of the base's spend, if there is one."""
     ledger, statement = wishes.ledger, base.statement

@@ -34,7 +34,7 @@ from ..game.game import Game
 from ..group_objective.descent import LossDescent
 from ..group_objective.exponential import Sampling
 from ..group_objective.loop import Loop
-from ..group_objective.problem import Posed, Problem
+from ..group_objective.problem import Problem, ReleasedProblem
 from ..group_objective.public_features import PublicSearch
 from ..lagrangian.linear import LinearDescent
 from ..lagrangian.network import NetworkDescent
@@ -309,12 +309,12 @@ def _weighed(lines: Iterable[Release]) -> list[Release]:
     return [replace(line, name=f"base: {line.name}", share=line.weight) for line in lines]
 
 
-def _posed(problem: Problem, multiplier: float, penalty: float, supposed: Supposed) -> Posed:
+def _posed(problem: Problem, multiplier: float, penalty: float, supposed: Supposed) -> ReleasedProblem:
     ground = problem.ground
     return problem.pose(supposed.counts(ground.cells, by_label=ground.by_label), multiplier, penalty)
 
 
-def _posed_lines(posed: Posed, losses: Floats, noise: float, of_counts: float) -> tuple[Line, ...]:
+def _posed_lines(posed: ReleasedProblem, losses: Floats, noise: float, of_counts: float) -> tuple[Line, ...]:
     names, bounds, values = posed.values(losses)
     _, spread = posed.spread(losses, noise, of_counts)
     spread = np.where(np.isnan(values), math.inf, spread)  # too few rows to be told from none: it takes no part

@@ -41,9 +41,9 @@ from .. import constants
 from ..comparison import Comparison, Free, Limits, Table
 from ..descent import Progress, Reason
 from ..lagrangian import program
-from ..lagrangian.duals import ExponentiatedGradient, Leaning
+from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from ..lagrangian.program import Choice
-from ..oracles.ground import Ground
+from ..oracles.ground import GameInstance
 from ..oracles.oracle import GroupedRule, LinearRule, Oracle, Rule, audit_asks, audited, constant_rule, indicators
 from ..oracles.settled import Settled, any_ask, counted
 from ..outcome import not_met
@@ -106,7 +106,7 @@ class State:
     counts: Floats
     rows: float
     fixed: FixedCounts | None
-    leaning: Leaning
+    leaning: ExponentiatedGradientState
     played: dict[Hashable, tuple[Rule, int]]
     seen: Seen
     round: int = 0
@@ -119,7 +119,7 @@ class State:
 class Game:
     """A game that is planned and priced: public values alone. Made by `game_plan.plan`."""
 
-    ground: Ground
+    ground: GameInstance
     oracle: Oracle[Any]
     rounds: int
     dual_bound: float
@@ -212,7 +212,7 @@ class Game:
         none = np.zeros(0 if self.system is None else len(self.system))
         seen = Seen.nothing(none, counts, self.ground.classes, self._usual_lag(fixed, rows))
         noise = self._audit_noise(counts) if self.settles else None
-        return State(prepared, counts, rows, fixed, Leaning(none), {}, seen, noise=noise)
+        return State(prepared, counts, rows, fixed, ExponentiatedGradientState(none), {}, seen, noise=noise)
 
     def _usual_lag(self, fixed: FixedCounts | None, rows: float) -> float:
         """The unit of the learner's lag with all pressure on the first constraint: a scale, known before the first round."""
@@ -512,7 +512,7 @@ class Game:
         return self._count_scale * slopes_of_counts(system, counts, histogram, self.floor, g.outputs)
 
 
-def compared(ground: Ground, oracle: Oracle[Any]) -> bool:
+def compared(ground: GameInstance, oracle: Oracle[Any]) -> bool:
     """Whether a game on this ground audits the oracle's rule without constraints: where records are protected, by label."""
     return oracle.knows_free and ground.system is not None and ground.by_label and not ground.sees_features
 

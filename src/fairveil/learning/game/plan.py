@@ -15,7 +15,7 @@ from ... import _checks
 from ...privacy import calibrate
 from ...privacy.events import Event
 from ..gaussian import budget_of
-from ..oracles.ground import Ground
+from ..oracles.ground import GameInstance
 from ..oracles.oracle import Oracle
 from .game import Game, compared
 
@@ -29,7 +29,7 @@ PRESSURE = 0.05  # of the noise of all audits, times the dual bound
 
 
 def plan(
-    ground: Ground,
+    ground: GameInstance,
     oracle: Oracle[Any],
     *,
     dual_bound: float | None = None,
@@ -76,7 +76,7 @@ def plan(
     return at(calibrate(ground.promise, events, start=10.0).multiplier)
 
 
-def _audit_noise(ground: Ground, share: float) -> float:
+def _audit_noise(ground: GameInstance, share: float) -> float:
     """The noise of all audits together, in units of a rate of a cell of usual size: of one of T audits it is sqrt(T) of that.
 
     Public facts alone; as much as a whole rate where the number of rows is not among them.
@@ -91,7 +91,7 @@ def _audit_noise(ground: Ground, share: float) -> float:
     return math.sqrt(2.0) / (mu * math.sqrt(share)) / _usual_cell(ground, rows)
 
 
-def _usual_cell(ground: Ground, rows: float) -> float:
+def _usual_cell(ground: GameInstance, rows: float) -> float:
     return rows / (ground.groups * (ground.classes if ground.by_label else 1))
 
 
@@ -101,7 +101,7 @@ def _dual_bound(noise: float) -> float:
     return min(max(PRESSURE / noise if noise > 0 else math.inf, LEAST_BOUND), MOST_BOUND)
 
 
-def _rounds(ground: Ground, oracle: Oracle[Any], constraints: int, noise: float) -> int:
+def _rounds(ground: GameInstance, oracle: Oracle[Any], constraints: int, noise: float) -> int:
     """How many rounds: the paper's balance of the two players' regrets, with the constants of this game's noise.
 
     With noise c sqrt(T) in one of T audits the auditor's regret is about dual_bound sqrt(ln(1 + K)) sqrt(1 / T + c^2):

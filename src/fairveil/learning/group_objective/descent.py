@@ -42,11 +42,11 @@ from ...privacy import calibrate
 from ...privacy.events import Event, Repeated, compose
 from ..descent import Progress, Reason
 from ..gaussian import budget_of
-from ..lagrangian.duals import ExponentiatedGradient, Leaning
+from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from ..lagrangian.plan import usual_clip
-from ..lagrangian.primal import Walk
+from ..lagrangian.primal import PrimalState
 from ..oracles.oracle import LinearRule, count_rows, counting_event
-from .problem import Found, Posed, Problem
+from .problem import Found, Problem, ReleasedProblem
 
 MOST = 3.0  # of one row's log loss
 COUNTS_SHARE, LOSSES_SHARE, REPORT_SHARE = 0.05, 0.2, 0.05  # of the squared budget; gradients have the rest
@@ -64,10 +64,10 @@ class State:
     """Between rounds: released values only. `leaning`: the auditor's, by excesses so far; `duals`: the sum of its plays;
     `noise`: the deviation of each excess of one round."""
 
-    posed: Posed
-    walk: Walk
+    posed: ReleasedProblem
+    walk: PrimalState
     weights: Floats
-    leaning: Leaning
+    leaning: ExponentiatedGradientState
     duals: Floats
     mean: Floats
     noise: Floats
@@ -126,18 +126,20 @@ class LossDescent:
         posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)
         chance = posed.shares[:, 0] * math.log(ground.classes)
         none = np.zeros(len(posed.excesses(chance)))
-        walk = Walk.begin((1, ground.outputs, 1 + ground.layout.width))
-        weights = _weights(posed, chance, self.auditor.duals(Leaning(none)))
-        return State(posed, walk, weights, Leaning(none), none, chance, self._noise_of_excesses(posed, chance))
+        walk = PrimalState.begin((1, ground.outputs, 1 + ground.layout.width))
+        weights = _weights(posed, chance, self.auditor.duals(ExponentiatedGradientState(none)))
+        return State(
+            posed, walk, weights, ExponentiatedGradientState(none), none, chance, self._noise_of_excesses(posed, chance)
+        )
 
-    def _noise_of_excesses(self, posed: Posed, losses: Floats) -> Floats:
+    def _noise_of_excesses(self, posed: ReleasedProblem, losses: Floats) -> Floats:
         """Of one round's, each: public multipliers over released shares."""
         ground = self.problem.ground
         moved = 0.0 if ground.is_exact else self.losses_multiplier * ground.move(self._losses(np.zeros((1, 1)))) / posed.rows
         alone = np.eye(len(posed.excesses(losses)))
         return np.array([moved * float(np.linalg.norm(posed.pull(one, losses))) for one in alone])
 
-    def _pressed(self, leaning: Leaning, noise: Floats, t: int) -> Floats:
+    def _pressed(self, leaning: ExponentiatedGradientState, noise: Floats, t: int) -> Floats:
         """The duals of sums of excesses, less what may be noise in them."""
         beyond = np.maximum(leaning.sums - BEYOND * math.sqrt(t) * noise, 0.0)
         return self.auditor.duals(replace(leaning, sums=np.where(leaning.sums > 0.0, beyond, leaning.sums)))
@@ -173,7 +175,7 @@ class LossDescent:
     def _late(self, t: int) -> bool:
         return t > (1.0 - LATE) * self.rounds
 
-    def _rate(self, posed: Posed, weights: Floats, t: int) -> float:
+    def _rate(self, posed: ReleasedProblem, weights: Floats, t: int) -> float:
         """One over the curvature of sum_k w_k l_k, over that of a mean of rows: group k has its share of it. It falls towards
         one over f's largest slope, since where f's weights go from group to group late models must balance them, and not
         follow the one that is worst. Less where noise would walk a logit or so."""
@@ -223,7 +225,7 @@ class LossDescent:
         return found
 
 
-def _weights(posed: Posed, losses: Floats, duals: Floats) -> Floats:
+def _weights(posed: ReleasedProblem, losses: Floats, duals: Floats) -> Floats:
     """What one more unit of each group's loss costs."""
     return np.asarray(posed.f.gradient(losses) + posed.pull(duals, losses))
 

@@ -44,9 +44,9 @@ from ...privacy import calibrate
 from ...privacy.events import Event, Exponential, compose
 from ..descent import Progress, Reason
 from ..oracles.choosing import Class
-from ..oracles.ground import Ground
+from ..oracles.ground import GameInstance
 from ..oracles.oracle import LinearRule, Rule, audit_asks, audited, count_rows, counting_event
-from .problem import Found, Posed, Problem
+from .problem import Found, Problem, ReleasedProblem
 
 CHOICE_SHARE, COUNTS_SHARE = 0.8, 0.1  # of epsilon; the rest measures the chosen decision
 PENALTIES = np.geomspace(0.2, 1000.0, 60)
@@ -84,7 +84,7 @@ class Sampling:
         object.__setattr__(self, "plan", self.events() if self.ground.promise.is_private else None)
 
     @property
-    def ground(self) -> Ground:
+    def ground(self) -> GameInstance:
         """The public facts."""
         return self.problem.ground
 
@@ -134,7 +134,7 @@ class Sampling:
         )
         return found, certain
 
-    def _score(self, posed: Posed) -> Score:
+    def _score(self, posed: ReleasedProblem) -> Score:
         """h of sums."""
         h, rows = posed.h, posed.rows
         low, high = h.slopes
@@ -144,7 +144,7 @@ class Sampling:
 
         return Score(function, low / rows, high / rows, trusted=h.trusted)
 
-    def _range(self, posed: Posed, penalty: float) -> float:
+    def _range(self, posed: ReleasedProblem, penalty: float) -> float:
         """R of the means: what one neighbour changes, over all decisions."""
         ground = self.ground
         low, high = replace(posed.h, penalty=penalty).slopes
@@ -157,7 +157,7 @@ class Sampling:
             return 0.0
         return moves * (math.log(self.of.size) - math.log(CHANCE * (1.0 - self.confidence))) / self.epsilon
 
-    def _penalty(self, posed: Posed) -> float:
+    def _penalty(self, posed: ReleasedProblem) -> float:
         """G."""
         if self.penalty is not None or posed.h.g is None:
             return self.penalty or 1.0
@@ -171,7 +171,7 @@ class Sampling:
         bounds = [max(e := self._excess(self._range(posed, G)), (e + cost) / G) for G in PENALTIES.tolist()]
         return float(PENALTIES[int(np.argmin(bounds))])
 
-    def _wide(self, posed: Posed) -> float:
+    def _wide(self, posed: ReleasedProblem) -> float:
         """A bound on the range of f, but for (1 - `CHANCE`) (1 - confidence): shares are released ones, and may be larger."""
         per_row, tail = self.problem.cells.per_row, (1.0 - CHANCE) * (1.0 - self.confidence) / posed.shares.size
         above = 0.0 if self.ground.is_exact else self._deviation(self.counts_multiplier, None) / posed.rows
@@ -180,7 +180,7 @@ class Sampling:
         exact = self.ground.promise.rows_are_public and self.ground.max_sample_weight is None
         return range_of(posed.f, shares, per_row) * (1.0 if exact else max(1.0, float(shares.sum()) / per_row))
 
-    def _certain(self, posed: Posed, moves: float, step: float) -> Certain:
+    def _certain(self, posed: ReleasedProblem, moves: float, step: float) -> Certain:
         """Of scores on a grid: two are rounded by half a step each, and arithmetic loses less than an eighth."""
         e = self._excess(moves) + (0.0 if self.ground.is_exact else 1.125 * step)
         g = 0.0 if posed.h.g is None else (e + self._wide(posed)) / posed.h.penalty

@@ -27,7 +27,7 @@ from ..._types import Floats
 from ...fairness.group_function import Joint
 from .hearing import noise_of_excesses, tightened
 from .master import Master
-from .problem import Posed
+from .problem import ReleasedProblem
 
 CLEARLY = 1.0
 HIDDEN = 1.645  # deviations of an excess' noise, within which it is left alone
@@ -43,7 +43,7 @@ class Stake:
     noise: float
 
 
-def shares_of(posed: Posed, found: Stake, others: list[Stake]) -> Floats:
+def shares_of(posed: ReleasedProblem, found: Stake, others: list[Stake]) -> Floats:
     """The share of each: of what was found, then of the others."""
     stakes = [found, *others]
     atoms = np.array([one.losses for one in stakes])
@@ -59,7 +59,7 @@ def shares_of(posed: Posed, found: Stake, others: list[Stake]) -> Floats:
     return best if gain > max(ENOUGH, CLEARLY * doubt) else alone
 
 
-def _limited(posed: Posed, found: Stake) -> Joint:
+def _limited(posed: ReleasedProblem, found: Stake) -> Joint:
     """h with the bounds that a choice must keep."""
     if not posed.constraints:
         return posed.h

@@ -28,8 +28,8 @@ import numpy as np
 from ..._types import Floats
 from ...fairness import outer
 from ...fairness.group_function import GroupFunction, Joint, Worst
-from ..lagrangian.duals import ExponentiatedGradient, Leaning
-from .problem import Posed
+from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
+from .problem import ReleasedProblem
 
 BEYOND = 1.0  # deviations of a sum of excesses' noise, below which it presses nothing
 TOLERATED = 0.005  # noise of an excess's mean over all rounds that slows no dual
@@ -54,17 +54,19 @@ class Heard:
         """What each excess is multiplied by: 1, and less where the noise of its mean over all rounds is large."""
         return np.asarray(1.0 / np.maximum(1.0, self.noise / math.sqrt(self.rounds) / TOLERATED))
 
-    def step(self, auditor: ExponentiatedGradient, leaning: Leaning, sums: Floats) -> Leaning:
+    def step(
+        self, auditor: ExponentiatedGradient, leaning: ExponentiatedGradientState, sums: Floats
+    ) -> ExponentiatedGradientState:
         """The auditor's state where the sums of excesses have come to these."""
         return auditor.step(leaning, self.calm * sums - leaning.sums)
 
-    def duals(self, auditor: ExponentiatedGradient, leaning: Leaning, t: int) -> Floats:
+    def duals(self, auditor: ExponentiatedGradient, leaning: ExponentiatedGradientState, t: int) -> Floats:
         """The auditor's play after t rounds, of what is no noise in the sums."""
         clear = np.maximum(leaning.sums - BEYOND * math.sqrt(t) * self.calm * self.noise, 0.0)
         return auditor.duals(replace(leaning, sums=np.where(leaning.sums > 0.0, clear, leaning.sums)))
 
 
-def noise_of_excesses(posed: Posed, losses: Floats, noise: float) -> Floats:
+def noise_of_excesses(posed: ReleasedProblem, losses: Floats, noise: float) -> Floats:
     """The deviation of each excess, where each released number has noise of that size."""
     if noise == 0.0:
         return np.zeros(len(posed.excesses(losses)))
@@ -78,14 +80,14 @@ def blocks_of(size: float, rounds: int) -> int:
     return min(rounds, max(few, many, min(some, BLOCKS)))
 
 
-def aimed(posed: Posed, losses: Floats, noise: Floats) -> Joint:
+def aimed(posed: ReleasedProblem, losses: Floats, noise: Floats) -> Joint:
     """h + `PULL` max(0, g'), g' with bounds that are tighter by what candidates' noise in each excess may hide."""
     bounds = np.abs(posed.values(losses)[1][posed.defined])
     by = np.minimum(INSIDE * noise, ROOM * bounds)
     return Joint(posed.h, tightened(posed, by), PULL) if by.any() else posed.h
 
 
-def tightened(posed: Posed, by: Floats) -> Worst:
+def tightened(posed: ReleasedProblem, by: Floats) -> Worst:
     """g with each bound smaller by so much."""
     functions: list[GroupFunction] = []
     at = 0

@@ -43,13 +43,13 @@ from ...curator import Ask, Curator, describe
 from ...fairness.group_function import smoothed, smoothing_adds
 from ...privacy.events import Event, Repeated, compose
 from ..descent import Progress, Reason
-from ..lagrangian.duals import ExponentiatedGradient, Leaning
-from ..oracles.ground import Ground
+from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
+from ..oracles.ground import GameInstance
 from ..oracles.oracle import LinearRule, Oracle, Rule, audit_asks, audited, constant_rule
 from .floor import Stake, shares_of
 from .hearing import Heard, aimed, blocks_of, noise_of_excesses
 from .master import ENOUGH, LAST_PASSES, NEAR, PASSES, Master
-from .problem import Found, Posed, Problem
+from .problem import Found, Problem, ReleasedProblem
 
 FREE = "without constraints"
 """The key of that rule among those that were played."""
@@ -97,7 +97,7 @@ class State:
     `repeated`: the last answer was a rule that was there already.
     """
 
-    posed: Posed
+    posed: ReleasedProblem
     prepared: Any
     master: Master
     played: dict[Hashable, Played]
@@ -105,7 +105,7 @@ class State:
     mean: Floats
     price: Floats
     base: float
-    leaning: Leaning
+    leaning: ExponentiatedGradientState
     duals: Floats
     ear: Heard
     heard: tuple[Floats, ...] = ()
@@ -134,7 +134,7 @@ class Loop:
         object.__setattr__(self, "plan", self.events() if self.ground.promise.is_private else None)
 
     @property
-    def ground(self) -> Ground:
+    def ground(self) -> GameInstance:
         """The public facts that oracle and loop share."""
         return self.problem.ground
 
@@ -169,7 +169,7 @@ class Loop:
         ground = self.ground
         return 0.0 if ground.is_exact else self.counts_multiplier * ground.move(ground.counts)
 
-    def noise_of_mixture(self, posed: Posed, losses: Floats) -> float:
+    def noise_of_mixture(self, posed: ReleasedProblem, losses: Floats) -> float:
         """Before there is a mixture: about the standard deviation of each number that will be reported of it, where its losses
         are like these. Of one block of rounds, of the rules of a list that may weigh most, or of one rule alone."""
         size, t = self.size_of(posed, losses), self.rounds
@@ -206,7 +206,7 @@ class Loop:
         if self.opening:
             price = posed.rows * self.ground.costs(np.zeros_like(price), posed.rows)
         elif self.step_by == "auditor":
-            price = posed.f.gradient(chance) + posed.pull(self.auditor.duals(Leaning(none)), chance)
+            price = posed.f.gradient(chance) + posed.pull(self.auditor.duals(ExponentiatedGradientState(none)), chance)
         ear = Heard(noise_of_excesses(posed, chance, self._noise(self._multipliers[0])), self.rounds)
         fixed = constants(posed) if self.oracle.any_linear and self.step_by != "last" else []
         played: dict[Hashable, Played] = {one.rule.key: one for one in fixed}
@@ -216,7 +216,7 @@ class Loop:
             times = (self.audit_multiplier / self.free_multiplier) ** 2
             played[FREE] = Played(rule, posed.possible(shown[0] / posed.rows), shown[1] / posed.rows, times)
         zeros = np.zeros(len(played))
-        return State(posed, prepared, master, played, zeros, chance, price, base, Leaning(none), none, ear)
+        return State(posed, prepared, master, played, zeros, chance, price, base, ExponentiatedGradientState(none), none, ear)
 
     @property
     def opening(self) -> int:
@@ -426,7 +426,7 @@ class Loop:
         most = np.minimum(1.0, share * np.array([one.times for one in state.played.values()]))
         return Master(state.posed.h).solve(atoms, most)[0]
 
-    def size_of(self, posed: Posed, losses: Floats) -> float:
+    def size_of(self, posed: ReleasedProblem, losses: Floats) -> float:
         """The noise of what steers, in one round, in the objective or in what is constrained, whichever has more."""
         noise = self._noise(self._multipliers[0]) / posed.rows
         of_objective, spread = posed.spread(losses, noise, 0.0)
@@ -446,7 +446,7 @@ class Loop:
         return 0.0 if ground.is_exact else multiplier * ground.move(audit_asks(ground, self._any_rule, [1.0])[0].question)
 
 
-def compared(ground: Ground, oracle: Oracle[Any]) -> bool:
+def compared(ground: GameInstance, oracle: Oracle[Any]) -> bool:
     """Whether a loop on this ground audits the oracle's rule without constraints: where records are protected."""
     return oracle.knows_free and not ground.sees_features
 
@@ -461,7 +461,7 @@ def crowd_of(size: float, rounds: int) -> float:
     return max(CROWD / rounds, (TOLERATED / size) ** 2 if size > 0 else 1.0)
 
 
-def constants(posed: Posed) -> list[Played]:
+def constants(posed: ReleasedProblem) -> list[Played]:
     """The rules that decide alike for everybody, a class each: their losses are in the counts, without noise of their own."""
     ground = posed.problem.ground
     out = []

@@ -9,7 +9,7 @@ from ... import _checks
 from ...privacy import calibrate
 from ...privacy.events import Event
 from ..gaussian import budget_of
-from ..oracles.ground import Ground
+from ..oracles.ground import GameInstance
 from ..oracles.oracle import Oracle
 from ..oracles.responses import Responses
 from .loop import MEASURING, Loop, compared
@@ -99,7 +99,7 @@ def plan_public(
     return at(calibrate(ground.promise, events, start=10.0).multiplier)
 
 
-def _noise(ground: Ground, share: float, rounds: int) -> float:
+def _noise(ground: GameInstance, share: float, rounds: int) -> float:
     """The noise that steers in one of so many rounds, in units of a rate of a cell of usual size. Public facts alone: infinite
     where the number of rows is not among them."""
     from ...privacy.accounting.routes import gaussian_mu

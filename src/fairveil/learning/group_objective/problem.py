@@ -23,7 +23,7 @@ from ...fairness.objectives import Constraint, Frame, Objective
 from ...privacy.promise import Promise
 from ..comparison import Constant, Rival
 from ..descent import Reason
-from ..oracles.ground import Ground
+from ..oracles.ground import GameInstance
 from ..oracles.oracle import Rule
 from ..outcome import not_met
 from ..systems import NO_GROUPS
@@ -39,7 +39,7 @@ class Problem:
     `loss`: "zero_one", how decisions fall, or "log", the log loss of a model's probabilities, a number by group.
     """
 
-    ground: Ground
+    ground: GameInstance
     objective: Objective
     constraint: Constraint
     loss: str = "zero_one"
@@ -66,7 +66,7 @@ class Problem:
             )
         kept = cells if apart else None
         _require_loss(constraint, loss)
-        ground = Ground(promise, layout, None, kept, loss == "zero_one", public_rows, max_sample_weight, priced=True)
+        ground = GameInstance(promise, layout, None, kept, loss == "zero_one", public_rows, max_sample_weight, priced=True)
         problem = Problem(ground, objective, constraint, loss)
         problem.functions(problem._even_shares, TINY)
         return problem
@@ -120,7 +120,7 @@ class Problem:
                     complaint(expected="a function that grows with every loss", of=str(what), got=got, remedy=remedy)
                 )
 
-    def pose(self, counts: Floats, multiplier: float, penalty: float) -> Posed:
+    def pose(self, counts: Floats, multiplier: float, penalty: float) -> ReleasedProblem:
         """The problem at counts (cells, labels) that were released with that multiplier."""
         ground = self.ground
         floor = TINY if ground.is_exact else ground.floor(multiplier)
@@ -132,11 +132,11 @@ class Problem:
         f = _with(f, told[0])
         constraints = tuple(_with(one, lines) for one, lines in zip(asked, told[1:], strict=True) if lines.any())
         g = Worst(constraints) if constraints else None
-        return Posed(self, counts, rows, least, told, tuple(asked), f, constraints, Joint(f, g, penalty))
+        return ReleasedProblem(self, counts, rows, least, told, tuple(asked), f, constraints, Joint(f, g, penalty))
 
 
 @dataclass(frozen=True, eq=False)
-class Posed:
+class ReleasedProblem:
     """A problem with its cells counted: released values. h = f + G max(0, g).
 
     Rates of so few rows that noise cannot tell them from none take no part: an empty group would rule the others. `told`: the
@@ -359,7 +359,7 @@ class Found:
 
     @staticmethod
     def of(
-        posed: Posed,
+        posed: ReleasedProblem,
         rules: tuple[Rule, ...],
         weights: Floats,
         measured: Floats,
@@ -375,7 +375,7 @@ class Found:
     ) -> Found:
         """From losses (rules, *shape) that were released with that noise, each number's, and independent of the weights.
 
-        `constant`: see `Posed.spread`. `free`: losses of a rule without constraints, and their noise."""
+        `constant`: see `ReleasedProblem.spread`. `free`: losses of a rule without constraints, and their noise."""
         losses = np.tensordot(weights, measured, axes=1)
         names, bounds, values = posed.values(losses)
         of_objective, spread = posed.spread(losses, noise / posed.rows, count_noise / posed.rows, constant)

@@ -35,13 +35,13 @@ from ..._types import Floats
 from ...curator import Ask, Curator, describe
 from ...privacy.events import Event, Repeated, compose
 from ..descent import Progress, Reason
-from ..oracles.ground import Ground
+from ..oracles.ground import GameInstance
 from ..oracles.oracle import LinearRule, Rule, audit_asks, audited
-from ..oracles.responses import PARTS, Responses, Told
+from ..oracles.responses import PARTS, Responses, ResponseState
 from ..oracles.settled import any_ask, counted
 from .hearing import aimed, noise_of_excesses
 from .master import LAST_PASSES, Master
-from .problem import Found, Posed, Problem
+from .problem import Found, Problem, ReleasedProblem
 
 TINY = 1e-9
 SETTLED = 0.6
@@ -54,8 +54,8 @@ class State:
     """Between rounds: released values and public rows. `price`: what the next rule is asked to be cheap at; `master`: tangents
     of what is aimed at."""
 
-    posed: Posed
-    told: Told
+    posed: ReleasedProblem
+    told: ResponseState
     master: Master
     price: Floats
     round: int = 0
@@ -78,7 +78,7 @@ class PublicSearch:
         object.__setattr__(self, "plan", self.events() if self.ground.promise.is_private else None)
 
     @property
-    def ground(self) -> Ground:
+    def ground(self) -> GameInstance:
         """The public facts that oracle and search share."""
         return self.problem.ground
 
@@ -111,7 +111,7 @@ class PublicSearch:
         """The standard deviation of each released count."""
         return 0.0 if self.ground.is_exact else self.counts_multiplier * self.ground.move(self.ground.counts)
 
-    def noise_of_mixture(self, posed: Posed, losses: Floats) -> float:
+    def noise_of_mixture(self, posed: ReleasedProblem, losses: Floats) -> float:
         """The standard deviation of each number that is reported of the mixture."""
         return self._noise(self.last_asks())
 

@@ -24,7 +24,7 @@ from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome
 from ..units import in_coded_units, in_inner_units
 from .plan import Plan
-from .primal import Walk
+from .primal import PrimalState
 
 LATE = 0.5
 """The share of rounds, at the end, whose iterates are averaged."""
@@ -34,7 +34,7 @@ LATE = 0.5
 class Course:
     """Between rounds: released values only."""
 
-    walk: Walk
+    walk: PrimalState
     round: int = 0
 
 
@@ -58,7 +58,7 @@ class Companion(Search[Course, list[Outcome]]):
         return []
 
     def init(self, answers: Answers) -> Course:
-        return Course(Walk.at(self.begin))
+        return Course(PrimalState.at(self.begin))
 
     def batch_for(self, state: Course) -> Batch:
         return FULL

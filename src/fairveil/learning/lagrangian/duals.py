@@ -17,7 +17,7 @@ LEAST = 1e-9  # of a scale of excesses: below it all constraints hold exactly
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Pressure:
+class AscentState:
     """The state of the dual player: arrays (models, constraints), and per model what its step is scaled by."""
 
     duals: Floats
@@ -27,10 +27,10 @@ class Pressure:
     rounds: int = 0
 
     @staticmethod
-    def begin(models: int, constraints: int) -> Pressure:
+    def begin(models: int, constraints: int) -> AscentState:
         """No pressure."""
         zeros = np.zeros((models, constraints))
-        return Pressure(zeros, zeros, zeros, np.zeros(models))
+        return AscentState(zeros, zeros, zeros, np.zeros(models))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +39,27 @@ class ProjectedAscent:
 
         r^2      <- mean over rounds of max_j p_j e_j^2, over constraints that are broken or pressed
         f        =  1 falling to `fade` over 0.9 of the rounds, and staying there
-        integral <- project(integral + f * speed / rounds * p e / r)      on [0, bound]
-        smooth   <- memory * smooth + (1 - memory) * p e
-        duals    =  project(integral + f * grip * smooth / r)
+        integral <- project(integral + f * ki / rounds * p e / r)      on [0, bound]
+        smooth   <- ema_nu * smooth + (1 - ema_nu) * p e
+        duals    =  project(integral + f * kp * smooth / r)
 
     p_j is how far excess j is trusted (1 where nothing has noise). Where all are noise, r is about what can just be told,
     much more than p e: a search whose constraints cannot be heard is one without constraints.
 
     The integral alone is the projected gradient ascent of RaCO-DP (its eq. 11). `Differs:` its step is divided by the typical
     excess r, so that one default serves gaps of 0.2 and of 0.01, and a proportional part damps the swing that ascent and
-    momentum start together (a proportional-integral controller). Its noise is averaged over the memory. Both fade, so that what
-    swings comes to rest while the late iterates are averaged.
+    momentum start together (a proportional-integral controller). Its noise is averaged over about 1 / (1 - ema_nu) rounds. Both
+    fade, so that what swings comes to rest while the late iterates are averaged.
     """
 
     rounds: int
     bound: float = 10.0
-    speed: float = 3.0
-    grip: float = 0.4
-    memory: float = 0.9
+    ki: float = 3.0
+    kp: float = 0.4
+    ema_nu: float = 0.9
     fade: float = 0.2
 
-    def step(self, state: Pressure, excess: Floats, trust: Floats | float = 1.0) -> Pressure:
+    def step(self, state: AscentState, excess: Floats, trust: Floats | float = 1.0) -> AscentState:
         """One round, given noisy excesses (models, constraints); undefined ones count as zero."""
         e = excess if np.isfinite(excess).all() else np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
         pressing = (e > 0) | (state.duals > 0)
@@ -68,17 +68,17 @@ class ProjectedAscent:
         fading = 1.0 - (1.0 - self.fade) * min(1.0, rounds / (0.9 * self.rounds))
         e = trust * e
         unit = (fading * (squares > 0) / np.maximum(np.sqrt(squares / rounds), LEAST))[:, np.newaxis]
-        integral = self._projected(state.integral + self.speed / self.rounds * unit * e)
-        smooth = self.memory * state.smooth + (1.0 - self.memory) * e
-        duals = self._projected(integral + self.grip * unit * smooth)
-        return Pressure(duals, integral, smooth, squares, rounds)
+        integral = self._projected(state.integral + self.ki / self.rounds * unit * e)
+        smooth = self.ema_nu * state.smooth + (1.0 - self.ema_nu) * e
+        duals = self._projected(integral + self.kp * unit * smooth)
+        return AscentState(duals, integral, smooth, squares, rounds)
 
     def _projected(self, duals: Floats) -> Floats:
         return np.asarray(np.minimum(np.maximum(duals, 0.0), self.bound))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Leaning:
+class ExponentiatedGradientState:
     """The state of the auditor: the sum of excesses so far, and the sum of their largest squares."""
 
     sums: Floats
@@ -90,7 +90,7 @@ class ExponentiatedGradient:
     """The auditor: duals on a simplex of size `bound`, by exponentiated gradient (Jagielski et al., Algorithm 3).
 
         duals_k = bound exp(rate sums_k) / (idle + sum_j exp(rate sums_j)),     sums = sum over rounds of excesses
-        rate    = speed sqrt(ln(idle + K) / sum over rounds of max_k excess_k^2)
+        rate    = step_size sqrt(ln(idle + K) / sum over rounds of max_k excess_k^2)
 
     The corner of no pressure has the weight of `idle` constraints. `Differs:` in the paper idle is 1, and the rate
     1/2 sqrt(ln(1 + K) / T), which is right for excesses of size 1 without noise. Here the rate is of the excesses' own size,
@@ -101,17 +101,17 @@ class ExponentiatedGradient:
 
     bound: float
     idle: float = 100.0
-    speed: float = 0.7
+    step_size: float = 0.7
 
-    def duals(self, state: Leaning) -> Floats:
+    def duals(self, state: ExponentiatedGradientState) -> Floats:
         """The auditor's play."""
         pace = math.log(self.idle + len(state.sums))
-        theta = state.sums * (self.speed * math.sqrt(pace / state.squares) if state.squares > 0 else 0.0)
+        theta = state.sums * (self.step_size * math.sqrt(pace / state.squares) if state.squares > 0 else 0.0)
         top = max(float(theta.max(initial=0.0)), 0.0)
         powers = np.exp(theta - top)
         return np.asarray(self.bound * powers / (self.idle * math.exp(-top) + powers.sum()))
 
-    def step(self, state: Leaning, excess: Floats) -> Leaning:
+    def step(self, state: ExponentiatedGradientState, excess: Floats) -> ExponentiatedGradientState:
         """One round, given noisy excesses; undefined ones count as zero."""
         e = np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
-        return Leaning(state.sums + e, state.squares + float(np.max(e * e, initial=0.0)))
+        return ExponentiatedGradientState(state.sums + e, state.squares + float(np.max(e * e, initial=0.0)))

@@ -45,13 +45,13 @@ class PenaltySettings:
     """Public choices of the max player; the defaults are the library's, on every data set.
 
     `radius`: of W's ball; None: 2 sqrt(classes x columns), twice the norm of a W of no dependence. `least_share`: of
-    rows, that a group is taken to have at least. `pace`, `ease`: see `players.Penalty`.
+    rows, that a group is taken to have at least. `pace`, `loss_scale`: see `players.Penalty`.
     """
 
     radius: float | None = None
     least_share: float = 0.01
     pace: float = 0.5
-    ease: float = 0.35
+    loss_scale: float = 0.35
 
     def __post_init__(self) -> None:
         if self.radius is not None:
@@ -61,7 +61,7 @@ class PenaltySettings:
             remedy = "It is the share that a group of no rows is taken to have: 0.01, say."
             raise InputError(complaint(expected="at most 0.5", of="least_share", got=share, remedy=remedy))
         _checks.positive(pace=self.pace)
-        _checks.non_negative(ease=self.ease)
+        _checks.non_negative(loss_scale=self.loss_scale)
 
 
 def usual_settings(promise: Promise) -> Settings:
@@ -137,7 +137,7 @@ def penalty_of(plan: Plan, notion: Notion, strengths: Sequence[float], settings:
     dependence = Dependence.of(plan.cells, labels, weighted=weighted, least_share=settings.least_share)
     radius = settings.radius or 2.0 * math.sqrt(classes * len(dependence.blocks))
     pace = 1.0 if plan.is_exact and plan.skeleton is None else settings.pace
-    return Penalty(dependence, np.array(strengths), radius, plan.floor, classes, pace, settings.ease)
+    return Penalty(dependence, np.array(strengths), radius, plan.floor, classes, pace, settings.loss_scale)
 
 
 def _label_of(notion: EqualOpportunity, layout: RowLayout) -> int:

@@ -48,7 +48,7 @@ from . import threshold
 from .companion import Companion, compared
 from .plan import Plan
 from .players import Player, constraints_of
-from .primal import Walk
+from .primal import PrimalState
 from .settings import Settings
 
 WALK = ("weights", "velocity", "total", "counted")
@@ -63,7 +63,7 @@ WARM_ROUNDS = 60
 class State:
     """Between two rounds. Released or public values only; a leading axis for the models."""
 
-    walk: Walk
+    walk: PrimalState
     play: Any  # the max player's own state; None without one
     counts: Floats  # rows by (model, cell, label), released
     rows: Floats  # what averages divide by, a number a model
@@ -79,7 +79,7 @@ class State:
     standard: tuple[Floats, Floats] | None = None  # centre and scale of each number, while it is searched
     opened: Floats | None = None  # the models that the opening rounds found, which know no constraint
 
-    def after(self, walk: Walk, play: Any) -> State:
+    def after(self, walk: PrimalState, play: Any) -> State:
         """The state after a noisy round; `dataclasses.replace` would cost a tenth of one."""
         other = object.__new__(State)
         other.__dict__.update(self.__dict__, walk=walk, play=play, round=self.round + 1)
@@ -143,7 +143,7 @@ class LinearDescent(Search[State, list[Outcome]]):
     def init(self, answers: Answers) -> State:
         counts, rows = self.planned.read_counts(answers, self.models)
         standard = self.planned.standard(answers, counts, rows)
-        walk, play = Walk.begin(self._shape), None if self.player is None else self.player.begin(counts, rows)
+        walk, play = PrimalState.begin(self._shape), None if self.player is None else self.player.begin(counts, rows)
         rate = self.planned.rate(rows)
         clip = self.planned.clip_at(float(rows[0]))  # the same of all models
         state = State(walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], clip, standard=standard)
@@ -169,11 +169,11 @@ class LinearDescent(Search[State, list[Outcome]]):
         if state.warming:
             return [Ask(GradientSum(model, None, loss_clip=self.planned.loss_clip), 0.0)]
         costs = None
-        ease = None
+        loss_scale = None
         if self.player is not None:
-            costs, ease = self.player.costs(state.play)
+            costs, loss_scale = self.player.costs(state.play)
             costs = costs if self.many else costs[0]
-        return [self._again(ask, model, costs, ease) for ask in self._round(state.clip)]
+        return [self._again(ask, model, costs, loss_scale) for ask in self._round(state.clip)]
 
     def step(self, state: State, answers: Answers) -> State:
         if state.probe is not None:
@@ -284,7 +284,7 @@ class LinearDescent(Search[State, list[Outcome]]):
         counts, rows = arrays["counts"], arrays["rows"]
         kept = {name.removeprefix("play_"): value for name, value in arrays.items() if name.startswith("play_")}
         return State(
-            Walk(weights, velocity, total, int(counted)),
+            PrimalState(weights, velocity, total, int(counted)),
             None if self.player is None else self.player.thaw(kept, counts, rows),
             round=int(arrays["step"]) + round - int(arrays["frozen_at"]),  # rounds that were lost are not asked again
             warming=bool(arrays["warming"]),
@@ -361,11 +361,11 @@ class LinearDescent(Search[State, list[Outcome]]):
     def _rounds(self) -> dict[float, list[Ask]]:
         return {}
 
-    def _again(self, ask: Ask, model: Linear, costs: Floats | None, ease: Floats | None) -> Ask:
+    def _again(self, ask: Ask, model: Linear, costs: Floats | None, loss_scale: Floats | None) -> Ask:
         """An ask of the first round about another round's model."""
         question = ask.question
         if isinstance(question, GradientSum):
-            return ask.about(question.at(model, costs, ease))
+            return ask.about(question.at(model, costs, loss_scale))
         assert isinstance(question, PredictionHistogram)
         return ask.about(question.at(model))
 
@@ -385,7 +385,7 @@ class LinearDescent(Search[State, list[Outcome]]):
         assert self.system is not None
         return self.system.exact_values(self.planned.by_class(answer, state.counts), state.counts, self.planned.floor)
 
-    def _accelerate(self, state: State, gradient: Floats, *, count: bool) -> tuple[Walk, Floats]:
+    def _accelerate(self, state: State, gradient: Floats, *, count: bool) -> tuple[PrimalState, Floats]:
         """A step along an exact gradient: Nesterov's growing momentum, begun anew where it points uphill."""
         age = np.zeros(self.models) if state.age is None else state.age
         walk, age = _restarted(state.walk, gradient, age)
@@ -424,7 +424,7 @@ def _start(width: int, models: int) -> Floats:
     return np.broadcast_to(line / np.sqrt((line * line).sum()), (models, 1, width)).copy()
 
 
-def _restarted(walk: Walk, gradient: Floats, age: Floats) -> tuple[Walk, Floats]:
+def _restarted(walk: PrimalState, gradient: Floats, age: Floats) -> tuple[PrimalState, Floats]:
     """Without noise: forget the velocity where it points uphill (O'Donoghue and Candes 2015)."""
     uphill = (walk.velocity * gradient).sum(axis=(1, 2)) > 0
     if not uphill.any():

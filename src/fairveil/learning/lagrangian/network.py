@@ -42,7 +42,7 @@ from ..systems import columns_of
 from .companion import compared
 from .plan import Plan
 from .players import Player
-from .primal import Walk
+from .primal import PrimalState
 from .settings import Settings
 
 
@@ -50,7 +50,7 @@ from .settings import Settings
 class NetworkState:
     """Between two rounds: released or public values only. `play`: the max player's own state."""
 
-    walk: Walk
+    walk: PrimalState
     play: Any
     counts: Floats
     rows: Floats
@@ -76,7 +76,7 @@ class NetworkDescent(Search[NetworkState, Outcome]):
     def init(self, answers: Answers) -> NetworkState:
         counts, rows = self.planned.read_counts(answers, 1)
         assert self.planned.skeleton is not None
-        walk = Walk.at(self.planned.skeleton.start)
+        walk = PrimalState.at(self.planned.skeleton.start)
         return NetworkState(walk, None if self.player is None else self.player.begin(counts, rows), counts, rows, 0)
 
     def batch_for(self, state: NetworkState) -> Batch:
@@ -85,8 +85,8 @@ class NetworkDescent(Search[NetworkState, Outcome]):
     def asks(self, state: NetworkState) -> list[Ask]:
         assert self.planned.skeleton is not None
         model = Network(self.planned.skeleton, state.walk.weights, 1.0 / self.planned.settings.temperature)
-        costs, ease = (None, np.ones(1)) if self.player is None else self.player.costs(state.play)
-        return [self._again(ask, model, costs, ease, state.counts[0]) for ask in self._round]
+        costs, loss_scale = (None, np.ones(1)) if self.player is None else self.player.costs(state.play)
+        return [self._again(ask, model, costs, loss_scale, state.counts[0]) for ask in self._round]
 
     def step(self, state: NetworkState, answers: Answers) -> NetworkState:
         s, t, planned = self.planned.settings, state.round, self.planned
@@ -146,7 +146,7 @@ class NetworkDescent(Search[NetworkState, Outcome]):
 
     def thaw(self, values: Mapping[str, Value], round: int) -> NetworkState:
         arrays = {name: np.asarray(value, np.float64) for name, value in values.items()}
-        walk = Walk(arrays["weights"], arrays["velocity"], arrays["total"], int(values["counted"]))
+        walk = PrimalState(arrays["weights"], arrays["velocity"], arrays["total"], int(values["counted"]))
         counts, rows = arrays["counts"], arrays["rows"]
         kept = {name.removeprefix("play_"): value for name, value in arrays.items() if name.startswith("play_")}
         play = None if self.player is None else self.player.thaw(kept, counts, rows)
@@ -159,19 +159,19 @@ class NetworkDescent(Search[NetworkState, Outcome]):
         """A round's asks at the start: every round asks the same of other parameters and costs."""
         return self.planned.round_asks(self.planned.start(), None)
 
-    def _again(self, ask: Ask, model: Network, costs: Floats | None, ease: Floats, counts: Floats) -> Ask:
+    def _again(self, ask: Ask, model: Network, costs: Floats | None, loss_scale: Floats, counts: Floats) -> Ask:
         question = ask.question
         if isinstance(question, NetworkHistogram):
             return ask.about(question.at(model))
         assert isinstance(question, NetworkGradient)
         if costs is None or question.cell_costs is None:
-            return ask.about(question.at(model, None, ease))
+            return ask.about(question.at(model, None, loss_scale))
         cells = self.planned.cells
         if cells is None or not self.planned.sees_features:
-            return ask.about(question.at(model, costs[0], ease))
+            return ask.about(question.at(model, costs[0], loss_scale))
         centres = centres_of(costs[0], cells, counts)
         if question.cells is None:
-            return ask.about(question.at(model, sum(centres), ease))
+            return ask.about(question.at(model, sum(centres), loss_scale))
         parts = zip(centres, columns_of(cells), strict=True)
         return ask.about(question.at(model, np.concatenate([costs[0][column] - centre for centre, column in parts])))
 
@@ -191,7 +191,7 @@ def usual_settings(promise: Promise, rows: int | None) -> Settings:
         clip=2.0,
         sampling_rate=rate,
         averaged=0.35,
-        dual_memory=0.9,
+        dual_ema_nu=0.9,
         dual_start=0.1,
         thresholds_share=0.0,
         counts_share=0.05,

@@ -356,8 +356,8 @@ class Plan:
         if self.system is not None:
             cells, labels, classes = self.system.shape
             costs = np.zeros((cells, labels, classes) if models is None else (models, cells, labels, classes))
-        ease = np.ones(models or 1) if self.system is not None else 1.0
-        asked = GradientSum(model, clip or self.clip, self.cells, costs, loss_weight=ease, loss_clip=self.loss_clip)
+        loss_scale = np.ones(models or 1) if self.system is not None else 1.0
+        asked = GradientSum(model, clip or self.clip, self.cells, costs, loss_weight=loss_scale, loss_clip=self.loss_clip)
         out = [Ask(asked, self.gradient_multiplier)]
         return out if self.system is None else [*out, *self._histograms(model)]
 

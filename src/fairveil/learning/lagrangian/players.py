@@ -22,7 +22,7 @@ from ...fairness.dependence import Dependence, FixedShares, projected
 from ...fairness.systems import FixedCounts
 from ..checkpoint import Value
 from ..systems import slopes_of_decisions
-from .duals import Pressure, ProjectedAscent
+from .duals import AscentState, ProjectedAscent
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -76,18 +76,18 @@ class Player(ABC, Generic[P]):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Pressed:
+class ConstraintState:
     """The duals of constraints, at counts that do not change. `trust`: what each excess is multiplied by."""
 
-    pressure: Pressure
+    pressure: AscentState
     fixed: FixedCounts
     rows: Floats
     trust: Floats | float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Constraints(Player[Pressed]):
-    """RaCO-DP's: L = E[loss] + sum_j duals_j (value_j - bound_j), divided by 1 + ease x the sum of the duals.
+class Constraints(Player[ConstraintState]):
+    """RaCO-DP's: L = E[loss] + sum_j duals_j (value_j - bound_j), divided by 1 + loss_scale x the sum of the duals.
 
     `bounds` (models, constraints). The duals begin after `start` rounds. `blur`: the standard deviation of the noise of a
     number of a round's histogram. `Differs:` the ascent follows excesses by their precision (`weights_of`): noise of
@@ -100,46 +100,48 @@ class Constraints(Player[Pressed]):
     ascent: ProjectedAscent
     floor: float
     start: float
-    ease: float
+    loss_scale: float
     blur: float = 0.0
 
     @property
     def models(self) -> int:
         return len(self.bounds)
 
-    def begin(self, counts: Floats, rows: Floats) -> Pressed:
-        return Pressed(Pressure.begin(*self.bounds.shape), self.system.at(counts, self.floor), rows, self._trust(counts))
+    def begin(self, counts: Floats, rows: Floats) -> ConstraintState:
+        return ConstraintState(
+            AscentState.begin(*self.bounds.shape), self.system.at(counts, self.floor), rows, self._trust(counts)
+        )
 
-    def costs(self, state: Pressed) -> tuple[Floats, Floats]:
+    def costs(self, state: ConstraintState) -> tuple[Floats, Floats]:
         duals = state.pressure.duals
-        ease = 1.0 / (1.0 + self.ease * np.add.reduce(duals, axis=1))
-        return state.fixed.cell_costs(duals) * (state.rows * ease)[:, np.newaxis, np.newaxis, np.newaxis], ease
+        loss_scale = 1.0 / (1.0 + self.loss_scale * np.add.reduce(duals, axis=1))
+        return state.fixed.cell_costs(duals) * (state.rows * loss_scale)[:, np.newaxis, np.newaxis, np.newaxis], loss_scale
 
-    def step(self, state: Pressed, histogram: Floats, round: int) -> Pressed:
+    def step(self, state: ConstraintState, histogram: Floats, round: int) -> ConstraintState:
         if round < self.start:
             return state
         pressure = self.ascent.step(state.pressure, self._excess(state, histogram), state.trust)
-        return Pressed(pressure, state.fixed, state.rows, state.trust)
+        return ConstraintState(pressure, state.fixed, state.rows, state.trust)
 
-    def rests(self, before: Pressed, after: Pressed, histogram: Floats, round: int, tolerance: float) -> Mask:
+    def rests(self, before: ConstraintState, after: ConstraintState, histogram: Floats, round: int, tolerance: float) -> Mask:
         settled = (round > self.ascent.rounds) | ~after.pressure.duals.any(axis=1)
         worst = np.nan_to_num(self._excess(after, histogram)).max(axis=1)
         return np.asarray(settled & (worst <= tolerance))
 
-    def keep(self, before: Pressed, after: Pressed, stopped: Mask) -> Pressed:
+    def keep(self, before: ConstraintState, after: ConstraintState, stopped: Mask) -> ConstraintState:
         duals = np.where(stopped[:, np.newaxis], before.pressure.duals, after.pressure.duals)
         return replace(after, pressure=replace(after.pressure, duals=duals))
 
-    def duals(self, state: Pressed, constraints: int) -> Floats:
+    def duals(self, state: ConstraintState, constraints: int) -> Floats:
         return state.pressure.duals
 
-    def freeze(self, state: Pressed) -> Mapping[str, Value]:
+    def freeze(self, state: ConstraintState) -> Mapping[str, Value]:
         p = state.pressure
         return {"duals": p.duals, "integral": p.integral, "smooth": p.smooth, "squares": p.squares, "rounds": p.rounds}
 
-    def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> Pressed:
+    def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> ConstraintState:
         duals, integral, smooth, squares = (values[name] for name in ("duals", "integral", "smooth", "squares"))
-        pressure = Pressure(duals, integral, smooth, squares, int(values["rounds"]))
+        pressure = AscentState(duals, integral, smooth, squares, int(values["rounds"]))
         return replace(self.begin(counts, rows), pressure=pressure)
 
     def _trust(self, counts: Floats) -> Floats | float:
@@ -150,12 +152,12 @@ class Constraints(Player[Pressed]):
         slopes = np.stack([slopes_of_decisions(self.system, of_one, self.floor, outputs) for of_one in counts])
         return weights_of(self.blur * slopes / math.sqrt(AVERAGED))
 
-    def _excess(self, state: Pressed, histogram: Floats) -> Floats:
+    def _excess(self, state: ConstraintState, histogram: Floats) -> Floats:
         return np.asarray(state.fixed.values(histogram) - self.bounds)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Weighed:
+class PenaltyState:
     """W (models, cells, labels, classes), at counts that do not change."""
 
     w: Floats
@@ -163,8 +165,8 @@ class Weighed:
 
 
 @dataclass(frozen=True, eq=False)
-class Penalty(Player[Weighed]):
-    """DP-FERMI's: E[loss] + strength x mean psi(W), divided by 1 + ease x strength. `strengths` (models,).
+class Penalty(Player[PenaltyState]):
+    """DP-FERMI's: E[loss] + strength x mean psi(W), divided by 1 + loss_scale x strength. `strengths` (models,).
 
         W <- project(W + pace (W*(H) - W)),     W*(H)[r, j] = H[r, j] / (sqrt(p[r]) H[j])
 
@@ -182,40 +184,40 @@ class Penalty(Player[Weighed]):
     floor: float
     classes: int
     pace: float = 0.5
-    ease: float = 0.35
+    loss_scale: float = 0.35
 
     @property
     def models(self) -> int:
         return len(self.strengths)
 
-    def begin(self, counts: Floats, rows: Floats) -> Weighed:
-        return Weighed(np.zeros((*counts.shape, self.classes)), self.dependence.at(counts))
+    def begin(self, counts: Floats, rows: Floats) -> PenaltyState:
+        return PenaltyState(np.zeros((*counts.shape, self.classes)), self.dependence.at(counts))
 
-    def costs(self, state: Weighed) -> tuple[Floats, Floats]:
+    def costs(self, state: PenaltyState) -> tuple[Floats, Floats]:
         return state.fixed.costs(state.w) * self._strengths_eased, self._ease
 
-    def step(self, state: Weighed, histogram: Floats, round: int) -> Weighed:
+    def step(self, state: PenaltyState, histogram: Floats, round: int) -> PenaltyState:
         best = state.fixed.best(histogram, self.floor)
-        return Weighed(projected(state.w + self.pace * (best - state.w), self.radius), state.fixed)
+        return PenaltyState(projected(state.w + self.pace * (best - state.w), self.radius), state.fixed)
 
-    def rests(self, before: Weighed, after: Weighed, histogram: Floats, round: int, tolerance: float) -> Mask:
+    def rests(self, before: PenaltyState, after: PenaltyState, histogram: Floats, round: int, tolerance: float) -> Mask:
         return np.asarray(np.abs(after.w - before.w).max(axis=(1, 2, 3)) <= tolerance)
 
-    def keep(self, before: Weighed, after: Weighed, stopped: Mask) -> Weighed:
+    def keep(self, before: PenaltyState, after: PenaltyState, stopped: Mask) -> PenaltyState:
         return replace(after, w=np.where(stopped[:, np.newaxis, np.newaxis, np.newaxis], before.w, after.w))
 
-    def duals(self, state: Weighed, constraints: int) -> Floats:
+    def duals(self, state: PenaltyState, constraints: int) -> Floats:
         return np.zeros((self.models, constraints))
 
-    def freeze(self, state: Weighed) -> Mapping[str, Value]:
+    def freeze(self, state: PenaltyState) -> Mapping[str, Value]:
         return {"w": state.w}
 
-    def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> Weighed:
-        return Weighed(values["w"], self.dependence.at(counts))
+    def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> PenaltyState:
+        return PenaltyState(values["w"], self.dependence.at(counts))
 
     @cached_property
     def _ease(self) -> Floats:
-        return np.asarray(1.0 / (1.0 + self.ease * self.strengths))
+        return np.asarray(1.0 / (1.0 + self.loss_scale * self.strengths))
 
     @cached_property
     def _strengths_eased(self) -> Floats:
@@ -228,7 +230,7 @@ def constraints_of(planned: Plan, bounds: Floats) -> Constraints:
     s = planned.settings
     to_the_end = planned.is_exact and planned.skeleton is None  # a search that stops when it has converged
     horizon = s.dual_horizon if to_the_end else s.rounds
-    ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_speed, s.dual_grip, s.dual_memory, s.dual_fade)
+    ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_ki, s.dual_kp, s.dual_ema_nu, s.dual_fade)
     return Constraints(planned.system, bounds, ascent, planned.floor, s.dual_start * horizon, s.dual_ease, planned.blur)
 
 

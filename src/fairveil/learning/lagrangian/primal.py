@@ -14,7 +14,7 @@ from ..._types import Floats
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Walk:
+class PrimalState:
     """Where the walk is: weights, velocity, and the sum of the `counted` iterates that the average is made of.
 
     Arrays have the shape (models, outputs, 1 + width); no operation mixes models, so each walks as it would alone.
@@ -26,21 +26,21 @@ class Walk:
     counted: int = 0
 
     @staticmethod
-    def begin(shape: tuple[int, ...]) -> Walk:
+    def begin(shape: tuple[int, ...]) -> PrimalState:
         """At zero, at rest."""
-        return Walk.at(np.zeros(shape))
+        return PrimalState.at(np.zeros(shape))
 
     @staticmethod
-    def at(weights: Floats) -> Walk:
+    def at(weights: Floats) -> PrimalState:
         """At rest."""
-        return Walk(weights, np.zeros_like(weights), np.zeros_like(weights))
+        return PrimalState(weights, np.zeros_like(weights), np.zeros_like(weights))
 
-    def step(self, gradient: Floats, rate: Floats | float, momentum: Floats | float, *, count: bool) -> Walk:
+    def step(self, gradient: Floats, rate: Floats | float, momentum: Floats | float, *, count: bool) -> PrimalState:
         """v <- m v - rate g;  w <- w + m v - rate g  (Nesterov's step, written for the look-ahead point itself)."""
         push = rate * gradient
         velocity = momentum * self.velocity - push
         weights = self.weights + momentum * velocity - push
-        return Walk(weights, velocity, self.total + weights if count else self.total, self.counted + count)
+        return PrimalState(weights, velocity, self.total + weights if count else self.total, self.counted + count)
 
     @property
     def average(self) -> Floats:

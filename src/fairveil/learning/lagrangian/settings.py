@@ -47,9 +47,9 @@ class Settings:
     free_share: float = 0.08
     free_rounds: int = 24
     dual_bound: float = 10.0
-    dual_speed: float = 8.0
-    dual_grip: float = 1.6
-    dual_memory: float = 0.8
+    dual_ki: float = 8.0
+    dual_kp: float = 1.6
+    dual_ema_nu: float = 0.8
     dual_fade: float = 0.2
     dual_start: float = 0.05
     dual_ease: float = 0.5

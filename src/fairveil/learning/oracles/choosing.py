@@ -35,7 +35,7 @@ from ...curator.choices.by_decisions import Costs
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...privacy.events import Event, Exponential
-from .ground import Ground
+from .ground import GameInstance
 from .oracle import LinearRule, Oracle, Rule, count_rows
 from .regression import regressed_errors
 
@@ -77,12 +77,12 @@ class Class(ABC):
     def size(self) -> int:
         """How many rules there are, at most: public before anything is asked."""
 
-    def require(self, ground: Ground) -> None:
+    def require(self, ground: GameInstance) -> None:
         """An error where the class cannot be on this ground, before anything is asked. Most can be anywhere."""
         return
 
     @abstractmethod
-    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
+    def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
         """The questions how all candidates decide, by cell and label, and the candidates in order. Asks only what is free."""
 
 
@@ -96,7 +96,7 @@ class LinearClass(Class):
     def size(self) -> int:
         return len(self.weights)
 
-    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
+    def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
         question = PredictionHistogram(Linear(self.weights), ground.cells, "hard", by_label=True)
         return [question], [LinearRule(line) for line in self.weights]
 
@@ -112,12 +112,12 @@ class Cuts(Class):
     def size(self) -> int:
         return len(self.directions) * len(self.edges)
 
-    def require(self, ground: Ground) -> None:
+    def require(self, ground: GameInstance) -> None:
         if ground.classes != 2:
             remedy = "Choose among thresholds, or a list of models: decisions=[...]."
             raise InputError(complaint(expected="two classes", of="cuts of directions", got=ground.classes, remedy=remedy))
 
-    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
+    def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
         question = ScoreHistogram(Linear(self.directions[:, np.newaxis, :]), self.edges, ground.cells, by_label=True)
         first = _line(self.directions.shape[1] - 1, 0, 0.0, 1.0)
         lines = [direction - edge * first for direction in self.directions for edge in self.edges]
@@ -200,7 +200,7 @@ class Labellings(Class):
     def size(self) -> int:
         return len(_sided(np.zeros(((1 + self.layout.width) * len(EDGES), 1)), len(self.layout.classes or ())))
 
-    def require(self, ground: Ground) -> None:
+    def require(self, ground: GameInstance) -> None:
         if ground.classes != 2:
             remedy = "Choose among thresholds, or a list of models: candidates=..."
             raise InputError(complaint(expected="two classes", of="labellings of the rows", got=ground.classes, remedy=remedy))
@@ -209,7 +209,7 @@ class Labellings(Class):
             got = "protected records"
             raise InputError(complaint(expected="public features", of="labellings of the rows", got=got, remedy=remedy))
 
-    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
+    def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
         scores = self._scores(curator)
         (bins,) = curator.answer([(ScoreHistogram(Linear(scores[:, np.newaxis, :]), EDGES), 0.0)])
         cuts = [
@@ -255,7 +255,7 @@ class Listed(Class):
     def size(self) -> int:
         return len(self.models)
 
-    def gather(self, curator: Curator, ground: Ground) -> tuple[list[Asked], list[Rule]]:
+    def gather(self, curator: Curator, ground: GameInstance) -> tuple[list[Asked], list[Rule]]:
         handles = [curator.attach(model, title=f"candidate {j}") for j, model in enumerate(self.models)]
         rules = [AttachedRule(j, handle) for j, handle in enumerate(handles)]
         return [rule.decisions(ground.cells, True) for rule in rules], list(rules)
@@ -281,24 +281,24 @@ class Choice(Oracle[Gathered]):
         """A Gaussian of multiplier z is 1/(2 z^2)-zCDP, a choice epsilon^2/8 (theory.md#t6): epsilon = 2 / z costs the same."""
         return replace(self, epsilon=2.0 / round_ if round_ > 0 else math.inf)
 
-    def require(self, ground: Ground) -> None:
+    def require(self, ground: GameInstance) -> None:
         self.of.require(ground)
 
-    def round_events(self, ground: Ground) -> list[Event]:
+    def round_events(self, ground: GameInstance) -> list[Event]:
         return [] if ground.is_exact else [Exponential(self.epsilon)]
 
-    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, Gathered]:
+    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, Gathered]:
         counts = count_rows(curator, ground, counts_multiplier)
         return counts, Gathered(*self.of.gather(curator, ground))
 
     def respond(
-        self, curator: Curator, ground: Ground, prepared: Gathered, cell_costs: Floats, rows: float
+        self, curator: Curator, ground: GameInstance, prepared: Gathered, cell_costs: Floats, rows: float
     ) -> tuple[Rule, Gathered]:
         costs = ground.costs(cell_costs, rows)
         index = curator.choose(prepared.questions, self.epsilon, costs=costs, purpose="a choice of the learner")
         return prepared.rules[index], prepared
 
-    def regret(self, ground: Ground, costs: Floats) -> tuple[float, float]:
+    def regret(self, ground: GameInstance, costs: Floats) -> tuple[float, float]:
         if ground.is_exact:
             return 0.0, 0.0
         return reach(ground, costs) / self.epsilon, math.log(self.of.size)
@@ -323,24 +323,24 @@ class Each(Oracle[InTurn]):
     def at(self, once: float, round_: float) -> Each:
         return self
 
-    def require(self, ground: Ground) -> None:
+    def require(self, ground: GameInstance) -> None:
         self.of.require(ground)
 
-    def round_events(self, ground: Ground) -> list[Event]:
+    def round_events(self, ground: GameInstance) -> list[Event]:
         return []
 
-    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, InTurn]:
+    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, InTurn]:
         counts = count_rows(curator, ground, counts_multiplier)
         return counts, InTurn(Gathered(*self.of.gather(curator, ground)))
 
     def respond(
-        self, curator: Curator, ground: Ground, prepared: InTurn, cell_costs: Floats, rows: float
+        self, curator: Curator, ground: GameInstance, prepared: InTurn, cell_costs: Floats, rows: float
     ) -> tuple[Rule, InTurn]:
         rules = prepared.of.rules
         return rules[prepared.next % len(rules)], InTurn(prepared.of, prepared.next + 1)
 
 
-def reach(ground: Ground, costs: Floats) -> float:
+def reach(ground: GameInstance, costs: Floats) -> float:
     """The range of one neighbour's changes of the candidates' costs, as the curator has it (`curator.decisions.Costs`)."""
     model = Linear(np.zeros((ground.outputs, 1 + ground.layout.width)))
     made = Costs.of(costs, PredictionHistogram(model, ground.cells, "hard", by_label=True), ground.layout)

@@ -27,7 +27,7 @@ from ..lagrangian.plan import Plan, usual_clip
 from ..lagrangian.settings import Settings
 from ..systems import columns_of
 from ..units import in_inner_units
-from .ground import Ground
+from .ground import GameInstance
 from .oracle import LinearRule, Oracle, Rule, count_rows
 
 CERTAIN = 3.0  # deviations of the noise in a number of rows
@@ -78,10 +78,10 @@ class Descent(Oracle[Course]):
     def at(self, once: float, round_: float) -> Descent:
         return replace(self, multiplier=round_ * math.sqrt(self.steps))
 
-    def round_asks(self, ground: Ground) -> list[Ask]:
+    def round_asks(self, ground: GameInstance) -> list[Ask]:
         return [self._ask(ground, self._zeros(ground), None)] * self.steps
 
-    def round_events(self, ground: Ground) -> list[Event]:
+    def round_events(self, ground: GameInstance) -> list[Event]:
         asks = self.round_asks(ground)
         return [
             compose(
@@ -89,7 +89,7 @@ class Descent(Oracle[Course]):
             )
         ]
 
-    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, Course]:
+    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, Course]:
         zeros = self._zeros(ground)
         counts = count_rows(curator, ground, counts_multiplier)
         noise = 0.0 if ground.is_exact else counts_multiplier * ground.move(ground.counts) * math.sqrt(counts.size)
@@ -97,50 +97,50 @@ class Descent(Oracle[Course]):
         return counts, Course(zeros, zeros, rests)
 
     def respond(
-        self, curator: Curator, ground: Ground, prepared: Course, cell_costs: Floats, rows: float
+        self, curator: Curator, ground: GameInstance, prepared: Course, cell_costs: Floats, rows: float
     ) -> tuple[Rule, Course]:
         w, v = prepared.weights, prepared.velocity
         costs = rows * cell_costs if ground.has_costs else None
-        rate, ease = 0.0 if prepared.rests else self._rate(ground, rows), 1.0
+        rate, loss_scale = 0.0 if prepared.rests else self._rate(ground, rows), 1.0
         if costs is not None:
-            ease = self._ease(ground, costs, rows)
-            costs = ease * costs
+            loss_scale = self._ease(ground, costs, rows)
+            costs = loss_scale * costs
         for _ in range(self.steps):
-            (gradient,) = curator.answer([self._ask(ground, w, costs, ease)], purpose="a step of the learner")
+            (gradient,) = curator.answer([self._ask(ground, w, costs, loss_scale)], purpose="a step of the learner")
             v = self.momentum * v - rate * gradient / rows
             w = w + v
         return LinearRule(w, prepared.standard), replace(prepared, weights=w, velocity=v)
 
-    def _rate(self, ground: Ground, rows: float) -> float:
+    def _rate(self, ground: GameInstance, rows: float) -> float:
         """Less where the noise of an averaged gradient, times the length of a row, would walk more than a logit or so."""
         length = math.sqrt(1.0 + ground.layout.numbers + len(ground.layout.code_sizes))
         noise = self._noise(ground, rows)
         return self.rate if noise == 0 else min(self.rate, 0.3 * (1.0 - self.momentum) / (noise * length))
 
-    def _noise(self, ground: Ground, rows: float) -> float:
+    def _noise(self, ground: GameInstance, rows: float) -> float:
         """About the deviation of each number of an averaged gradient."""
         if not ground.promise.is_private:  # and weights have no cap
             return 0.0
         return self.multiplier * self._clip(ground) * (ground.max_sample_weight or 1.0) / rows
 
-    def _ease(self, ground: Ground, costs: Floats, rows: float) -> float:
+    def _ease(self, ground: GameInstance, costs: Floats, rows: float) -> float:
         """What loss and costs are multiplied by."""
         heaviest = costs.max(axis=-1) - costs.min(axis=-1)
         if ground.cells is not None:  # a row is in one cell of each column
             heaviest = np.sum([heaviest[part].max(axis=0) for part in columns_of(ground.cells)], axis=0)
         return max(1.0 / (1.0 + CURVE * float(heaviest.max())), min(1.0, DROWNED * self._noise(ground, rows)))
 
-    def _clip(self, ground: Ground) -> float:
+    def _clip(self, ground: GameInstance) -> float:
         return self.clip or usual_clip(ground.promise)
 
-    def _zeros(self, ground: Ground) -> Floats:
+    def _zeros(self, ground: GameInstance) -> Floats:
         return np.zeros((ground.outputs, 1 + ground.layout.width))
 
-    def _ask(self, ground: Ground, weights: Floats, costs: Floats | None, ease: float = 1.0) -> Ask:
+    def _ask(self, ground: GameInstance, weights: Floats, costs: Floats | None, loss_scale: float = 1.0) -> Ask:
         given: Any = costs
         if costs is None and ground.has_costs:
             given = np.zeros((ground.groups, ground.classes if ground.by_label else 1, ground.classes))
-        gradient = GradientSum(Linear(weights), self._clip(ground), ground.cells, given, loss_weight=ease)
+        gradient = GradientSum(Linear(weights), self._clip(ground), ground.cells, given, loss_weight=loss_scale)
         return Ask(gradient, self.multiplier)
 
 
@@ -162,23 +162,23 @@ class Begun(Descent):
     def at(self, once: float, round_: float) -> Begun:
         return replace(self, once=once, multiplier=round_ * math.sqrt(self.steps))
 
-    def opening_asks(self, ground: Ground) -> list[tuple[list[Ask], int]]:
+    def opening_asks(self, ground: GameInstance) -> list[tuple[list[Ask], int]]:
         plan = self._plan(ground)
         first = [(asked, 1)] if (asked := plan.first(None)) else []
         return [*first, (plan.round_asks(plan.start(), None), FREE_ROUNDS)]
 
-    def first_events(self, ground: Ground, counts_multiplier: float) -> list[Event]:
+    def first_events(self, ground: GameInstance, counts_multiplier: float) -> list[Event]:
         event = self._plan(ground).events(None)
         assert event is not None
         return [*super().first_events(ground, counts_multiplier), event]
 
-    def round_asks(self, ground: Ground) -> list[Ask]:
+    def round_asks(self, ground: GameInstance) -> list[Ask]:
         return super().round_asks(ground) if ground.has_costs else []
 
-    def round_events(self, ground: Ground) -> list[Event]:
+    def round_events(self, ground: GameInstance) -> list[Event]:
         return super().round_events(ground) if ground.has_costs else []
 
-    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, Course]:
+    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, Course]:
         counts, begun = super().prepare(curator, ground, counts_multiplier)
         search = LinearDescent(self._plan(ground), np.zeros((1, 0)))
         state, (found,) = follow(curator, search, "a step of the model without constraints")
@@ -186,7 +186,7 @@ class Begun(Descent):
         return counts, replace(begun, weights=weights, free=weights, standard=state.standard)
 
     def respond(
-        self, curator: Curator, ground: Ground, prepared: Course, cell_costs: Floats, rows: float
+        self, curator: Curator, ground: GameInstance, prepared: Course, cell_costs: Floats, rows: float
     ) -> tuple[Rule, Course]:
         if ground.has_costs:
             return super().respond(curator, ground, prepared, cell_costs, rows)
@@ -196,7 +196,7 @@ class Begun(Descent):
         assert prepared.free is not None
         return LinearRule(prepared.free, prepared.standard)
 
-    def _plan(self, ground: Ground) -> Plan:
+    def _plan(self, ground: GameInstance) -> Plan:
         """The descent without constraints, at the multiplier of what is released once."""
         settings = Settings(rounds=FREE_ROUNDS, clip=self.clip, compare_share=0.0)
         scales = self.scales and ground.layout.numbers > 0

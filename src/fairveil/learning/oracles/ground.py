@@ -21,7 +21,7 @@ LEAST_ROWS = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class GameInstance:
     """Public facts alone. `cells` and `by_label`: what counts tell apart, the least that will do.
 
     `public_rows`: the number of rows where it is public or was stated, else None: the released counts say it. `priced`: an
@@ -48,7 +48,7 @@ class Ground:
         public_rows: int | None = None,
         max_sample_weight: float | None = None,
         group_aware: bool = False,
-    ) -> Ground:
+    ) -> GameInstance:
         """The ground for these constraints. Counts are by label where constraints, or rules that read the group, need it, and
         where records are protected in any case: then labels are."""
         system = system_of(notions, cells, layout)
@@ -62,7 +62,7 @@ class Ground:
             system = system if kept is not None else system.without_groups()
             by_label = system.needs_labels or not promise.features_are_public or group_aware
             system = system if by_label else system.without_labels()
-        return Ground(promise, layout, system, kept, by_label, public_rows, max_sample_weight, group_aware)
+        return GameInstance(promise, layout, system, kept, by_label, public_rows, max_sample_weight, group_aware)
 
     @property
     def classes(self) -> int:

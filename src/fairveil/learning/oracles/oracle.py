@@ -31,7 +31,7 @@ from ...fairness.systems import FixedCounts
 from ...privacy.events import Event, NonPrivate, compose
 from ..units import in_coded_units
 from .divergence import Divergence
-from .ground import Ground
+from .ground import GameInstance
 
 P = TypeVar("P")
 
@@ -97,7 +97,7 @@ class GroupedRule(Rule):
         return GroupedHistogram(Linear(self.weights), self.offsets, self.of, cells, by_label)
 
 
-def constant_rule(ground: Ground, k: int) -> LinearRule:
+def constant_rule(ground: GameInstance, k: int) -> LinearRule:
     """The rule that decides for class k, whatever the row."""
     weights = np.zeros((ground.outputs, 1 + ground.layout.width))
     weights[0 if ground.outputs == 1 else k, 0] = -1.0 if ground.outputs == 1 and k == 0 else 1.0
@@ -135,7 +135,7 @@ class Oracle(ABC, Generic[P]):
     most_rounds: int | None = None
     knows_free: bool = False
 
-    def require(self, ground: Ground) -> None:
+    def require(self, ground: GameInstance) -> None:
         """An error where the oracle cannot answer on this ground, before anything is asked. Most can anywhere."""
         return
 
@@ -143,11 +143,11 @@ class Oracle(ABC, Generic[P]):
     def at(self, once: float, round_: float) -> Oracle[P]:
         """The same oracle at these multipliers: of what is released once, and of what is released in a round."""
 
-    def first_asks(self, ground: Ground, counts_multiplier: float) -> list[Ask]:
+    def first_asks(self, ground: GameInstance, counts_multiplier: float) -> list[Ask]:
         """What `prepare` asks in one joint release: the counts, and what else is released once."""
         return [Ask(ground.counts, counts_multiplier)]
 
-    def opening_asks(self, ground: Ground) -> list[tuple[list[Ask], int]]:
+    def opening_asks(self, ground: GameInstance) -> list[tuple[list[Ask], int]]:
         """What `prepare` asks after that, and how often: mostly nothing."""
         return []
 
@@ -155,25 +155,25 @@ class Oracle(ABC, Generic[P]):
         """The rule that knows no constraint; of oracles that find one."""
         raise NotImplementedError
 
-    def first_events(self, ground: Ground, counts_multiplier: float) -> list[Event]:
+    def first_events(self, ground: GameInstance, counts_multiplier: float) -> list[Event]:
         """What `prepare` will log."""
         asks = self.first_asks(ground, counts_multiplier)
         return [describe(asks, ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)]
 
-    def round_asks(self, ground: Ground) -> list[Ask]:
+    def round_asks(self, ground: GameInstance) -> list[Ask]:
         """What `respond` asks about rows, of models at zero; private choices are no asks."""
         return []
 
     @abstractmethod
-    def round_events(self, ground: Ground) -> list[Event]:
+    def round_events(self, ground: GameInstance) -> list[Event]:
         """What `respond` will log."""
 
     @abstractmethod
-    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, P]:
+    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, P]:
         """Counts by (cell, label), released with that multiplier, and what else the oracle needs."""
 
     @abstractmethod
-    def respond(self, curator: Curator, ground: Ground, prepared: P, cell_costs: Floats, rows: float) -> tuple[Rule, P]:
+    def respond(self, curator: Curator, ground: GameInstance, prepared: P, cell_costs: Floats, rows: float) -> tuple[Rule, P]:
         """A rule with little cost, (cells, labels or 1, classes) beside the error's own 1 / rows a row."""
 
     def heard(self, prepared: P, rule: Rule, histogram: Floats) -> P:
@@ -192,47 +192,47 @@ class Oracle(ABC, Generic[P]):
         """The mixture, each rule with how many parts of it, and the duals that make it the best; of oracles that settle."""
         raise NotImplementedError
 
-    def guarantee(self, ground: Ground) -> Divergence:
+    def guarantee(self, ground: GameInstance) -> Divergence:
         """What one call guarantees, its costs being made of released values (Alabi, Definitions 7.1 to 7.3)."""
         return _guaranteed(ground, self.round_events)
 
-    def first_guarantee(self, ground: Ground, counts_multiplier: float) -> Divergence:
+    def first_guarantee(self, ground: GameInstance, counts_multiplier: float) -> Divergence:
         """What is released once guarantees, the counts among it."""
         return _guaranteed(ground, lambda ground: self.first_events(ground, counts_multiplier))
 
-    def regret(self, ground: Ground, costs: Floats) -> tuple[float, float]:
+    def regret(self, ground: GameInstance, costs: Floats) -> tuple[float, float]:
         """(unit, known): a response's cost is above the class's best by at most unit (known + E), E no larger than an
         exponential variable of mean 1, whatever came before. Infinite where nothing is known."""
         return math.inf, 0.0
 
 
-def _guaranteed(ground: Ground, events: Callable[[Ground], list[Event]]) -> Divergence:
+def _guaranteed(ground: GameInstance, events: Callable[[GameInstance], list[Event]]) -> Divergence:
     promise = ground.promise
     return Divergence(compose(events(ground)) if promise.is_private else NonPrivate(), promise.neighbours)
 
 
-def count_rows(curator: Curator, ground: Ground, multiplier: float, noise: str = "gaussian") -> Floats:
+def count_rows(curator: Curator, ground: GameInstance, multiplier: float, noise: str = "gaussian") -> Floats:
     """Counts by (cell, label), released once."""
     asks = [Ask(ground.counts, multiplier, noise)]
     (answer,) = ground.joint(curator, asks, [replace(ground.counts, cells=None)], "counts of the cells")
     return ground.table(answer)
 
 
-def counting_event(ground: Ground, multiplier: float, noise: str = "gaussian") -> Event:
+def counting_event(ground: GameInstance, multiplier: float, noise: str = "gaussian") -> Event:
     """What `count_rows` logs."""
     return describe(
         [Ask(ground.counts, multiplier, noise)], ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight
     )
 
 
-def audit_asks(ground: Ground, rule: Rule, multipliers: Sequence[float], noise: str = "gaussian") -> list[Ask]:
+def audit_asks(ground: GameInstance, rule: Rule, multipliers: Sequence[float], noise: str = "gaussian") -> list[Ask]:
     """How a rule decides, asked once for each multiplier: noise of its own each time."""
     question = rule.decisions(ground.cells, ground.by_label)
     return [Ask(question, multiplier, noise) for multiplier in multipliers]
 
 
 def audited(
-    curator: Curator, ground: Ground, rule: Rule, multipliers: Sequence[float], counts: Floats, noise: str = "gaussian"
+    curator: Curator, ground: GameInstance, rule: Rule, multipliers: Sequence[float], counts: Floats, noise: str = "gaussian"
 ) -> list[Floats]:
     """The answers, (cells, labels, classes) each, from one joint release."""
     asks = audit_asks(ground, rule, multipliers, noise)

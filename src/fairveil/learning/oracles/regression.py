@@ -31,7 +31,7 @@ from scipy.optimize import minimize
 from ..._types import Floats
 from ...curator import Ask, Curator, FeatureSums, GradientSum, GramMatrices, GroupLosses, Linear, RowCount
 from ...privacy.events import Event
-from .ground import LEAST_ROWS, Ground
+from .ground import LEAST_ROWS, GameInstance
 from .oracle import GroupedRule, LinearRule, Oracle, Rule
 
 LENGTH = 0.8  # of a whitened row: the radius it is shortened to, over the square root of its coordinates
@@ -73,7 +73,7 @@ class Regression(Oracle[Moments]):
     def at(self, once: float, round_: float) -> Regression:
         return replace(self, multiplier=once)
 
-    def first_asks(self, ground: Ground, counts_multiplier: float) -> list[Ask]:
+    def first_asks(self, ground: GameInstance, counts_multiplier: float) -> list[Ask]:
         asks = [Ask(ground.counts, counts_multiplier)]
         if ground.sees_features:
             basis = np.zeros((1, 1 + ground.layout.width))
@@ -82,16 +82,16 @@ class Regression(Oracle[Moments]):
             asks += self._asks_of_records(ground)
         return asks
 
-    def round_events(self, ground: Ground) -> list[Event]:
+    def round_events(self, ground: GameInstance) -> list[Event]:
         return []
 
-    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, Moments]:
+    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, Moments]:
         found = self._public if ground.sees_features else self._private
         moments = found(curator, ground, counts_multiplier)
         return moments.counts, moments
 
     def respond(
-        self, curator: Curator, ground: Ground, prepared: Moments, cell_costs: Floats, rows: float
+        self, curator: Curator, ground: GameInstance, prepared: Moments, cell_costs: Floats, rows: float
     ) -> tuple[Rule, Moments]:
         if ground.group_aware:
             return self._by_group(ground, prepared, cell_costs), prepared
@@ -100,7 +100,7 @@ class Regression(Oracle[Moments]):
         weights[:, 0] += np.einsum("cyk,cy->k", cell_costs, prepared.counts)
         return LinearRule(weights[:1] - weights[1:2] if ground.outputs == 1 else -weights), prepared
 
-    def _by_group(self, ground: Ground, found: Moments, cell_costs: Floats) -> Rule:
+    def _by_group(self, ground: GameInstance, found: Moments, cell_costs: Floats) -> Rule:
         """The regression of costs on (z, 1[A = a]): the Gram matrix of the two is made of the released counts and sums.
 
         Where records are protected, of errors' costs too: groups differ in how they err at the same row. Where features are
@@ -125,7 +125,7 @@ class Regression(Oracle[Moments]):
 
     # -- sensitive features alone are protected, or nothing ----------------------------------------------------------------
 
-    def _public(self, curator: Curator, ground: Ground, counts_multiplier: float) -> Moments:
+    def _public(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> Moments:
         gram, by_label = curator.answer([(GramMatrices(None), 0.0), (FeatureSums(None, by_label=True), 0.0)])
         sums = by_label.reshape(-1, by_label.shape[-1])
         whole = principal(gram[0], ground.layout.width)
@@ -145,7 +145,7 @@ class Regression(Oracle[Moments]):
             by_cell = shrunk(by_cell, counts, ground, noise**2 * len(lift), ground.floor(counts_multiplier))
         return Moments(errors, lift, by_cell, counts)
 
-    def _width(self, ground: Ground, least: float) -> int:
+    def _width(self, ground: GameInstance, least: float) -> int:
         if self.width is not None or ground.is_exact:
             return self.width or ground.layout.width
         rows = least / ground.groups
@@ -153,12 +153,12 @@ class Regression(Oracle[Moments]):
 
     # -- records are protected ---------------------------------------------------------------------------------------------
 
-    def _asks_of_records(self, ground: Ground) -> list[Ask]:
+    def _asks_of_records(self, ground: GameInstance) -> list[Ask]:
         clip = self.clip or math.sqrt(1.0 + ground.layout.numbers + len(ground.layout.code_sizes))
         sums = FeatureSums(ground.cells, clip, by_label=True)
         return [Ask(GramMatrices(None, clip), self.multiplier), Ask(sums, self.multiplier)]
 
-    def _private(self, curator: Curator, ground: Ground, counts_multiplier: float) -> Moments:
+    def _private(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> Moments:
         gram_ask, sums_ask = self._asks_of_records(ground)
         asks = [Ask(ground.counts, counts_multiplier), gram_ask, sums_ask]
         counts, gram, sums = curator.answer(asks, purpose="counts, Gram matrix and sums of the cells")
@@ -193,7 +193,7 @@ def principal(gram: Floats, most: int, noise: float = 0.0) -> Floats:
     return np.ascontiguousarray(np.column_stack([-lines @ mean, lines]))
 
 
-def logistic_errors(curator: Curator, ground: Ground, lift: Floats) -> Floats:
+def logistic_errors(curator: Curator, ground: GameInstance, lift: Floats) -> Floats:
     """What error is predicted for each class, (classes, 1 + width): the logistic regression's, to first order at even odds.
 
     With scores s of a softmax, P(Y != k) = 1 - 1/K - (s_k - mean s)/K + ...: for two classes the cheaper one is the logistic
@@ -244,7 +244,7 @@ def _whitened_errors(sums: Floats, counts: Floats, lift: Floats) -> Floats:
     return np.asarray(slopes)
 
 
-def shrunk(sums: Floats, counts: Floats, ground: Ground, noise: float, floor: float) -> Floats:
+def shrunk(sums: Floats, counts: Floats, ground: GameInstance, noise: float, floor: float) -> Floats:
     """Sums by (cell, label) whose mean's difference from its label's is shrunk. `noise`: trace of a sum's noise covariance."""
     per_row = 1 if ground.cells is None else ground.cells.per_row
     share = (1.0 - per_row / ground.groups) if ground.sees_features else 1.0  # what putting sums onto totals leaves of it

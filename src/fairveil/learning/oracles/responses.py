@@ -38,7 +38,7 @@ from ...errors import InputError, complaint
 from ...fairness.systems import FixedCounts
 from ...privacy.events import Event
 from ..public_rows import PublicRows
-from .ground import Ground
+from .ground import GameInstance
 from .memberships import memberships
 from .oracle import LinearRule, Oracle, Rule
 from .regression import LENGTH, Regression, principal
@@ -61,7 +61,7 @@ class Atom:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class ResponseState:
     """What is carried from round to round: released values and public rows. `off`: the sum over rounds of what was counted
     less what was foretold; `noise` of each constraint's value in one round."""
 
@@ -95,7 +95,7 @@ class Told:
 
 
 @dataclass(frozen=True, eq=False)
-class Responses(Oracle[Told]):
+class Responses(Oracle[ResponseState]):
     """See the module. `regression`: what is released once; `most`: numbers of the public table that are searched."""
 
     regression: Regression = field(default_factory=Regression)
@@ -109,19 +109,19 @@ class Responses(Oracle[Told]):
     def at(self, once: float, round_: float) -> Responses:
         return replace(self, regression=self.regression.at(once, round_))
 
-    def require(self, ground: Ground) -> None:
+    def require(self, ground: GameInstance) -> None:
         if not ground.sees_features or ground.group_aware:
             remedy = "Pass oracle='regression', or leave oracle=None."
             got = "rules that read the group" if ground.group_aware else "protected records"
             raise InputError(complaint(expected="public features", of="oracle='responses'", got=got, remedy=remedy))
 
-    def first_asks(self, ground: Ground, counts_multiplier: float) -> list[Ask]:
+    def first_asks(self, ground: GameInstance, counts_multiplier: float) -> list[Ask]:
         return self.regression.first_asks(ground, counts_multiplier)
 
-    def round_events(self, ground: Ground) -> list[Event]:
+    def round_events(self, ground: GameInstance) -> list[Event]:
         return []
 
-    def prepare(self, curator: Curator, ground: Ground, counts_multiplier: float) -> tuple[Floats, Told]:
+    def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, ResponseState]:
         counts, moments = self.regression.prepare(curator, ground, counts_multiplier)
         table = curator.public_table(ground.cells, most=self.most)
         total = max(float(table.weights.sum()), TINY)
@@ -144,14 +144,16 @@ class Responses(Oracle[Told]):
         design = table.features @ basis.T
         rows = PublicRows(design, basis, table.labels, members, table.weights / total, ground.classes, ground.by_label)
         start = rows.descended(np.zeros((ground.outputs, len(basis))), np.zeros((len(design), ground.classes)), FIRST_STEPS)
-        told = Told(rows, {}, (start, start), np.zeros((*counts.shape, ground.classes)))
+        told = ResponseState(rows, {}, (start, start), np.zeros((*counts.shape, ground.classes)))
         for k in range(ground.classes):
             everybody = np.maximum(counts, 0.0)[..., np.newaxis] * np.eye(ground.classes)[k]
             told = _met(told, _constant(ground, k), np.full(len(design), k), everybody)
         free = _linear(rows, start)
         return counts, replace(_met(told, free, rows.decided(start)), free=free.key)
 
-    def respond(self, curator: Curator, ground: Ground, prepared: Told, cell_costs: Floats, rows: float) -> tuple[Rule, Told]:
+    def respond(
+        self, curator: Curator, ground: GameInstance, prepared: ResponseState, cell_costs: Floats, rows: float
+    ) -> tuple[Rule, ResponseState]:
         public = prepared.rows
         pulls = public.costs(cell_costs)
         costs = public.errors() + pulls
@@ -176,29 +178,29 @@ class Responses(Oracle[Told]):
             best = rule.key
         return told.atoms[best].rule, told
 
-    def heard(self, prepared: Told, rule: Rule, histogram: Floats) -> Told:
+    def heard(self, prepared: ResponseState, rule: Rule, histogram: Floats) -> ResponseState:
         """What the auditor counted, beside what was foretold."""
         off = histogram - prepared.atoms[rule.key].table
         return replace(prepared, off=prepared.off + off, rounds=prepared.rounds + 1, last=[rule.key])
 
-    def expected(self, prepared: Told, fixed: FixedCounts, noise: Floats) -> Floats | None:
+    def expected(self, prepared: ResponseState, fixed: FixedCounts, noise: Floats) -> Floats | None:
         at = list(prepared.atoms).index(prepared.last[0])
         return np.asarray(prepared.values(fixed, noise)[at])
 
-    def prices(self, prepared: Told, fixed: FixedCounts, noise: Floats) -> Floats | None:
+    def prices(self, prepared: ResponseState, fixed: FixedCounts, noise: Floats) -> Floats | None:
         """The duals of the program over the rules met so far: what a rule must save to be worth having."""
         if prepared.rounds < 2 or prepared.rounds % 3 == 0:
             return None
         return _program(prepared, fixed, noise)[1]
 
-    def settle(self, prepared: Told, fixed: FixedCounts, noise: Floats) -> tuple[list[tuple[Rule, int]], Floats]:
+    def settle(self, prepared: ResponseState, fixed: FixedCounts, noise: Floats) -> tuple[list[tuple[Rule, int]], Floats]:
         shares, duals = _program(prepared, fixed, noise)
         parts = np.rint(shares * PARTS).astype(int)
         parts[int(np.argmax(parts))] += PARTS - parts.sum()
         return [(a.rule, int(p)) for a, p in zip(prepared.atoms.values(), parts, strict=True) if p > 0], duals
 
 
-def _met(told: Told, rule: LinearRule, decided: Any, table: Floats | None = None) -> Told:
+def _met(told: ResponseState, rule: LinearRule, decided: Any, table: Floats | None = None) -> ResponseState:
     """The rule among the atoms; `table`: of a constant, of which it is known."""
     if rule.key in told.atoms:
         return told
@@ -212,7 +214,7 @@ def _linear(public: PublicRows, v: Floats) -> LinearRule:
     return LinearRule(v @ public.basis)
 
 
-def _constant(ground: Ground, k: int) -> LinearRule:
+def _constant(ground: GameInstance, k: int) -> LinearRule:
     """The class k for everybody."""
     weights = np.zeros((ground.outputs, 1 + ground.layout.width))
     if ground.outputs == 1:
@@ -222,7 +224,7 @@ def _constant(ground: Ground, k: int) -> LinearRule:
     return LinearRule(weights)
 
 
-def _program(told: Told, fixed: FixedCounts, noise: Floats) -> tuple[Floats, Floats]:
+def _program(told: ResponseState, fixed: FixedCounts, noise: Floats) -> tuple[Floats, Floats]:
     """(shares of the atoms, duals of the constraints)."""
     values = told.values(fixed, noise)
     errors = np.array([atom.error for atom in told.atoms.values()])

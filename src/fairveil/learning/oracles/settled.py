@@ -14,7 +14,7 @@ import numpy as np
 from ..._types import Floats
 from ...curator import Ask, Curator
 from ...curator.questions.mixture_histogram import MixtureHistogram
-from .ground import Ground
+from .ground import GameInstance
 from .oracle import LinearRule, Rule
 
 
@@ -28,20 +28,20 @@ class Settled:
     duals: Floats
 
 
-def settled_ask(ground: Ground, rules: list[tuple[Rule, int]], multiplier: float) -> Ask:
+def settled_ask(ground: GameInstance, rules: list[tuple[Rule, int]], multiplier: float) -> Ask:
     """How the mixture decides, by cell (and label)."""
     weights = np.array([rule.weights for rule, _ in rules if isinstance(rule, LinearRule)])
     parts = np.array([share for _, share in rules], np.float64)
     return Ask(MixtureHistogram(weights, parts / parts.sum(), ground.cells, ground.by_label), multiplier)
 
 
-def any_ask(ground: Ground, multiplier: float) -> Ask:
+def any_ask(ground: GameInstance, multiplier: float) -> Ask:
     """The same of one rule at zero: for plans, which depend on shapes alone."""
     return settled_ask(ground, [(LinearRule(np.zeros((ground.outputs, 1 + ground.layout.width))), 1)], multiplier)
 
 
 def counted(
-    curator: Curator, ground: Ground, rules: list[tuple[Rule, int]], duals: Floats, multiplier: float, counts: Floats
+    curator: Curator, ground: GameInstance, rules: list[tuple[Rule, int]], duals: Floats, multiplier: float, counts: Floats
 ) -> Settled:
     """The mixture, with what was released of it."""
     ask = settled_ask(ground, rules, multiplier)

@@ -73,9 +73,9 @@ from ..allocation import (
 from ..comparison import Rival
 from ..descent import Batch, Progress, Reason
 from ..gaussian import budget_of
-from ..lagrangian.duals import Pressure, ProjectedAscent
+from ..lagrangian.duals import AscentState, ProjectedAscent
 from ..lagrangian.plan import usual_clip
-from ..lagrangian.primal import Walk
+from ..lagrangian.primal import PrimalState
 from ..least_squares.by_group import LENGTH, MOMENTS_SHARE, Scaling, moments_of
 from ..least_squares.grams import CERTAIN, GroupQuadratics
 from ..least_squares.hull import Ended
@@ -102,14 +102,14 @@ RESIDUAL = 0.5  # of codes in [-1, 1]: what counts in full, times the usual leng
 class State:
     """Between rounds: released values only."""
 
-    walk: Walk
-    pressure: Pressure
+    walk: PrimalState
+    pressure: AscentState
     losses: Floats
     round: int = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Posed:
+class PosedTask:
     """What released counts make of the task: f, lines of what is bounded, their bounds, the groups' shares and the rows."""
 
     f: GroupFunction
@@ -441,7 +441,7 @@ class TailoredDescent:
             noise = 0.0 if self.task.sees_features else float(asks[0].multiplier) * self.task.move(asks[0].question)
             told = GroupQuadratics.of(matrix[np.newaxis], noise=noise, cells=None)
             return told.best(np.ones(1))[np.newaxis] if told.has_rows else none
-        walk, noise = Walk.at(none), self._multiplier("precursor", WARMING) * usual_clip(self.task.promise) / rows
+        walk, noise = PrimalState.at(none), self._multiplier("precursor", WARMING) * usual_clip(self.task.promise) / rows
         for _ in range(WARMING):
             (total,) = curator.answer(self._warming(walk.weights), purpose="precursor")
             walk = walk.step(total / rows, self.steps.pace(noise), MOMENTUM, count=True)
@@ -456,20 +456,20 @@ class TailoredDescent:
         ask = self._sized()[0]
         return 0.0 if self.is_exact else float(ask.multiplier) * self.task.move(ask.question)
 
-    def _posed(self, counts: Floats) -> Posed:
+    def _posed(self, counts: Floats) -> PosedTask:
         task = self.task
         rows = self._rows_of(counts)
         f, bounds = task.functions(counts / rows, max(LEAST_ROWS, 2.0 * self._count_noise) / rows)
         lines = [np.asarray(one.lines.todense() if hasattr(one.lines, "todense") else one.lines) for one in bounds]
         listed = [np.full(len(line), one.bound) for line, one in zip(lines, bounds, strict=True)]
-        return Posed(
+        return PosedTask(
             f, np.concatenate([np.zeros((0, len(counts))), *lines]), np.concatenate([np.zeros(0), *listed]), counts, rows
         )
 
-    def _initial(self, posed: Posed) -> State:
-        return State(Walk.at(self.start), Pressure.begin(1, len(posed.bounds)), np.zeros(self.cells.count))
+    def _initial(self, posed: PosedTask) -> State:
+        return State(PrimalState.at(self.start), AscentState.begin(1, len(posed.bounds)), np.zeros(self.cells.count))
 
-    def _step(self, curator: Curator, state: State, posed: Posed, shares: Shares) -> State:
+    def _step(self, curator: Curator, state: State, posed: PosedTask, shares: Shares) -> State:
         """One round."""
         weights = posed.weights(state.losses, state.pressure.duals[0])
         factors = self._factors(posed.counts) if self.adds_groups else None
@@ -507,7 +507,9 @@ class TailoredDescent:
         most = PENALTY if self.task.penalty is None else self.task.penalty
         return ProjectedAscent(self.rounds, most)
 
-    def _concluded(self, curator: Curator, v: Floats, state: State, posed: Posed, reason: Reason | Ended) -> RegressionOutcome:
+    def _concluded(
+        self, curator: Curator, v: Floats, state: State, posed: PosedTask, reason: Reason | Ended
+    ) -> RegressionOutcome:
         asks = self._reported(v)
         answers, task, half = curator.answer(asks, purpose="losses of the groups"), self.task, len(self.columns)
         noise = 0.0 if self.is_exact else float(asks[0].multiplier) * self.task.move(asks[0].question)
@@ -533,7 +535,7 @@ class TailoredDescent:
         least = max(LEAST_ROWS, 2.0 * self._count_noise) / posed.rows
         return replace(outcome, constant=self._constant(outcome, np.concatenate(answers[half:]), posed, least, noise))
 
-    def _constant(self, outcome: RegressionOutcome, labels: Floats, posed: Posed, least: float, noise: float) -> Rival:
+    def _constant(self, outcome: RegressionOutcome, labels: Floats, posed: PosedTask, least: float, noise: float) -> Rival:
         """The classes' shares as everybody's probabilities: their log loss in each group, from how many rows have each label
         (`labels`); of numbers the middle of the target's bounds, whose losses were asked for."""
         count, shares = self._count_noise / posed.rows, posed.counts / posed.rows

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._types import Floats
-from ..lagrangian.primal import Walk
+from ..lagrangian.primal import PrimalState
 
 LATE = 0.5  # of the rounds, at the end: their mean is the answer
 MOMENTUM = 0.9
@@ -40,7 +40,7 @@ class Steps:
     rate: float | None = None
     of_module: bool = False
 
-    def walked(self, walk: Walk, gradient: Floats, noise: float, heavy: float, loudest: float, t: int) -> Walk:
+    def walked(self, walk: PrimalState, gradient: Floats, noise: float, heavy: float, loudest: float, t: int) -> PrimalState:
         """Round t's step, and back into the region. `noise`: its deviation; `heavy`: the curvature of what is minimised, over
         that of a mean of rows; `loudest`: the noise's weight, over that of a sum of all rows alike."""
         momentum = MOMENTUM
@@ -53,7 +53,7 @@ class Steps:
             rate = self.pace(noise, heavy) if self.rate is None else self.rate
         moved = walk.step(gradient, rate, momentum, count=False)
         weights, late = self._projected(moved.weights), t > (1.0 - LATE) * self.rounds
-        return Walk(weights, moved.velocity, walk.total + weights if late else walk.total, walk.counted + late)
+        return PrimalState(weights, moved.velocity, walk.total + weights if late else walk.total, walk.counted + late)
 
     def pace(self, noise: float, heavy: float = 1.0) -> float:
         """The steady rate."""
