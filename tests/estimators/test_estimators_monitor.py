@@ -90,7 +90,7 @@ def test_two_writers_refuse_each_other(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     watch = _begun(path)
     code = (
-        "import pathlib, sys\nfrom fairveil.estimators import monitor_state\n"
+        "import pathlib, sys\nfrom fairveil.estimators.certifying import monitor_state\n"
         f"with monitor_state.only_writer(pathlib.Path({str(path)!r})):\n    print('held', flush=True); sys.stdin.read()\n"
     )
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
