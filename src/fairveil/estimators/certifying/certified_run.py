@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
+from ...curator.elsewhere import Elsewhere
 from ...data import EncodedRows
 from ...errors import InputError, complaint
 from ...facts import RowSource, Schema
@@ -185,7 +186,7 @@ class Both:
 
     def _refuse(self, X: Any, sample_weight: Any) -> None:
         found: list[tuple[str, str, Any]] = []
-        if isinstance(X, RowSource) and not isinstance(X, EncodedRows):
+        if isinstance(X, Elsewhere) or (isinstance(X, RowSource) and not isinstance(X, EncodedRows)):
             found.append(("X", "a table in memory, whose rows can be set aside", type(X).__name__))
         if sample_weight is not None:
             found.append(("sample_weight", "None: a certificate is about people, who count once", "weights"))

@@ -40,7 +40,6 @@ from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
 from ..fitting import promises
 from ..wrapped import bases, decided_rows
-from ..wrapped.decided import in_blocks
 from ..wrapped.decided_rows import Made
 from . import monitor_state
 from .certificate_json import notion_from
@@ -340,13 +339,12 @@ class Monitor:
         decided_rows.require_labels(people.labelled, self.layout.needs_labels, [one.kind for one in self.constraints])
         places = _places(people.cells, self.cells)
         kinds = _codes(people.classes, self.classes)
-        parts = self.layout.part_of[places[people.ids], kinds[people.labels], kinds[people.decisions]]
         asked = plan(self.promise, reads_groups=True)
         source = NoiseSource.of(bases.derived_seed(seed, 1000 + at))
         options: dict[str, Any] = {"facts": people.facts, "purpose": "monitor"}
         with curator_of(people.rows, self.promise, plan=asked.event, noise=source, **options) as curator:
             read = {"features", "label", "sensitive"}
-            codes = in_blocks(np.asarray(parts, np.intp), people.rows)
+            codes = people.codes_by(lambda ids, y, found: self.layout.part_of[places[ids], kinds[y], kinds[found]])
             attached = curator.attach_codes(codes, self.layout.parts, columns_read=read, title="group, label and decision")
             counts = asked.release(curator, attached, "people of a period by group, label and decision")
             curator.finish()

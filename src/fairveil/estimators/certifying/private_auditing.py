@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
-from ...curator.elsewhere import curator_of
+from ...curator.elsewhere import Elsewhere, RowsElsewhere, curator_of
 from ...curator.questions.attached_codes import MOST_CODES
 from ...errors import InputError, complaint
 from ...fairness import keys
@@ -29,7 +29,6 @@ from ..fitting import promises
 from ..reading import cautions
 from ..reading.units import Whose
 from ..wrapped import bases, decided_rows
-from ..wrapped.decided import in_blocks
 from ..wrapped.decided_rows import DecidedRows
 from .certifying import ONE_ROW, OWN_DECISIONS, confidence_of, one_row_each, required_promise
 from .private_table import ALL, EACH, PrivateTable
@@ -132,11 +131,15 @@ def private_audit(
     book = checked(ledger) or current()
     if book is not None:
         book.require(promise, secure=seed is None)
+    if own and isinstance(X, Elsewhere):
+        remedy = "Leave metrics=None: the rates of the library are counted by their holder."
+        raise InputError(complaint(expected="no function of rows", of="metrics", got=sorted(own), remedy=remedy))
     people, name = _read(model, X, y, sensitive_features, schema, promise, seed, whose)
     labelled = people.labelled and model is not None
     layout = _layout(people, labelled, own, depth)
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
-    parts = layout.part_of(people.ids, people.labels, people.decisions, _coins(own, X, y, people, seed))
+    coins = _coins(own, X, y, people, seed)
+    codes = people.codes_by(lambda ids, labels, decisions: layout.part_of(ids, labels, decisions, coins))
     grouped = bool(people.rows.layout.sensitive)
     read = {"features", *(["label"] if labelled else ()), *(["sensitive"] if grouped or people.by_group else ())}
     asked = plan(promise, reads_groups="sensitive" in read)
@@ -144,7 +147,7 @@ def private_audit(
     options: dict[str, Any] = {"facts": people.facts, "ledger": ledger, "purpose": "private audit"}
     with curator_of(people.rows, promise, plan=event, noise=NoiseSource.of(bases.derived_seed(seed, 2)), **options) as curator:
         title = "group, label and decision of each person"
-        attached = curator.attach_codes(in_blocks(parts, people.rows), layout.parts, columns_read=read, title=title)
+        attached = curator.attach_codes(codes, layout.parts, columns_read=read, title=title)
         counts = asked.release(curator, attached, "rows by group, label and decision")
         curator.finish()
     said = [
@@ -169,6 +172,8 @@ def _read(
     seed: int | None,
     whose: Whose | None,
 ) -> tuple[DecidedRows, str]:
+    if model is None and isinstance(X, Elsewhere):
+        return decided_rows.read(None, X, y, sensitive_features, schema, promise, seed, whose), OUTCOMES
     if model is None and y is None:
         remedy = "Pass a model or decisions, or y, whose rates by group are then counted."
         raise InputError(complaint(expected="something to count", of="model", got=None, remedy=remedy))
@@ -210,7 +215,8 @@ def _known(
     promise: Promise, people: DecidedRows, layout: TableLayout, own: dict[str, RowMetric], labelled: bool
 ) -> npt.NDArray[np.float64] | None:
     """What is public of the counts: the number of rows, or how many of each label and decision there are. Read nowhere else."""
-    if promise.is_private and promise.protects == "sensitive_features" and not people.by_group and not own:
+    here = not isinstance(people.rows, RowsElsewhere)
+    if promise.is_private and promise.protects == "sensitive_features" and not people.by_group and not own and here:
         parts = layout.part_of(np.zeros_like(people.ids), people.labels, people.decisions, [])
         return np.bincount(parts, minlength=layout.kinds).astype(np.float64)
     if promise.is_private and not promise.rows_are_public:

@@ -23,6 +23,7 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...curator import Attached, AttachedCodes, Curator, Rows
+from ...curator.elsewhere import DescribedRule, Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
 from ...errors import InputError, complaint
 from ...fairness.inputs import same_length
@@ -41,15 +42,16 @@ FURTHEST = 1e300
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
 class Answers:
-    """A code for each training row: a class, or a bin of the score between `edges`. `method`: how the base was asked."""
+    """A code for each training row, or the rule by which a holder finds it: a class, or a bin of the score between `edges`.
+    `method`: how the base was asked."""
 
     method: str
-    codes: Codes
+    codes: Codes | DescribedRule
     edges: Floats | None
 
     def attached(self, curator: Curator, rows: Rows) -> Attached | AttachedCodes:
         """Handed to the curator."""
-        blocks = in_blocks(self.codes, rows)
+        blocks: Any = self.codes if isinstance(self.codes, DescribedRule) else in_blocks(self.codes, rows)
         if self.edges is None:
             return curator.attach(blocks, title="base classifier")
         return curator.attach_codes(blocks, 1 + len(self.edges), title="bins of the base classifier's score")
@@ -66,8 +68,13 @@ def of(
     seed: int | None,
 ) -> Answers:
     """What a fitted base answers about the training rows. `known`: their number, where it is public or was released."""
-    classes, rows = training.classes, training.rows.exact_count
-    method = method_of(base, wanted, classes)
+    classes, method = training.classes, method_of(base, wanted, training.classes)
+    if isinstance(features, Elsewhere):
+        from .elsewhere import scores_rule
+
+        edges = None if method == DECIDED else edges_of(bins, None, plan, known)
+        return Answers(method, scores_rule(base, training, features, edges), edges)
+    rows = training.rows.exact_count
     if method == DECIDED:
         return Answers(method, decided.decisions_of(base, features, classes, rows, seed), None)
     scores = scores_of(base, method, features, classes, rows=rows)

@@ -15,6 +15,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from ...curator import Rows
+from ...curator.elsewhere import Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
 from ...data.coding import Place, Plain, category_codes, is_missing
 from ...data.tables import column_of, table_of
@@ -55,7 +56,7 @@ def read_rows(
     X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways, known: Sequence[Hashable]
 ) -> DecidedRows:
     """The rows of a fit. `known`: the classes of a base that is fitted, none where it is not."""
-    if ways.schema is not None or isinstance(X, RowSource):
+    if ways.schema is not None or isinstance(X, RowSource | Elsewhere):
         training = read(X, y, sensitive_features, sample_weight, ways)
         return _by_schema(X, y, training)
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
@@ -214,7 +215,7 @@ def without(X: Any, names: Sequence[str]) -> Any:
 
 
 def _by_schema(X: Any, y: Any, training: Training) -> DecidedRows:
-    if isinstance(X, RowSource):
+    if isinstance(X, RowSource | Elsewhere):
         return DecidedRows(training, X, y, False)
     encoding: Any = training.coding
     keep = set(encoding.encoding.features)

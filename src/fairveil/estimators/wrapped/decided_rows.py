@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...curator import Rows
+from ...curator.elsewhere import Elsewhere
 from ...data.coding import Plain
 from ...errors import InputError, complaint
 from ...facts import Cells, RowBlock, RowLayout, RowSource
@@ -38,6 +39,7 @@ from ..reading.units import Whose, require_apart
 from . import bases, decided
 
 Codes = npt.NDArray[np.intp]
+PartOf = Callable[[Codes, Codes, Codes], npt.NDArray[Any]]
 GIVEN = "decisions made elsewhere"
 
 
@@ -67,9 +69,13 @@ class DecidedRows:
     labelled: bool
     by_group: bool
 
-    def parts(self, part_of: npt.NDArray[np.int64]) -> Callable[[Any], Any]:
-        """Each row's part, block by block, as `Curator.attach_codes` takes it."""
-        return decided.in_blocks(part_of[self.ids, self.labels, self.decisions].astype(np.intp), self.rows)
+    def codes_by(self, part_of: PartOf) -> Any:
+        """Each row's code, by its group, label and decision, as `Curator.attach_codes` takes it."""
+        return decided.in_blocks(np.asarray(part_of(self.ids, self.labels, self.decisions), np.intp), self.rows)
+
+    def parts(self, part_of: npt.NDArray[np.int64]) -> Any:
+        """The same from a table."""
+        return self.codes_by(lambda ids, labels, decisions: part_of[ids, labels, decisions])
 
 
 def read(
@@ -83,6 +89,10 @@ def read(
     whose: Whose | None = None,
 ) -> DecidedRows:
     """The people, and what the model decides about them. `whose`: whose each row is, where persons have several."""
+    if isinstance(X, Elsewhere):
+        from .elsewhere import read as read_elsewhere
+
+        return read_elsewhere(model, X, y, sensitive_features, schema, promise)
     if schema is not None or isinstance(X, RowSource):
         return _by_schema(model, X, y, sensitive_features, schema, promise, seed, whose)
     columns, _ = decided._columns(X, sensitive_features)

@@ -29,7 +29,7 @@ from ...privacy.ledger.ambient import current
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ...privacy.statement.statement import NamedGroups, PrivacyStatement, PublicFact
-from ..wire.catalogue import Handle, ask_described, described
+from ..wire.catalogue import CodesHandle, ModelHandle, ask_described, described
 from ..wire.described import rule_described
 from ..wire.messages import Message, Packing
 from .remote import RemoteData, run_content
@@ -237,8 +237,9 @@ class RemoteCurator(Curator):
         packing = Packing()
         content = {**rule_described(rule, packing), "count": max(count, rule.decisions), "title": title, "handle": kind}
         number = self._done("attach", packing.packed(content)).content["handle"].whole()
-        reads = rule.columns_read if kind == "codes" else frozenset(columns_read)
-        return Handle(number, count, reads, title)
+        if kind == "codes":
+            return CodesHandle(number, count, rule.columns_read, title)
+        return ModelHandle(number, len(self.layout.classes or ()), frozenset(columns_read), title)
 
     def _require_shape(self, ask: Ask, answer: Floats) -> None:
         question = ask.question

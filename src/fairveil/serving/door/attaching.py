@@ -23,7 +23,7 @@ from ..._json import Node
 from ...curator import Attached, AttachedCodes, Block, Curator
 from ...curator.questions.attached_codes import MOST_CODES
 from ...errors import InputError, complaint
-from ...facts import Cells, RowLayout
+from ...facts import Cells, RowBlock, RowLayout
 from ...learning.postprocessing import score_bins
 from ...models import LinearModel, MixtureModel
 from ...models.files import ARRAYS_FILE, MODEL_FILE, from_files
@@ -32,7 +32,6 @@ from ..wire.described import DESCRIBED
 from ..wire.messages import Message
 
 MOST_TABLE = 1 << 20
-KNOWN = (LinearModel, MixtureModel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +69,16 @@ class Rule:
     def _decided(self, block: Block) -> npt.NDArray[np.intp]:
         if self.model is None:  # the labels themselves are counted
             return np.asarray(block.labels, np.intp)
+        rows = RowBlock(block.numbers, block.codes)
         if self.edges is not None:
-            return np.asarray(score_bins.codes(self.model.decision_scores(block)[:, 0], self.edges), np.intp)
-        return np.asarray(self.model.predict_codes(block, self.chance()), np.intp)
+            return np.asarray(score_bins.codes(self.model.decision_scores(rows)[:, 0], self.edges), np.intp)
+        return np.asarray(self.model.predict_codes(rows, self.chance()), np.intp)
 
 
 def rule_of(node: Node, message: Message, layout: RowLayout, chance: Callable[[], np.random.Generator]) -> Rule:
     """The rule that was described, checked against the shape of the rows."""
     node.only((*DESCRIBED, "count", "title", "handle"))
-    model = None if node["model"].is_null else _model(node["model"], message)
+    model = None if node["model"].is_null else _model(node["model"], message, layout)
     classes = len(layout.classes or ())
     if model is not None and (len(model.classes) != classes or tuple(model.classes) != tuple(layout.classes or ())):
         node["model"].refuse(f"a model of the classes {list(layout.classes or ())}", list(model.classes))
@@ -106,15 +106,18 @@ def attached(curator: Curator, rule: Rule, handle: str) -> Attached | AttachedCo
     return curator.attach_codes(rule.codes, rule.count, columns_read=rule.columns_read, title=rule.title)
 
 
-def _model(node: Node, message: Message) -> Any:
+def _model(node: Node, message: Message, layout: RowLayout) -> Any:
     node.only(("files", "arrays"))
     text = node["files"].text().encode()
     packed = np.asarray(message.array(node["arrays"]), np.uint8).tobytes()
     model = from_files({MODEL_FILE: text, ARRAYS_FILE: packed})
-    inside = model.models if isinstance(model, MixtureModel) else ()
-    strange = [type(one).__name__ for one in (model, *inside) if not isinstance(one, KNOWN)]
-    if strange:
-        node.refuse("a linear or additive model, or a mixture of these", strange[0])
+    parts = model.models if isinstance(model, MixtureModel) else (model,)
+    for part in parts:
+        if not isinstance(part, LinearModel):
+            node.refuse("a linear or additive model, or a mixture of these", type(part).__name__)
+        if (part.numbers, part.code_sizes) != (layout.numbers, tuple(layout.code_sizes)):
+            got = f"{part.numbers} numbers and codes of {list(part.code_sizes)}"
+            node.refuse(f"a model of {layout.numbers} numbers and codes of {list(layout.code_sizes)}", got)
     return model
 
 

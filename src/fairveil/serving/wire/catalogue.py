@@ -53,11 +53,18 @@ MOST_ASKS = 256
 GROUP_MODES = ("product", "marginal")
 
 
-class Handle:
-    """What the analyst's side holds of a model that the holder keeps beside the rows: its number in the run."""
+class ModelHandle(Attached):
+    """What the analyst's side holds of a model that the holder keeps beside the rows: its number in the run, and no row."""
+
+    def __init__(self, number: int, classes: int, reads: frozenset[str], title: str) -> None:
+        self.number_in_run, self.classes, self.columns_read, self.title = number, classes, reads, title
+
+
+class CodesHandle(AttachedCodes):
+    """The same of codes."""
 
     def __init__(self, number: int, count: int, reads: frozenset[str], title: str) -> None:
-        self.number, self.count, self.classes, self.columns_read, self.title = number, count, count, reads, title
+        self.number_in_run, self.count, self.columns_read, self.title = number, count, reads, title
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +122,8 @@ def _written(value: Any, packing: Packing) -> Any:
             return {"weights": packing.put(np.asarray(value.weights, np.float64)), "sharpness": value.sharpness}
         case Question():
             return described(value, packing)
-        case Handle() | Attached() | AttachedCodes():
-            return {"handle": getattr(value, "number", -1)}
+        case ModelHandle() | CodesHandle():
+            return {"handle": value.number_in_run}
         case int() | np.integer():
             return int(value)
         case float() | np.floating():
