@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from doors import SCHEMA, Place, place_in
 
-from fairveil.curator import Ask, CellCounts, NumberMoments, RowCount
+from fairveil.curator import Ask, CellCounts, NumberMoments, RowCount, Rows
 from fairveil.data import Encoding
 from fairveil.errors import BudgetError, FairveilError, InputError, LedgerError, Overspent, PrivacyError
 from fairveil.facts import Cells
@@ -284,12 +284,10 @@ def test_the_door_describes_rows_as_their_encoding_does(door: Door) -> None:
 
 
 def test_a_failed_answer_ends_the_run_and_is_charged_whole(place: Place, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairveil.curator import noising
-
     one, before = Analyst(door), spent(place)
     run = one.open()
     reserved = spent(place) - before
-    monkeypatch.setattr(noising.Laid, "begin", _broken)
+    monkeypatch.setattr(Rows, "blocks", _broken)
     with pytest.raises(MemoryError):
         one.ask(run)
     monkeypatch.undo()
