@@ -203,7 +203,7 @@ def test_guarantee_1_of_losses_no_neighbour_moves_scores_further_apart_than_the_
     for (loss, clip), make in itertools.product([("zero-one", None), ("log", 0.75)], SHAPES):
         question = GroupLosses(model, cells, loss, clip)
         curator = Curator(rows, promise)
-        scales = curator._scales(Ask(question, 1.0))
+        scales = curator._bounds.scales(Ask(question, 1.0))
         scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, rows)
         (whole,) = rows.blocks()
         each = [totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0] for i in range(whole.rows)]
@@ -353,7 +353,7 @@ def test_without_privacy_the_best_is_chosen(rows_of):
     question = PredictionHistogram(Linear(np.random.default_rng(4).normal(size=(50, 1, 11))), rows.cells("marginal"))
     curator = Curator(rows, NOT_PRIVATE)
     score = zigzag(*slopes_of((5, 1, 2)))
-    table = tables([question], rows, 2, question.scale(rows.layout, curator._cap).exponent).sum(axis=0)
+    table = tables([question], rows, 2, question.scale(rows.layout, curator._bounds.cap).exponent).sum(axis=0)
     assert curator.choose(question, math.inf, score=score) == score.function(table).argmin()
     losses = GroupLosses(question.model, rows.cells())
     nearest = Score(lambda sums: expit(sums[:, 0] - 40.0), 0.0, [1.0, 0, 0, 0, 0, 0])
@@ -523,7 +523,7 @@ def test_guarantee_4_of_decisions_cuts_are_linear_models_with_the_edge_taken_fro
     first, second = (contest.sums.shaped(contest.sums.found()) for contest in (one, other))
     assert (first == second).all()
     assert (first >= 0).all()
-    scale = cuts.scale(rows.layout, curator._cap)
+    scale = cuts.scale(rows.layout, curator._bounds.cap)
     (everybody,) = totals([(CellCounts(cells, by_label), [scale])], rows, rows.blocks())
     assert (first.sum(axis=3) == everybody[0].reshape(count, -1) * scale.unit).all()
     assert (one.steps, one.stated, one.exponent) == (other.steps, other.stated, other.exponent)

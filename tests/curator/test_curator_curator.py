@@ -530,7 +530,7 @@ def test_a_bound_from_public_rows_is_never_lost_to_rounding(X, make):
         fresh = seeded(tables[0], SENSITIVE)
         with pytest.raises(InputError):
             fresh.answer([(question, 20.0)])
-        assert fresh._budget.room.spent == 0.0
+        assert fresh._books.budget.room.spent == 0.0
         return
     noise = np.std(answers[0], axis=0).max()
     moved = np.abs(np.mean(answers[0], axis=0) - np.mean(answers[1], axis=0)).max()
@@ -597,11 +597,11 @@ def test_a_cap_is_of_the_same_promise(rows_of):
 def test_answers_asked_at_once_are_all_charged(rows_of):
     rows = rows_of()
     curator = seeded(rows, Promise(1.0, 1e-6))
-    before = curator._budget.room
+    before = curator._books.budget.room
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: curator.answer([(RowCount(), 60.0)]), range(32)))
     assert len({entry.number for entry in curator.log.entries}) == 32
-    assert curator._budget.room.spent == pytest.approx(before.spent + 32 * before.add(Gaussian(60.0)).spent)
+    assert curator._books.budget.room.spent == pytest.approx(before.spent + 32 * before.add(Gaussian(60.0)).spent)
 
 
 @pytest.mark.parametrize("promise", [WIDE, Promise(1000.0, 1e-6, neighbours="replace-one"), SENSITIVE], ids=str)
@@ -628,10 +628,10 @@ def test_choosing_never_fails_for_the_size_of_a_total(promise):
 def test_what_cannot_be_answered_is_not_charged(rows_of, asks, message, promise):
     rows = rows_of()
     curator = seeded(rows, promise)
-    spent = curator._budget.room.spent
+    spent = curator._books.budget.room.spent
     with pytest.raises(InputError, match=message):
         curator.answer(asks(rows))
-    assert curator._budget.room.spent == spent
+    assert curator._books.budget.room.spent == spent
 
 
 def test_no_noise_source_at_all_is_refused(rows_of):

@@ -207,7 +207,7 @@ def test_guarantee_2_an_answer_that_failed_is_paid_and_what_was_planned_with_it(
         follow(curator, rows, 2)
     asked = [Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2)]
     assert len(curator.log) == 1
-    assert curator._budget.admitted == tuple(asked)
+    assert curator._books.budget.admitted == tuple(asked)
     assert charged(book) == (cost(book, PLAN) if planned else sum(cost(book, event) for event in asked))
     *_, last = book.history()
     assert last.kind == COMMITTED
@@ -381,7 +381,7 @@ def test_guarantee_3_a_run_that_began_without_a_ledger_is_charged_for_all_of_it(
     assert kinds(book) == [RESERVED, COMMITTED]
     entries = one.log.entries
     with curator_of(rows, budget(), earlier=entries) as three:
-        assert charged(three._recording.ledger) == cost(book, PLAN)
+        assert charged(three._books._recording.ledger) == cost(book, PLAN)
 
 
 def test_guarantee_3_without_a_plan_what_came_before_is_charged_once(rows, book, tmp_path) -> None:

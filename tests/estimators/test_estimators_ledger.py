@@ -21,6 +21,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 import fairveil as fv
 from fairveil.curator import Curator
+from fairveil.curator.books import Books
 from fairveil.errors import ConstraintNotMet, LedgerError, Overspent, PrivacyError
 from fairveil.estimators.wrapped import spends as base_spends
 from fairveil.facts import Boolean, Category, Number, Schema
@@ -100,7 +101,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def at_the_second(fit: Any, *, inside: bool = False) -> None:
         answered: list[int] = []
-        answer, release = Curator.answer, Curator._release
+        answer, release = Curator.answer, Books.release
 
         def breaks(number: int, go_on: Any, *given: Any, **options: Any) -> Any:
             answered.append(1)
@@ -110,7 +111,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
         with monkeypatch.context() as patch:
             if inside:
-                patch.setattr(Curator, "_release", lambda *given: breaks(2, release, *given))
+                patch.setattr(Books, "release", lambda *given: breaks(2, release, *given))
             else:
                 patch.setattr(Curator, "answer", lambda *given, **options: breaks(2, answer, *given, **options))
             with pytest.raises(Killed):

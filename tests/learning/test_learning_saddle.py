@@ -154,7 +154,7 @@ def test_guarantee_1_the_log_is_the_plan_and_the_plan_keeps_the_promise(promise,
     assert len(curator.log) == 8 + bought
     assert one_by_one(curator.log.events) == one_by_one([search.plan])
     assert statement.user_code == "trusted"
-    assert len(curator._known) <= 3  # bounds of the count and the two sums: rounds leave nothing behind
+    assert len(curator._bounds.known) <= 3  # bounds of the count and the two sums: rounds leave nothing behind
 
 
 @pytest.mark.parametrize("which", ["theta", "w", "both"])
