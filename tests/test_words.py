@@ -20,14 +20,17 @@ HOW_TOS = (
     "cards.md",
     "choose_budget.md",
     "choose_method.md",
+    "codebook.md",
     "deploy.md",
     "displays.md",
+    "install.md",
     "large_tables.md",
     "missing_values.md",
     "monitor.md",
     "moving.md",
     "other_libraries.md",
     "persons.md",
+    "pipelines.md",
     "plan.md",
     "private_tables.md",
     "saddle.md",
@@ -35,7 +38,7 @@ HOW_TOS = (
     "troubleshoot.md",
     "tune.md",
 )
-TUTORIALS = ("first_model.md", "guide.md", "team_budget.md")
+TUTORIALS = ("first_model.md", "guide.md", "publish.md", "team_budget.md")
 REFERENCES = (
     "accounting.md",
     "cli.md",
@@ -43,6 +46,7 @@ REFERENCES = (
     "errors.md",
     "estimators.md",
     "fairness.md",
+    "file_formats.md",
     "glossary.md",
     "models.md",
     "report.md",
@@ -54,6 +58,7 @@ EXPLANATIONS = (
     "additive_models.md",
     "audit.md",
     "noise.md",
+    "notions.md",
     "threats.md",
     "theory.md",
     *(f"theory/{page.name}" for page in sorted((DOCS / "theory").glob("*.md"))),
