@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import os
+import io
 import re
 import shlex
-import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fairveil import cli
 
 ROOT = Path(__file__).parent.parent
 BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
@@ -113,13 +115,26 @@ def _run_console(body: str, where: str) -> None:
         words = shlex.split(command, comments=True)
         if words[0] != "fairveil":
             continue
-        done = subprocess.run(
-            [sys.executable, "-m", *words], capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "120"}
-        )
-        assert done.returncode == 0, f"{where}: {command}: {done.stderr}"
+        status, printed, told = _command(words)
+        assert status == 0, f"{where}: {command}: {told}"
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        matches = not shown.strip() or doctest.OutputChecker().check_output(shown, done.stdout, flags)
-        assert matches, f"{where}: {command} printed:\n{done.stdout}"
+        matches = not shown.strip() or doctest.OutputChecker().check_output(shown, printed, flags)
+        assert matches, f"{where}: {command} printed:\n{printed}"
+
+
+def _command(words: list[str]) -> tuple[object, str, str]:
+    """Status, standard output and standard error of a command, in this process: a new one would import everything again."""
+    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("default")
+        patch.setenv("COLUMNS", "120")
+        patch.setattr(sys, "argv", words)
+        patch.setattr(sys, "stdout", streams[0])
+        patch.setattr(sys, "stderr", streams[1])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+    out, err = (stream.buffer.getvalue().decode() for stream in streams)  # type: ignore[attr-defined]  # bytes in memory
+    return end.value.code or 0, out, err
 
 
 def _leads_somewhere(page: Path, link: str) -> bool:
