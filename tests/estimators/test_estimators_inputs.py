@@ -163,7 +163,7 @@ def test_many_blocks_are_as_one(people: Columns, schema: fv.facts.Schema, monkey
         fits = []
         for rows in (1 << 18, 64):
             for module in ("coding", "inputs"):
-                monkeypatch.setattr(f"fairveil.estimators.{module}.BLOCK_ROWS", rows)
+                monkeypatch.setattr(f"fairveil.estimators.reading.{module}.BLOCK_ROWS", rows)
             clf = short(PARITY, **options).fit(X, y, sensitive_features=A, sample_weight=weights)
             fits.append((clf.coef_.tobytes(), clf.predict_proba(X).tobytes()))
         assert fits[0] == fits[1]

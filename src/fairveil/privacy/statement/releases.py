@@ -73,7 +73,7 @@ class Release:
 def releases_of(answers: Iterable[tuple[Sequence[str], Event]]) -> tuple[Release, ...]:
     """The table of these answers, each the queries that it answered and its event; equal lines are added up.
 
-    >>> from .events import Gaussian, Repeated, Composed
+    >>> from ..events import Composed, Gaussian, Repeated
     >>> joint = Composed((Gaussian(57.0), Gaussian(87.5)))
     >>> for line in releases_of([(("gradient sum", "prediction histogram"), joint)] * 120):
     ...     print(line.name, line.numbers, line.times)
