@@ -75,13 +75,16 @@ def test_a_seeded_one_is_numpys_own() -> None:
 def test_generators_that_nobody_holds_are_let_go() -> None:
     from fairveil.privacy.noise import guarded
 
-    gc.collect()
-    before = len(guarded._HANDED_OUT)
-    made = generator()
-    assert len(guarded._HANDED_OUT) == before + 1
-    del made
-    gc.collect()
-    assert len(guarded._HANDED_OUT) == before
+    gc.disable()  # a collection of what other tests left behind would take seconds, and might change the count
+    try:
+        before = len(guarded._HANDED_OUT)
+        made = generator()
+        assert len(guarded._HANDED_OUT) == before + 1
+        del made
+        gc.collect(0)
+        assert len(guarded._HANDED_OUT) == before
+    finally:
+        gc.enable()
 
 
 FORK = """

@@ -257,7 +257,7 @@ class LastingMachine(Machine):
 
 
 def test_guarantees_1_and_2_after_any_steps_in_memory() -> None:
-    run_state_machine_as_test(Machine, settings=settings(max_examples=150, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None))
 
 
 def test_guarantees_1_and_2_after_any_steps_in_a_file() -> None:
