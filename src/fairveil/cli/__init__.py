@@ -30,6 +30,8 @@ from .plan import plan
 from .predict import predict
 from .release_groups import release_groups
 from .schema import app as schema
+from .serve import app as door
+from .serve import serve
 from .sign import sign
 from .tune import tune
 from .verify import verify
@@ -220,6 +222,14 @@ add(
 )
 add(
     app,
+    serve,
+    "fairveil serve --config holder.toml",
+    "fairveil serve --config holder.toml --check",
+    "fairveil serve --demo",
+    short="serve data sets to analysts, who see no row",
+)
+add(
+    app,
     demo,
     "fairveil demo",
     "fairveil demo --output census --seed 0",
@@ -227,6 +237,7 @@ add(
     short="show all of it on a census",
 )
 app.add_typer(schema)
+app.add_typer(door)
 app.add_typer(ledger)
 app.add_typer(data)
 

@@ -22,7 +22,7 @@ from .._urls import without_password
 from ..errors import LONGEST, Complaint, Complaints, FairveilError, Overspent
 from . import colour
 
-GROUPS = ("data", "ledger", "schema")
+GROUPS = ("data", "door", "ledger", "schema")
 COMMANDS = (
     *(
         "fit",
@@ -42,11 +42,17 @@ COMMANDS = (
         "card",
         "statement",
         "demo",
+        "serve",
         "data list",
         "data get",
         "data describe",
     ),
     *(
+        "door token",
+        "door tokens",
+        "door revoke",
+        "door runs",
+        "door stop",
         "ledger create",
         "ledger show",
         "ledger history",

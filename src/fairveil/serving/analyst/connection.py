@@ -1,6 +1,6 @@
 """Requests to a door: one connection that is kept, retries under one key, and refusals as the library's own errors.
 
-Guarantees (tests/serving/test_serving_client.py):
+Guarantees (tests/serving/test_serving_service.py, tests/serving/test_serving_crashes.py):
 1. A request that may have been answered is sent again under the same key, so that it is answered and charged once.
 2. Nothing but HTTPS is spoken to another machine, and its certificate is checked.
 """

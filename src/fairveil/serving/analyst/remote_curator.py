@@ -1,6 +1,6 @@
 """A curator that is asked through a door: the methods of `Curator`, and the answers of the holder's.
 
-Guarantees (tests/serving/test_serving_fits.py, tests/serving/test_serving_client.py):
+Guarantees (tests/serving/test_serving_fits.py, tests/serving/test_serving_crashes.py):
 1. One method that releases something is one request, under one key: sent again it is answered and charged once.
 2. The plan is followed here, too: an answer that it has no room for is refused before it is sent.
 3. What the door cannot do is refused with its reason: code of the caller beside rows, choices by functions, weights.

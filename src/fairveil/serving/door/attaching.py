@@ -109,8 +109,10 @@ def attached(curator: Curator, rule: Rule, handle: str) -> Attached | AttachedCo
 def _model(node: Node, message: Message, layout: RowLayout) -> Any:
     node.only(("files", "arrays"))
     text = node["files"].text().encode()
-    packed = np.asarray(message.array(node["arrays"]), np.uint8).tobytes()
-    model = from_files({MODEL_FILE: text, ARRAYS_FILE: packed})
+    packed = message.array(node["arrays"])
+    if packed.dtype != np.uint8 or packed.ndim != 1:
+        node["arrays"].refuse("the bytes of a model's arrays", f"{packed.dtype} of shape {packed.shape}")
+    model = from_files({MODEL_FILE: text, ARRAYS_FILE: packed.tobytes()})
     parts = model.models if isinstance(model, MixtureModel) else (model,)
     for part in parts:
         if not isinstance(part, LinearModel):

@@ -86,15 +86,16 @@ class Reply:
 class Records:
     """The file of one door."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, serves: bool = True) -> None:
+        """`serves`: of the one server; else for a look, a token or a note beside it."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = folder / FILE
         self._lock = threading.RLock()
-        self._held = _held(folder / LOCK)
+        self._held = _held(folder / LOCK) if serves else None
         new = not self.path.exists()
         if new:
             os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
-        self._db = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
+        self._db = sqlite3.connect(self.path, timeout=30.0, check_same_thread=False, isolation_level=None)
         self._db.row_factory = sqlite3.Row
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")

@@ -39,6 +39,7 @@ CLOSE = "close"
 KEPT_AFTER = 600.0
 """Seconds for which an ended run's curator is kept, for its statement."""
 NEVER_BEGAN = "never began"
+STOP = "to be stopped by the holder"
 WHOLE = ", charged whole"
 
 
@@ -290,7 +291,9 @@ class Runs:
         """End runs that nobody asked for too long; how many."""
         now, count = time.time() if now is None else now, 0
         for record in self.records.runs((OPENING, OPEN)):
-            if now - record.touched > 60.0 * self.limits.run_minutes:
+            if record.how == STOP:
+                count += self.end(record.id, "stopped by the holder")
+            elif now - record.touched > 60.0 * self.limits.run_minutes:
                 count += self.end(record.id, "ended by the clock")
         for record in self.records.runs((SETTLING,)):
             self._settle(record.id)

@@ -1,0 +1,68 @@
+"""The door's file: transactions, one reply a key, one server."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairveil.curator import Entry
+from fairveil.errors import PrivacyError
+from fairveil.privacy.events import Gaussian
+from fairveil.serving.door.records import OPEN, Records, Reply, RunRecord
+
+RUN = RunRecord("r1", "t1", "k1", b"d", "applicants", b"body", OPEN, "", 1.0, 0.0, 0.0, None, True, 0, None)
+ENTRY = Entry(0, Gaussian(20.0), ("row count",), "all rows", "why")
+
+
+def test_a_release_and_its_reply_are_written_together(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    records.begin(RUN)
+    records.keep("r1", Reply("key", b"x", "ask", None, b"body"), [ENTRY], (), ("user code",), 1.0)
+    assert records.entries("r1") == [ENTRY]
+    assert records.reply("r1", "key") == Reply("key", b"x", "ask", None, b"body")
+    with pytest.raises(sqlite3.IntegrityError):
+        records.keep("r1", Reply("key", b"y", "ask", None, b"other"), [ENTRY], (), (), 2.0)
+    assert len(records.entries("r1")) == 1  # the second one's entry went with its reply
+    assert records.notes("r1", "mark") == ["user code"]
+    records.close()
+
+
+def test_a_second_server_is_refused_and_a_look_is_not(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    with pytest.raises(PrivacyError, match="no other server"):
+        Records(tmp_path)
+    Records(tmp_path, serves=False).close()
+    records.close()
+    Records(tmp_path).close()
+
+
+def test_what_was_kept_is_there_after_the_process_was_killed(tmp_path: Path) -> None:
+    script = f"""
+import os, signal, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from test_serving_records import ENTRY, RUN
+from fairveil.serving.door.records import Records, Reply
+records = Records(Path({str(tmp_path)!r}))
+records.begin(RUN)
+records.keep("r1", Reply("key", b"x", "ask", None, b"body"), [ENTRY], (), (), 1.0)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=120).returncode == -9
+    records = Records(tmp_path)
+    assert records.entries("r1") == [ENTRY]
+    assert records.reply("r1", "key") is not None
+    records.close()
+
+
+def test_the_folder_and_the_file_are_their_owners(tmp_path: Path) -> None:
+    records = Records(tmp_path / "door")
+    assert (tmp_path / "door").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "door" / "door.db").stat().st_mode & 0o077 == 0
+    records.put("none", touched=time.time())
+    records.close()
