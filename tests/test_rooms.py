@@ -20,6 +20,7 @@ LINES = (
     ("curator",),  # ring 2
     ("learning",),  # ring 3
     ("data",),  # ring 4: estimators code tables with it
+    ("distributed",),
     ("estimators",),
     ("audit", "study", "report", "export", "serving"),  # ring 5: an audit reads saved models, and fits them again
     ("compat", "cards", "displays"),  # ring 6
@@ -41,7 +42,7 @@ INSIDE = {
         ("kernels", "rows"),
         ("questions",),
         ("totals",),
-        ("pricing",),
+        ("pricing", "shards"),
         ("choices", "journal", "noising"),
         ("books", "prepared", "refusals"),
         ("bounds",),
@@ -84,6 +85,8 @@ CONFINED = {
     "dp_accounting": (),
     "cryptography": ("privacy/statement/signing_keys.py",),
     "onnx": ("export/tensors.py",),
+    "dask": (),
+    "distributed": ("distributed/dask_*.py",),
     "starlette": ("serving/door/*.py",),
     "uvicorn": ("serving/door/running.py",),
     "matplotlib": ("figures/axes.py",),

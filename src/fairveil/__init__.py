@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from . import curator as curator
     from . import data as data
     from . import displays as displays
+    from . import distributed as distributed
     from . import export as export
     from . import facts as facts
     from . import fairness as fairness
@@ -121,6 +122,7 @@ PLACES = {
     "compat": ".compat",
     "curator": ".curator",
     "data": ".data",
+    "distributed": ".distributed",
     "displays": ".displays",
     "export": ".export",
     "export_onnx": ".export",
@@ -192,6 +194,7 @@ __all__ = [
     "data",
     "demographic_parity_gap",
     "displays",
+    "distributed",
     "equalized_odds_gap",
     "export",
     "export_onnx",

@@ -21,7 +21,8 @@ from .coding import Plain, Raw
 from .csv_rows import broken, headed, not_read, rows_from
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
-from .files import BROKEN_GZIP, PathLike, existing, identity_of, is_gzip, open_text
+from .file_lists import CSV, chained, files_of
+from .files import BROKEN_GZIP, PathLike, identity_of, is_gzip, open_text
 from .streamed import Chunk, StreamedRows, rows_of
 from .tables import from_arrow
 
@@ -44,13 +45,16 @@ def load_csv(
 ) -> StreamedRows | EncodedRows:
     """Rows of a CSV file (gzip or not), read block by block at each pass, or once with `in_memory=True`.
 
+    `path`: a file, a folder of files, or a pattern (`"people/*.csv"`); files are read by name, one after another, and each has
+    a header of its own.
+
     The first line holds the names of the columns, unless `names` are given. Blanks around a cell do not count; a cell that is
     empty, or one of the schema's `missing_values`, or NaN, is missing unless the column lists it. Numbers are written as in
     -1.5e3; truth values as true, false, 1, 0.
 
     The whole file is checked here, before any release; see `StreamedRows` for what happens when it changes afterwards.
     """
-    found = existing(path, "a CSV file")
+    found = files_of(path, "a CSV file", CSV)
     _checks.one_of(ENGINES, engine=engine)
     skip_rows = _checks.whole(skip_rows=skip_rows)
     if len(delimiter) != 1 or delimiter in '\r\n"':
@@ -59,10 +63,12 @@ def load_csv(
     if engine == "pyarrow" and not arrow:
         raise InputError(complaint(expected="pyarrow", of="engine", got="no pyarrow", remedy="pip install 'fairveil[data]'"))
     encoding = Encoding(schema, sensitive_as_feature, precision)
-    dialect = _Dialect(found, delimiter, *_header(found, delimiter, skip_rows, names))
-    positions = _positions(dialect, encoding)
-    reader = (_ArrowReader if arrow and engine != "csv" else _PlainReader)(dialect, encoding, positions)
-    return rows_of(reader, encoding, in_memory, block_rows)
+    kind = _ArrowReader if arrow and engine != "csv" else _PlainReader
+    readers: list[_ArrowReader | _PlainReader] = []
+    for file in found:
+        dialect = _Dialect(file, delimiter, *_header(file, delimiter, skip_rows, names))
+        readers.append(kind(dialect, encoding, _positions(dialect, encoding)))
+    return rows_of(chained(readers, path), encoding, in_memory, block_rows)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +22,12 @@ BLOCK_ROWS = 65_536
 @dataclass(frozen=True, repr=False)
 class EncodedRows:
     """A `RowSource` in memory. The blocks are rows of people: nothing here prints them, nor how many there are. `is_mapped`:
-    blocks are views of a file."""
+    blocks are views of a file; `require_same`: an error where that has changed."""
 
     encoding: Encoding
     _blocks: tuple[RowBlock, ...]
     is_mapped: bool = False
+    require_same: Callable[[], None] | None = None
 
     @property
     def layout(self) -> RowLayout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from ..errors import FairveilError, InputError, complaint
 from ..facts.schema import Schema
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
-from .files import PathLike, existing, identity_of, unreadable
+from .file_lists import PARQUET, chained, files_of
+from .files import PathLike, identity_of, unreadable
 from .streamed import Chunk, StreamedRows, rows_of
 from .tables import from_arrow
 
@@ -28,24 +29,57 @@ def load_parquet(
     sensitive_as_feature: bool = False,
     block_rows: int = BLOCK_ROWS,
     precision: str = "float64",
+    row_groups: Sequence[int] | None = None,
 ) -> StreamedRows | EncodedRows:
     """Rows of a Parquet file, read block by block at each pass, or once with `in_memory=True`. Needs pyarrow.
 
+    `path`: a file, a folder of files, or a pattern (`"people/*.parquet"`); files are read by name, one after another.
+    `row_groups`: of one file, these alone.
+
     The whole file is checked here, before any release; see `StreamedRows` for what happens when it changes afterwards.
     """
-    found = existing(path, "a Parquet file")
+    found = files_of(path, "a Parquet file", PARQUET)
     if importlib.util.find_spec("pyarrow") is None:
         raise InputError(
             complaint(expected="pyarrow", of="load_parquet", got="no pyarrow", remedy="pip install 'fairveil[data]'")
         )
     encoding = Encoding(schema, sensitive_as_feature, precision)
-    reader = _Reader(found, encoding.needed())
+    reader = chained([_Reader(file, encoding.needed(), row_groups) for file in found], path)
     return rows_of(reader, encoding, in_memory, block_rows)
 
 
+def groups_of(path: Path) -> int:
+    """How many row groups a file has."""
+    return int(_opened(path).num_row_groups)
+
+
+def footer_of(path: Path) -> bytes:
+    """The end of a file: where each column of each row group lies, its size and its statistics."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - 8))
+        end = file.read()
+        length = int.from_bytes(end[:4], "little")
+        if len(end) < 8 or end[4:] != b"PAR1" or length + 8 > size:
+            raise unreadable(path, "a whole Parquet file")
+        file.seek(size - 8 - length)
+        return file.read()
+
+
+def _opened(path: Path) -> Any:
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(path)
+    except BROKEN:
+        pass
+    raise unreadable(path, "a Parquet file")
+
+
 class _Reader:
-    def __init__(self, path: Path, needed: tuple[str, ...]) -> None:
+    def __init__(self, path: Path, needed: tuple[str, ...], groups: Sequence[int] | None = None) -> None:
         self._path = path
+        self._groups = None if groups is None else list(groups)
         self._needed = needed
         with self._open() as file:
             require_columns(needed, self._names(file), str(path))
@@ -60,7 +94,7 @@ class _Reader:
     def chunks(self) -> Iterator[Chunk]:
         try:
             with self._open() as file:
-                for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=list(self._needed)):
+                for batch in file.iter_batches(BLOCK_ROWS, self._groups, list(self._needed)):
                     columns = {name: from_arrow(batch.column(name)) for name in self._needed}
                     yield Chunk(columns, batch.num_rows)
             return
@@ -79,10 +113,4 @@ class _Reader:
         return names
 
     def _open(self) -> Any:
-        from pyarrow import parquet
-
-        try:
-            return parquet.ParquetFile(self._path)
-        except BROKEN:
-            pass
-        raise unreadable(self._path, "a Parquet file")
+        return _opened(self._path)

@@ -15,6 +15,8 @@ Guarantees (tests/data/test_data_store.py):
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -47,8 +49,11 @@ class Store:
 
     is_mapped = True
 
-    def __init__(self, path: Path, encoding: Encoding, shapes: tuple[Shape, ...], identity: object) -> None:
+    def __init__(
+        self, path: Path, encoding: Encoding, shapes: tuple[Shape, ...], identity: object, digest: str, start: int = 0
+    ) -> None:
         self.path, self._encoding, self._shapes, self._identity = path, encoding, shapes, identity
+        self.fingerprint, self._start = digest, start
         file = path / ROWS_FILE
         mapped = np.memmap(file, np.uint8, "r") if file.stat().st_size else np.empty(0, np.uint8)
         self._bytes: npt.NDArray[np.uint8] = np.asarray(mapped)
@@ -70,12 +75,17 @@ class Store:
 
     def blocks(self) -> Iterator[RowBlock]:
         """All rows, in their order: views of the file, read when they are used. Guarantee 3."""
-        self._require_same()
-        start = 0
+        self.require_same()
+        start = self._start
         for shape in self._shapes:
             yield read_block(self._bytes, start, shape)
             start += shape.nbytes
-        self._require_same()
+        self.require_same()
+
+    @property
+    def block_count(self) -> int:
+        """How many blocks there are; private where the number of rows is."""
+        return len(self._shapes)
 
     def rows(self, schema: Schema, *, sensitive_as_feature: bool = False) -> EncodedRows:
         """The rows as this schema has them: of the same features, and perhaps without the target or a sensitive column."""
@@ -90,7 +100,7 @@ class Store:
             )
         at = [own.sensitive.index(name) for name in schema.sensitive]
         blocks = [_with_roles(block, schema.target is not None, at) for block in self.blocks()]
-        return EncodedRows(encoding, tuple(blocks), is_mapped=True)
+        return EncodedRows(encoding, tuple(blocks), is_mapped=True, require_same=self.require_same)
 
     def delete(self) -> None:
         """Remove both files and the folder. What else lies there stays. The rows are then no longer readable through this."""
@@ -102,7 +112,7 @@ class Store:
             self.path.rmdir()
         self._identity = None
 
-    def _require_same(self) -> None:
+    def require_same(self) -> None:
         file = self.path / ROWS_FILE
         if self._identity is None or not file.is_file() or identity_of(file) != self._identity:
             remedy = "Keep the store as it is while it is used; open it anew."
@@ -131,20 +141,37 @@ def open_store(path: PathLike) -> Store:
     >>> next(open_store(folder + "/people.store").blocks()).numbers.tolist()
     [[-0.5, 0.0]]
     """
-    folder = Path(path)
-    content = DOCUMENT.node(read_folder(folder, (STORE_FILE,))[STORE_FILE])
+    return _opened(Path(path))
+
+
+def open_blocks(path: PathLike, first: int, last: int, digest: str) -> Store:
+    """Blocks `first` up to `last` of the store whose description has this digest: these alone are read, and checked."""
+    return _opened(Path(path), (first, last), digest)
+
+
+def _opened(folder: Path, part: tuple[int, int] | None = None, digest: str | None = None) -> Store:
+    text = read_folder(folder, (STORE_FILE,))[STORE_FILE]
+    content = DOCUMENT.node(text)
     encoding, shapes = described(content)
+    found = hashlib.blake2b(json.dumps(content.value, sort_keys=True).encode(), digest_size=16).hexdigest()
+    if digest is not None and found != digest:
+        remedy = "Use the same store on all machines, and leave it as it is."
+        raise ChecksumError(
+            complaint(expected="the store that was cut into shards", of=str(folder), got="another", remedy=remedy)
+        )
     file = folder / ROWS_FILE
     if file.is_symlink() or not file.is_file():
         remedy = "Part of the store is missing: write it again."
         raise DataNotFoundError(complaint(expected=f"a plain file {ROWS_FILE}", of="path", got=str(folder), remedy=remedy))
-    identity = identity_of(file)
-    if file.stat().st_size != sum(shape.nbytes for shape in shapes):
-        _damaged(f"{sum(shape.nbytes for shape in shapes)} bytes", file.stat().st_size)
-    store = Store(folder, encoding, shapes, identity)
-    start = 0
-    for shape, wanted in zip(shapes, content["sums"].texts(), strict=True):
-        if checksum(store._bytes[start : start + shape.nbytes], shape) != wanted:
+    identity, size = identity_of(file), sum(shape.nbytes for shape in shapes)
+    if file.stat().st_size != size:
+        _damaged(f"{size} bytes", file.stat().st_size)
+    first, last = (0, len(shapes)) if part is None else part
+    start, wanted = sum(shape.nbytes for shape in shapes[:first]), content["sums"].texts()[first:last]
+    mine = found if part is None else f"{found} {first} {last}"
+    store = Store(folder, encoding, shapes[first:last], identity, mine, start)
+    for shape, checked in zip(store._shapes, wanted, strict=True):
+        if checksum(store._bytes[start : start + shape.nbytes], shape) != checked:
             _damaged("the bytes that were written", "others")
         start += shape.nbytes
     return store

@@ -277,4 +277,4 @@ def scales(training: Training, promise: Promise) -> bool:
     protected, rows far beyond [-1, 1] are shortened, and the scale is what it is: only how much noise there is hangs on it."""
     if isinstance(training.coding, SchemaCoding) and training.coding.standard is None:
         return promises.numbers_are_scalable(training, promise)
-    return not any(block.is_sparse for block in training.rows.blocks())
+    return not training.rows.sparse

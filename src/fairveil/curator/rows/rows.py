@@ -7,7 +7,7 @@ again at each pass, must give the same rows each time, and an error then shows n
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -41,9 +41,10 @@ class Rows:
         self.layout = source.layout
         self.max_sample_weight = _checks.positive(max_sample_weight=max_sample_weight, allow_inf=True)
         self._source = source
-        self._offsets = _offsets(self.layout)
+        self._offsets = offsets_of(self.layout)
         self._kept: list[Block] | None = [] if in_memory else None
         self._is_mapped = bool(getattr(source, "is_mapped", False))
+        self._require_same: Callable[[], None] | None = getattr(source, "require_same", None)  # of a file, at every pass
         self._starts = [0]
         self._maps: tuple[tuple[Floats, Floats], ...] = ()  # scale and shift of numbers, in turn, where rows are streamed
         self._order: npt.NDArray[np.int64] | None = None  # of fixed parts, once they are asked
@@ -152,7 +153,7 @@ class Rows:
         other = copy.copy(self)
         block = persons.gathered(self._kept, index, self._persons)
         other._kept, other._starts, other._persons = [block], [0, block.rows], block.persons
-        other._begins, other._is_mapped = persons.starts_of(block.persons), False
+        other._begins, other._is_mapped, other._require_same = persons.starts_of(block.persons), False, None
         other._order, other._parts, other.largest_row = None, {}, None
         other.adds_by_person, other._given = adds_by_person, (self, index)
         return other
@@ -218,6 +219,12 @@ class Rows:
         return other
 
     @property
+    def largest_number(self) -> float:
+        """The largest |number|, for the data holder's own check before any release."""
+        ends = ((block.numbers.max(initial=0.0), -block.numbers.min(initial=0.0)) for block in self.blocks())
+        return max((float(max(pair)) for pair in ends), default=0.0)
+
+    @property
     def has_schema(self) -> bool:
         """Whether the source was coded by a schema, which then states classes and groups."""
         return getattr(self._source, "encoding", None) is not None
@@ -225,7 +232,11 @@ class Rows:
     def blocks(self) -> Iterator[Block]:
         """All blocks, once."""
         if self._kept is not None:
+            if self._require_same is not None:
+                self._require_same()
             yield from map(self._through, self._kept) if self._maps else self._kept
+            if self._require_same is not None:
+                self._require_same()
             return
         stream: Iterator[RowBlock] = iter(())
         for number in range(len(self._starts)):
@@ -280,7 +291,7 @@ class Rows:
 
     def drawn(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
         """The rows at the sorted positions `index`, not gathered yet."""
-        if len(self._starts) == 2 and self._kept is not None:
+        if len(self._starts) == 2 and self._kept is not None and self._require_same is None:
             yield Drawn(self._through(self._kept[0]), index)
             return
         cuts = np.searchsorted(index, self._starts)
@@ -301,7 +312,8 @@ def _mapped(block: Block, scale: Floats, shift: Floats) -> Block:
         return replace(block, numbers=numbers.astype(kind, copy=False))
 
 
-def _offsets(layout: RowLayout) -> npt.NDArray[np.int64]:
+def offsets_of(layout: RowLayout) -> npt.NDArray[np.int64]:
+    """Where each coded feature's coefficients begin."""
     starts = np.cumsum((0, *layout.code_sizes), dtype=np.int64)[:-1]
     return 1 + layout.numbers + starts
 

@@ -24,6 +24,7 @@ from ..questions.of_rows import CellCounts, FeatureSums, GramMatrices, NumberMom
 from ..rows.block import Block, Drawn
 from ..rows.cell_order import by_cell, ordered
 from ..rows.rows import Rows
+from ..rows.sharded import ShardedRows, refuse
 from ..rows.threads import WORTH_A_THREAD, in_pieces
 from .descent_pass import LOSS_CODES, PANEL_MODELS, Descent, DescentJob, chunk, units
 from .network_pass import NetworkPass
@@ -59,6 +60,8 @@ class Passes:
 
     def run(self, questions: Sequence[Question], blocks: Iterable[Block | Drawn], threads: int | None = None) -> list[Ints]:
         """The totals of questions with the keys of those given before."""
+        if isinstance(self._rows, ShardedRows):
+            return self._rows.totals(list(zip(questions, self._scales, strict=True)), self.shapes, blocks)
         jobs: list[tuple[tuple[int, ...], Job | DescentJob]] = []
         for at in self._passes:
             asked = [questions[i] for i in at]
@@ -115,6 +118,9 @@ def check_labels(question: Question, rows: Rows) -> None:
         raise InputError(
             complaint(expected="rows with labels", of=question.name, got="rows without", remedy="Give y to the rows.")
         )
+    inner = inner_of(question)
+    if isinstance(rows, ShardedRows) and (isinstance(inner, OwnJob) or _is_network(inner)):
+        refuse(f"a question that runs code of the caller beside rows ({question.name})")
 
 
 def _passes(asks: Sequence[Asked], *, apart: bool = False) -> list[tuple[int, ...]]:

@@ -24,6 +24,7 @@ from ..questions.of_models import GradientSum, GroupLosses, PredictionHistogram
 from ..questions.of_rows import FeatureSums, GramMatrices, NumberMoments
 from ..rows.block import Block
 from ..rows.rows import Rows
+from ..rows.sharded import ShardedRows
 from ..rows.threads import in_pieces
 from . import reference
 
@@ -55,6 +56,23 @@ def of(
     if isinstance(question, Weighed):
         inner = of(question.inner, rows, order, exact=exact, threads=threads, factor=question.cap(None))
         return [question.weighing(scale, rows.layout, alone=True) for scale in inner]
+    if isinstance(rows, ShardedRows):
+        norms, spreads = rows.largest(question, order, exact)
+    else:
+        norms, spreads = found(question, rows, order, exact=exact, threads=threads)
+    if isinstance(question, GradientSum) and question.clip is not None:  # a projection: it never expands a difference
+        limit = question.limit(rows.layout) * (rows.max_sample_weight if rows.weighted else 1.0)
+        norms, spreads = np.minimum(norms, limit), np.minimum(spreads, 2.0 * limit)
+    if "sensitive" not in question.reads:
+        spreads[:] = 0.0
+    bits = min(EXACT_BITS, 62 - rows.exact_count.bit_length()) if exact else GRID_BITS
+    coordinates = _coordinates(question, rows)
+    pairs = zip((norms * factor * OUTWARDS).tolist(), (spreads * factor * OUTWARDS).tolist(), strict=True)
+    return [gridded(Bound(norm, spread, order), coordinates, bits) for norm, spread in pairs]
+
+
+def found(question: Question, rows: Rows, order: int, *, exact: bool, threads: int | None) -> tuple[Floats, Floats]:
+    """For each model the largest contribution of one of these rows, and its largest move, before any clip."""
     norms, spreads = np.zeros(question.models), np.zeros(question.models)
     if isinstance(question, GradientSum):
         bounded = exact and question.loss != "squared"
@@ -68,15 +86,7 @@ def of(
             _need_finite(sizes, moves, question)
             norms[m] = max(norms[m], float(sizes.max(initial=0.0)))
             spreads[m] = max(spreads[m], float(moves.max(initial=0.0)))
-    if isinstance(question, GradientSum) and question.clip is not None:  # a projection: it never expands a difference
-        limit = question.limit(rows.layout) * (rows.max_sample_weight if rows.weighted else 1.0)
-        norms, spreads = np.minimum(norms, limit), np.minimum(spreads, 2.0 * limit)
-    if "sensitive" not in question.reads:
-        spreads[:] = 0.0
-    bits = min(EXACT_BITS, 62 - rows.exact_count.bit_length()) if exact else GRID_BITS
-    coordinates = _coordinates(question, rows)
-    pairs = zip((norms * factor * OUTWARDS).tolist(), (spreads * factor * OUTWARDS).tolist(), strict=True)
-    return [gridded(Bound(norm, spread, order), coordinates, bits) for norm, spread in pairs]
+    return norms, spreads
 
 
 def _need_finite(sizes: Floats, moves: Floats, question: Question) -> None:

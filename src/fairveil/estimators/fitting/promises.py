@@ -166,16 +166,14 @@ def numbers_are_scalable(training: Training, promise: Promise) -> bool:
     Rows that were coded elsewhere are held to the bounds that they claim, here, before any release. That they keep them decides
     no plan: what is asked, and at what price, must not hang on one row.
     """
-    if any(block.is_sparse for block in training.rows.blocks()):
+    if training.rows.sparse:
         return False
     if promise.features_are_public:
         return True
     if not isinstance(training.coding, SchemaCoding) or training.coding.standard is not None:
         return False
-    for block in training.rows.blocks():
-        if max(block.numbers.max(initial=0.0), -block.numbers.min(initial=0.0)) > 1.0:
-            remedy = "Code them by that encoding, with data.encode, say, which clips numbers to their bounds."
-            raise InputError(
-                complaint(expected="numbers in [-1, 1], as by their encoding", of="coded rows", got="others", remedy=remedy)
-            )
+    if training.rows.largest_number > 1.0:
+        remedy = "Code them by that encoding, with data.encode, say, which clips numbers to their bounds."
+        expected = "numbers in [-1, 1], as by their encoding"
+        raise InputError(complaint(expected=expected, of="coded rows", got="others", remedy=remedy))
     return True

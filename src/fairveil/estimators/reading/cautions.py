@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...curator import Rows
+from ...curator.rows.sharded import ShardedRows
 from ...errors import FairveilWarning, RawUnits, UnprotectedStep, UnstatedBounds, WeakDelta, WeakEpsilon, complaint
 from ...privacy.promise import Promise
 from .coding import SchemaCoding, TableCoding
@@ -131,6 +132,8 @@ def of_units(training: Training, promise: Promise, numbers: Numbers) -> None:
             )
         return
     if numbers == "scaled" and not training.rows.sparse:
+        return
+    if isinstance(training.rows, ShardedRows):  # a schema coded them, to [-1, 1]
         return
     sizes = _sizes(training.rows, width)
     largest = int(np.argmax(sizes))

@@ -41,8 +41,7 @@ def refuse_copies(blocks: Sequence[RowBlock], layout: RowLayout, names: Sequence
         counts = np.zeros(len(layout.sensitive[j]), np.int64)
         for block in blocks:
             counts += np.bincount(_groups(block, j), minlength=len(counts))
-        present = counts > 0
-        if present.sum() < 2 or 2 * present.sum() > counts.sum():
+        if not repeats(counts):
             continue
         copies = [at for is_number in (True, False) for at in _functions(blocks, j, counts, is_number, layout.numbers)]
         if copies:
@@ -50,6 +49,19 @@ def refuse_copies(blocks: Sequence[RowBlock], layout: RowLayout, names: Sequence
             expected = f"no public feature that is a copy of sensitive column {column!r}"
             remedy = "Leave that column out of X, or give X as a table and name the column in sensitive_features."
             raise PrivacyError(complaint(expected=expected, of="X", got=got, remedy=remedy))
+
+
+def repeats(counts: npt.NDArray[np.int64]) -> bool:
+    """Whether a column with so many rows a group can have copies: one that hardly repeats a value tells nothing."""
+    present = counts > 0
+    return bool(present.sum() >= 2 and 2 * present.sum() <= counts.sum())
+
+
+def copies_among(low: Floats, high: Floats, counts: npt.NDArray[np.int64]) -> Indices:
+    """Which features (lines of their ends in each group) are functions of the group, and take several values."""
+    seen = np.flatnonzero(counts > 0)
+    same = (low[:, seen] == high[:, seen]).all(axis=1)
+    return np.flatnonzero(same & np.array([_tells(line, counts[seen]) for line in low[:, seen]], bool))
 
 
 def _functions(

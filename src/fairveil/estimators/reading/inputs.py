@@ -6,8 +6,9 @@ What is read from the data rather than stated is listed as a public fact with th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy import sparse
 
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
+from ...curator.rows.sharded import ShardedRows
 from ...data import Encoding, encode
 from ...data.coding import Plain
 from ...data.tables import table_of
@@ -25,8 +27,10 @@ from ...facts.columns import Boolean, Category
 from ...fairness.inputs import read_weights, same_length
 from ...models.model import known_classes
 from ...privacy.statement.statement import READ_FROM_DATA, Origin, PublicFact
+from . import sharded
 from . import units as units_of
 from .additive import Additive, words_of
+from .blocks import Blocks
 from .carried import require_few_classes
 from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
 from .columns import coded_groups, given_columns, named_as_declared, names_in, names_of_columns, read_labels, read_targets
@@ -101,12 +105,17 @@ class Coded:
     """Coded rows with their weights, as a `RowSource`. `is_mapped`: blocks are views of a file."""
 
     layout: RowLayout
-    _blocks: tuple[RowBlock, ...]
+    _blocks: Sequence[RowBlock]
     is_mapped: bool = False
 
     def blocks(self) -> Iterator[RowBlock]:
         """All rows."""
         return iter(self._blocks)
+
+    @property
+    def require_same(self) -> Callable[[], None] | None:
+        """An error where a file has changed; None where there is none."""
+        return getattr(getattr(self._blocks, "source", None), "require_same", None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,7 +124,7 @@ class _Read:
 
     coding: Coding
     layout: RowLayout
-    blocks: list[RowBlock]
+    blocks: Blocks
     facts: list[PublicFact]
     columns: tuple[str, ...]
     n_features: int
@@ -152,16 +161,22 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     if stated is None and isinstance(found.coding, SchemaCoding):
         stated = found.coding.encoding.schema.rows
     coding, layout, blocks = found.coding, found.layout, found.blocks
+    shards = None
+    if blocks.are_sharded:
+        sharded.refuse_what_needs_rows(sample_weight, ways.whose, ways.standardise)
+        shards = X.shards()
     if ways.additive is not None:
-        exact = sum(block.rows for block in blocks) if ways.rows_are_public else None
+        exact = None
+        if ways.rows_are_public:
+            exact = sum(block.rows for block in blocks) if shards is None else sum(shards.counts)
         coding, layout = with_steps(ways, found.facts, coding, layout, stated if exact is None else exact, blocks)
         if coding.shapes is not None:
-            blocks = list(map(coding.shapes.apply, blocks))
+            blocks = blocks.then(coding.shapes.apply)
     not_covered: tuple[str, ...] = ()
     if ways.standardise:
         coding = replace(coding, standard=Standard.of(blocks, found.layout.numbers))  # type: ignore[type-var]
         assert coding.standard is not None
-        blocks = [coding.standard.apply(block) for block in blocks]
+        blocks = blocks.then(coding.standard.apply)
         if ways.features_are_public:  # then their means and deviations are, too
             found.facts.append(
                 PublicFact("scale of the numbers", "means and standard deviations of the features", "public features")
@@ -177,19 +192,27 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
             words = "unsafe: the bounds of the target are its own range, as asked by unsafe_data_dependent_bounds=True"
             not_covered = (*not_covered, words)
     if ways.thin and isinstance(coding, TableCoding) and coding.standard is None:
-        blocks = [_thinned(block) for block in blocks]
+        blocks = blocks.then(_thinned)
     if sample_weight is not None:
-        blocks = list(_with_weights(blocks, sample_weight))
+        blocks = Blocks(_with_weights(blocks, sample_weight), blocks.source)
     if ways.target is not None and ways.target.as_number:
-        layout, blocks = replace(layout, numbers=layout.numbers + 1), [beside(block) for block in blocks]
+        layout, blocks = replace(layout, numbers=layout.numbers + 1), blocks.then(beside)
     units = None
     if ways.whose is not None:
         units_of.require_apart(ways.whose.column, layout.sensitive_names)
         units = ways.whose.of_table(X, found.grid, sum(block.rows for block in blocks))
-    mapped = bool(getattr(X, "is_mapped", False))
-    rows = Rows(Coded(layout, tuple(blocks), mapped), max_sample_weight=ways.max_sample_weight, units=units)
+    rows: Rows
+    if shards is not None:
+        rows = sharded.rows_of(shards, blocks, layout, ways.max_sample_weight)
+    else:
+        coded, cap = Coded(layout, blocks, bool(getattr(X, "is_mapped", False))), ways.max_sample_weight
+        rows = Rows(coded, max_sample_weight=cap, units=units, in_memory=not blocks.are_streamed)
     if ways.features_are_public:
-        refuse_copies(found.blocks, found.layout, _names_of_features(found.coding))
+        names = _names_of_features(found.coding)
+        if isinstance(rows, ShardedRows):
+            sharded.refuse_copies(rows, found.layout, names)
+        else:
+            refuse_copies(found.blocks, found.layout, names)
         if rows.weighted:
             words = "public: must not depend on the sensitive columns"
             found.facts.append(PublicFact("sample weights", words, "argument"))
@@ -263,7 +286,7 @@ def _as_it_comes(
         for one in features
         if one.values is not None
     ]
-    return _Read(coding, layout, blocks, facts, grid.names if grid.named else (), len(grid.names), scale, grid)
+    return _Read(coding, layout, Blocks(blocks), facts, grid.names if grid.named else (), len(grid.names), scale, grid)
 
 
 def _by_schema(
@@ -296,7 +319,7 @@ def _by_schema(
         sensitive_as_feature=sensitive_as_feature,
         block_rows=BLOCK_ROWS,
     )
-    facts, blocks = facts_of_schema(encoding), list(coded.blocks())
+    facts, blocks = facts_of_schema(encoding), Blocks.of(coded)
     names = encoding.features if _has_columns(X, encoding.features) else ()
     scale = None if number is None else scale_of(encoding)
     return _Read(SchemaCoding(encoding), coded.layout, blocks, facts, names, len(encoding.features), scale)
@@ -309,7 +332,7 @@ def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None,
     if y is not None or other or (sensitive is not None and names is None):
         remedy = "Leave y, sensitive_features and schema out: pass only the names of sensitive columns among the source's."
         raise InputError(complaint(expected="labels and groups from the rows", of="X", got="others beside", remedy=remedy))
-    blocks = list(source.blocks())
+    blocks = Blocks.of(source)
     if names is not None:
         strange = [name for name in names if name not in layout.sensitive_names]
         if strange:
@@ -318,10 +341,7 @@ def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None,
             raise InputError(complaint(expected=f"names among {known}", of="sensitive_features", got=strange, remedy=remedy))
         at = [layout.sensitive_names.index(name) for name in names]
         layout = replace(layout, sensitive=tuple(layout.sensitive[j] for j in at), sensitive_names=tuple(names))
-        blocks = [
-            block if block.sensitive is None else replace(block, sensitive=np.ascontiguousarray(block.sensitive[at]))
-            for block in blocks
-        ]
+        blocks = blocks.then(partial(_of_columns, at))
     if number is not None:
         need_number(layout.classes is None and all(block.labels is not None for block in blocks), "X")
     encoding, scale = getattr(source, "encoding", None), None
@@ -330,10 +350,11 @@ def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None,
         if number is not None:
             number.refuse_both()
             need_number(encoding.target is not None, "the target of X")
-            blocks, scale = within(blocks), scale_of(encoding)
+            blocks, scale = blocks.then(within), scale_of(encoding)
         return _Read(SchemaCoding(encoding), layout, blocks, facts_of_schema(encoding), features, len(features), scale)
     if number is not None:
-        blocks, scale = with_codes(blocks, number)
+        given, scale = with_codes(blocks, number)
+        blocks = Blocks(given, source)
     read_from_data = getattr(source, "read_from_data", ())
     of_classes: Origin = READ_FROM_DATA if "classes" in read_from_data else "argument"
     of_groups: Origin = READ_FROM_DATA if "groups" in read_from_data else "argument"
@@ -416,7 +437,12 @@ def weights_of(sample_weight: Any, rows: int) -> npt.NDArray[np.float64] | None:
     return weights
 
 
-def _with_weights(blocks: list[RowBlock], sample_weight: Any) -> Iterator[RowBlock]:
+def _of_columns(at: Sequence[int], block: RowBlock) -> RowBlock:
+    """With some of the sensitive columns."""
+    return block if block.sensitive is None else replace(block, sensitive=np.ascontiguousarray(block.sensitive[at]))
+
+
+def _with_weights(blocks: Sequence[RowBlock], sample_weight: Any) -> Iterator[RowBlock]:
     weights, a = weights_of(sample_weight, sum(block.rows for block in blocks)), 0
     assert weights is not None
     for block in blocks:

@@ -157,6 +157,6 @@ def beside(block: RowBlock) -> RowBlock:
     return replace(block, numbers=np.concatenate([np.asarray(block.numbers, np.float64), line[np.newaxis]]))
 
 
-def within(blocks: Sequence[RowBlock]) -> list[RowBlock]:
-    """Rows of a schema, their targets cut to the [-1, 1] that their encoding promises."""
-    return [block if block.labels is None else replace(block, labels=np.clip(block.labels, -1.0, 1.0)) for block in blocks]
+def within(block: RowBlock) -> RowBlock:
+    """A block of a schema, its targets cut to the [-1, 1] that their encoding promises."""
+    return block if block.labels is None else replace(block, labels=np.clip(block.labels, -1.0, 1.0))

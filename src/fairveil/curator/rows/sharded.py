@@ -1,0 +1,229 @@
+"""Rows that lie in shards: other processes, other machines. The curator asks them for exact totals and maxima; no row comes.
+
+A shard is made from a *recipe*, which says where its rows are and never holds one. It answers requests: public values go in
+(questions, grids, the places of a batch), integers come out. What adds them up, draws noise, prices and logs stays here, and
+does not know how many shards there are. Integers add without rounding, so the cut changes no bit of an answer.
+
+Guarantees (tests/curator/test_curator_shards.py):
+1. Answers are those of the same rows in one process, to the bit, however the rows are cut and whatever becomes of workers.
+2. What would need rows in this process is refused before anything is charged.
+3. No row, and nothing that a shard has to say of one, comes back: integers and maxima alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._types import Floats, Ints
+from ...errors import InputError, complaint
+from ...facts import RowBlock, RowLayout, RowSource
+from ...privacy.noise.samplers import Stream
+from ..question import Question, Scale
+from .block import Block, Drawn
+from .rows import MOST_ROWS, Rows, offsets_of
+from .sampling import Part, public_order
+
+Maps = tuple[tuple[Floats, Floats], ...]
+Change = Callable[[RowBlock], RowBlock]
+
+
+class Recipe(Protocol):
+    """Where the rows of a shard are: a value that may travel, of a file and a part of it."""
+
+    def open(self) -> RowSource:
+        """The rows, checked as when a table is loaded. Its errors show no value."""
+        ...
+
+
+@dataclass(frozen=True)
+class Taking:
+    """How a shard takes its rows: what is done to each block, the shape that they have then, the largest weight."""
+
+    layout: RowLayout
+    changes: tuple[Change, ...] = ()
+    max_sample_weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Total:
+    """The integers of some questions. `places`: which rows, ascending from 0 within the shard; None: all of them."""
+
+    asks: tuple[tuple[Question, tuple[Scale, ...]], ...]
+    places: Ints | None = None
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
+class Largest:
+    """Where features are public: for each model the largest contribution, and move by sensitive values, of one row."""
+
+    question: Question
+    order: int
+    exact: bool
+    maps: Maps = ()
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Where features are public: how many rows each group of a sensitive column has, and the ends of each feature there.
+    `column` None: the largest |number| of all rows alone."""
+
+    column: int | None = None
+
+
+Request = Total | Largest | Extremes
+
+
+@dataclass(frozen=True)
+class ShardFacts:
+    """What a shard says when it has taken its rows: the curator's to know."""
+
+    rows: int
+    labelled: bool
+    weighted: bool
+    sparse: bool
+    largest_weight: float
+
+
+class Shards(Protocol):
+    """All shards of a source, in the order of their rows. An implementation moves requests and answers, and nothing else."""
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many rows each has."""
+        ...
+
+    def take(self, taking: Taking) -> list[ShardFacts]:
+        """Let every shard take its rows so."""
+        ...
+
+    def answers(self, requests: Sequence[Request | None]) -> list[Any]:
+        """One answer a shard; None where nothing was asked. A shard that is lost is made anew, and asked again."""
+        ...
+
+    def close(self) -> None:
+        """Let workers go."""
+        ...
+
+
+class Chosen(Iterator[Block | Drawn]):
+    """Rows of shards that are asked: their places, ascending; None: all. They cannot be looked at here."""
+
+    def __init__(self, places: npt.NDArray[np.integer] | None = None) -> None:
+        self.places = places
+
+    def __next__(self) -> Block | Drawn:
+        refuse("what needs each row in this process")
+
+
+class ShardedRows(Rows):
+    """The rows of shards, as a curator holds them."""
+
+    def __init__(self, shards: Shards, taking: Taking, source: RowSource) -> None:
+        self.shards = shards
+        self.layout, self.max_sample_weight, self._source = taking.layout, taking.max_sample_weight, source
+        self._offsets = offsets_of(self.layout)
+        facts = shards.take(taking)
+        self._starts = [0, *np.cumsum([fact.rows for fact in facts], dtype=np.int64).tolist()]
+        self.sparse = any(fact.sparse for fact in facts)
+        self.largest_weight = max((fact.largest_weight for fact in facts), default=0.0)
+        filled = [fact for fact in facts if fact.rows]
+        self.weighted, self.labelled = any(fact.weighted for fact in filled), all(fact.labelled for fact in filled)
+        if len({(fact.weighted, fact.labelled) for fact in filled}) > 1:
+            remedy = "Code all parts alike: with labels in all of them or in none."
+            raise InputError(complaint(expected="shards of one kind", of="rows", got="several", remedy=remedy))
+        if self._starts[-1] > MOST_ROWS:
+            remedy = "Sums are exact up to there; split the table over several curators."
+            raise InputError(complaint(expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy))
+        self._kept, self._is_mapped, self._require_same, self._maps = None, False, None, ()
+        self._order, self._parts, self.largest_row = None, {}, None
+        self.adds_by_person, self._begins, self._persons, self._given = False, None, None, None
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows, to be asked about."""
+        return Chosen()  # type: ignore[return-value]
+
+    def drawn(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
+        """The rows at the sorted places `index`, to be asked about."""
+        return Chosen(index)  # type: ignore[return-value]
+
+    def of_units(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
+        """The same: rows are who is protected."""
+        return self.drawn(index)
+
+    def part(self, part: Part) -> Iterator[Block | Drawn]:
+        """The rows of a fixed part, to be asked about."""
+        if self._order is None:
+            self._order = public_order(self.exact_units)
+        return Chosen(np.sort(self._order[part.number :: part.parts]))
+
+    def by_person(self, most: int, coins: Stream, *, adds_by_person: bool) -> Rows:
+        refuse("a promise about persons, whose rows may lie in any shard")
+
+    def rescaled(self, scale: Floats, shift: Floats) -> Rows:
+        """The same rows in other units: shards are told with each request, so one that is made anew knows."""
+        if self.sparse:
+            return super().rescaled(scale, shift)  # which refuses
+        by = (np.array(scale, np.float64)[:, np.newaxis], np.array(shift, np.float64)[:, np.newaxis])
+        other = copy.copy(self)
+        other._maps, other.largest_row = (*self._maps, by), None
+        return other
+
+    def totals(self, asks: Sequence[tuple[Question, Sequence[Scale]]], shapes: Sequence[Any], chosen: object) -> list[Ints]:
+        """The integers of all shards, added."""
+        assert isinstance(chosen, Chosen)
+        asked = Total(tuple((question, tuple(scales)) for question, scales in asks), None, self._maps)
+        out = [np.zeros(shape, np.int64) for shape in shapes]
+        for found in self.shards.answers(self._requests(asked, chosen.places)):
+            for whole, part in zip(out, found or (), strict=False):
+                whole += part
+        return out
+
+    def largest(self, question: Question, order: int, exact: bool) -> tuple[Floats, Floats]:
+        """The largest of all shards: see `public_scale`."""
+        found = self._maxima(Largest(question, order, exact, self._maps))
+        empty = np.zeros(question.models)
+        norms, spreads = (np.max([empty, *(one[at] for one in found)], axis=0) for at in (0, 1))
+        return norms, spreads
+
+    def extremes(self, column: int) -> tuple[Ints, Floats, Floats]:
+        """Of each group: how many rows, and the least and the largest value of each feature (features, groups)."""
+        found = self._maxima(Extremes(column))
+        counts = np.sum([one[0] for one in found], axis=0)
+        low, high = np.min([one[1] for one in found], axis=0), np.max([one[2] for one in found], axis=0)
+        return counts, low, high
+
+    @property
+    def largest_number(self) -> float:
+        """The largest |number|, for the data holder's own check."""
+        return float(max((one for one in self._maxima(Extremes())), default=0.0))
+
+    def _maxima(self, request: Request) -> list[Any]:
+        requests = [request if rows else None for rows in np.diff(self._starts)]
+        return [one for one in self.shards.answers(requests) if one is not None]
+
+    def _requests(self, asked: Total, places: npt.NDArray[np.integer] | None) -> list[Request | None]:
+        """What each shard is asked: nothing where it has none of the rows."""
+        out: list[Request | None] = []
+        cuts = None if places is None else np.searchsorted(places, self._starts)
+        for number, first in enumerate(self._starts[:-1]):
+            if places is None or cuts is None:
+                out.append(asked if self._starts[number + 1] > first else None)
+                continue
+            inside = places[cuts[number] : cuts[number + 1]]
+            out.append(replace(asked, places=np.asarray(inside - first, np.int64)) if len(inside) else None)
+        return out
+
+
+def refuse(got: str) -> NoReturn:
+    """Of what cannot be asked of shards."""
+    remedy = "Hold the rows in memory, or in a coded store on this machine: data.write_store."
+    raise InputError(
+        complaint(expected="questions that shards answer with sums", of="rows", got=got, remedy=remedy, quote=False)
+    )

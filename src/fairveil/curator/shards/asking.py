@@ -1,0 +1,104 @@
+"""What all who ask shards share: what is kept of each, what is sent to make it anew, and what is said when it cannot answer.
+
+Guarantees (tests/curator/test_curator_shards.py):
+1. An answer is kept by the number of its shard: one that comes twice counts once.
+2. A worker that ended, or has not answered in time, is replaced, and its shards are made anew; after `TRIES` times the fit
+   ends with an error that shows no value, and what was spent stays spent.
+3. A shard whose rows are others than at first is refused.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ... import errors
+from ...errors import FairveilError, InputError, PrivacyError, complaint
+from ..rows.sharded import Recipe, Request, ShardFacts, Taking
+from .shard import Failed, Opened
+
+TRIES = 4
+
+
+class Asking(ABC):
+    """Shards that are asked somewhere else. Abstract: `_asked` moves requests there and answers back.
+
+    `patience`: seconds after which a worker that has not answered is taken for lost, and replaced.
+    """
+
+    def __init__(self, recipes: Sequence[Recipe], patience: float) -> None:
+        if not recipes:
+            raise InputError(complaint(expected="at least one shard", of="source", got="none", remedy="Pass rows."))
+        self.recipes, self.patience = tuple(recipes), patience
+        self._taking: Taking | None = None
+        self._opened: tuple[Opened, ...] = ()
+        found = self._all([("open", None)] * len(self.recipes))
+        self._opened = tuple(found)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many rows each shard has."""
+        return tuple(one.rows for one in self._opened)
+
+    def take(self, taking: Taking) -> list[ShardFacts]:
+        """Let every shard take its rows so."""
+        self._taking = taking
+        return self._all([("take", taking)] * len(self.recipes))
+
+    def answers(self, requests: Sequence[Request | None]) -> list[Any]:
+        """One answer a shard."""
+        return self._all([None if request is None else ("answer", request) for request in requests])
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let workers go."""
+
+    @abstractmethod
+    def _asked(self, wanted: dict[int, tuple[str, Any]]) -> dict[int, Any]:
+        """Answers by shard; a shard that is missing was lost, and must be made anew by what is asked next."""
+
+    def _all(self, wanted: Sequence[tuple[str, Any] | None]) -> list[Any]:
+        answers: dict[int, Any] = {}
+        for _ in range(TRIES):
+            missing = {number: one for number, one in enumerate(wanted) if one is not None and number not in answers}
+            if not missing:
+                break
+            for number, answer in self._asked(missing).items():
+                if isinstance(answer, Failed):
+                    self._refuse(number, answer)
+                answers.setdefault(number, answer)
+        lacking = [number for number, one in enumerate(wanted) if one is not None and number not in answers]
+        if lacking:
+            remedy = "Give workers more memory, or cut the rows into more shards; go on with checkpoint=."
+            got = f"none after {TRIES} workers: they ended, or took longer than {self.patience:g} s"
+            of = f"shard {lacking[0]}"
+            raise PrivacyError(complaint(expected="an answer", of=of, got=got, remedy=remedy, quote=False))
+        return [answers.get(number) for number in range(len(wanted))]
+
+    def _remade(self, number: int) -> list[tuple[str, Any]]:
+        """What a shard must be told before it can answer, when it is made anew."""
+        taking = [] if self._taking is None else [("take", self._taking)]
+        return [("open", None), *taking]
+
+    def _require_same(self, number: int, opened: Any) -> None:
+        if isinstance(opened, Failed):
+            self._refuse(number, opened)
+        if self._opened and opened != self._opened[number]:
+            remedy = "Keep files as they are while a fit runs, and the same on all machines."
+            raise PrivacyError(
+                complaint(expected="the rows of the first time", of=f"shard {number}", got=_Others(), remedy=remedy)
+            )
+
+    def _refuse(self, number: int, failed: Failed) -> NoReturn:
+        family = getattr(errors, failed.kind, None)
+        if failed.words and isinstance(family, type) and issubclass(family, FairveilError):
+            raise family(f"shard {number}: {failed.words}") from None
+        remedy = "Look at files and versions where the worker runs; what it said itself might show a row."
+        got = failed.kind or "a failure"
+        raise PrivacyError(complaint(expected="an answer", of=f"shard {number}", got=got, remedy=remedy, quote=False)) from None
+
+
+class _Others:
+    def __repr__(self) -> str:
+        return "others"

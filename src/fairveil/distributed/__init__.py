@@ -1,0 +1,23 @@
+"""Ring 4: rows in worker processes and on other machines, as sources that estimators take. They code rows with `data`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily
+
+if TYPE_CHECKING:
+    from .dask_rows import DaskRows as DaskRows
+    from .dask_rows import local_cluster as local_cluster
+    from .process_rows import ProcessRows as ProcessRows
+
+PLACES = {
+    "DaskRows": ".dask_rows",
+    "ProcessRows": ".process_rows",
+    "local_cluster": ".dask_rows",
+}
+
+__all__ = ["DaskRows", "ProcessRows", "local_cluster"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, PLACES)

@@ -1,0 +1,225 @@
+"""Rows on the workers of a dask cluster: a shard is an actor there, made from a recipe. Needs dask.distributed.
+
+Guarantees (tests/curator/test_curator_dask_rows.py):
+1. A fit is that of the same rows in memory, to the bit, whatever becomes of workers.
+2. What travels is public (questions, recipes) or an exact total: never a row. Without TLS only this machine is trusted, unless
+   told otherwise in so many words.
+3. The scheduler, its dashboard and all logs see bytes: no value, no traceback of ours.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import uuid
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from .. import _checks
+from ..curator.rows.sharded import Recipe, Shards
+from ..curator.shards.asking import Asking
+from ..curator.shards.processes import PATIENCE
+from ..curator.shards.serving import VERSION, version
+from ..curator.shards.shard import Failed, packed, unpacked
+from ..data.files import PathLike
+from ..data.store import Store
+from ..errors import InputError, PrivacyError, complaint
+from ..facts.schema import Schema
+from .dask_actor import ShardActor
+from .source import ShardedSource
+
+INSTALL = "pip install 'fairveil[dask]'"
+LOCAL = "local"
+
+
+class DaskRows(ShardedSource):
+    """A coded store, a Parquet or CSV file, a folder or a pattern of these, read by the workers of a dask cluster.
+
+    `client`: a `distributed.Client`, or the address of a scheduler; None: workers of this machine (`local_cluster`). Files must
+    be where workers find them by the same path. `shards`: as many as workers have threads unless you say otherwise; the answers
+    are the same to the bit. `patience`: seconds after which a worker that has not answered is taken for lost. `trust_network`:
+    accept a scheduler without TLS on another machine, whose network then sees exact totals of protected rows.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        source: PathLike | Store,
+        schema: Schema | None = None,
+        *,
+        shards: int | None = None,
+        threads: int | None = 1,
+        patience: float = PATIENCE,
+        trust_network: bool = False,
+        sensitive_as_feature: bool = False,
+        precision: str = "float64",
+    ) -> None:
+        self._patience, self._threads = _checks.positive(patience=patience), threads
+        self._own = client is None or isinstance(client, str)
+        if isinstance(client, str) and client != LOCAL:
+            require_private(client, trust_network=trust_network)
+        self._client = connected(client)
+        try:
+            require_private(str(self._client.scheduler.address), trust_network=trust_network)
+            count = sum(self._client.nthreads().values())
+            if not count:
+                remedy = "Start workers: dask worker ADDRESS."
+                raise InputError(complaint(expected="a cluster with workers", of="client", got="none", remedy=remedy))
+            super().__init__(source, schema, shards or count, sensitive_as_feature, precision)
+        except BaseException:
+            self.close()
+            raise
+
+    def shards(self) -> Shards:
+        """Actors of their own for each fit."""
+        return DaskShards(self._client, self.pieces, threads=self._threads, patience=self._patience)
+
+    def close(self) -> None:
+        """Leave the cluster; end one that was started here."""
+        if self._own:
+            self._client.close()
+            cluster = getattr(self._client, "cluster", None)
+            if cluster is not None:
+                cluster.close()
+
+
+class DaskShards(Asking):
+    """Actors of a cluster, one a shard. What they say is bytes, made and read by us."""
+
+    def __init__(self, client: Any, recipes: Sequence[Recipe], *, threads: int | None, patience: float) -> None:
+        self._client, self._threads = client, threads
+        self._actors: dict[int, Any] = {}
+        self._name = uuid.uuid4().hex
+        super().__init__(recipes, patience)
+
+    def close(self) -> None:
+        """Let the actors go."""
+        self._actors.clear()
+
+    def _asked(self, wanted: dict[int, tuple[str, Any]]) -> dict[int, Any]:
+        self._make([number for number in wanted if number not in self._actors], wanted)
+        messages: dict[int, bytes] = {}
+        packed_once: dict[int, bytes] = {}
+        for number, (what, value) in wanted.items():
+            if what == "open":
+                messages[number] = packed([(0, "open", self.recipes[number])])
+            else:
+                messages[number] = packed_once.setdefault(id(value), packed([(0, what, value)]))
+        found = self._exchanged(messages)
+        return {number: answers[0] for number, answers in found.items()}
+
+    def _make(self, numbers: Sequence[int], wanted: dict[int, tuple[str, Any]]) -> None:
+        """Actors where there are none: a lost one is made from its recipe, and told what the first was told."""
+        futures = {
+            number: self._client.submit(
+                ShardActor, self._threads, actor=True, pure=False, key=f"fairveil-shard-{number}-{uuid.uuid4().hex}"
+            )
+            for number in numbers
+        }
+        for number, future in futures.items():
+            actor = _within(lambda future=future: future.result(timeout=self.patience))
+            if actor is not None:
+                self._actors[number] = actor
+        made = {number: packed([(0, VERSION, None)]) for number in numbers if number in self._actors}
+        for found in self._exchanged(made).values():
+            if found[0] != version():
+                remedy = "Install one version of fairveil and numpy on all machines."
+                raise PrivacyError(complaint(expected=version(), of="a worker", got=found[0], remedy=remedy))
+        again = [number for number in numbers if number in self._actors and wanted[number][0] != "open"]
+        lines = {
+            number: packed(
+                [(0, what, self.recipes[number] if what == "open" else value) for what, value in self._remade(number)]
+            )
+            for number in again
+        }
+        for number, answers in self._exchanged(lines).items():
+            self._require_same(number, answers[0])
+            for answer in answers[1:]:
+                if isinstance(answer, Failed):
+                    self._refuse(number, answer)
+
+    def _exchanged(self, messages: dict[int, bytes]) -> dict[int, Any]:
+        """Answers by shard; one whose worker is lost, or late, is missing, and so is its actor from then on."""
+        waiting = {}
+        for number, message in messages.items():
+            if number in self._actors:
+                waiting[number] = _within(lambda number=number, message=message: self._actors[number].done(message))
+        answers: dict[int, Any] = {}
+        for number, future in waiting.items():
+            raw = None if future is None else _within(lambda future=future: future.result(timeout=self.patience))
+            if raw is None:
+                self._actors.pop(number, None)
+                self._require_scheduler()
+            else:
+                answers[number] = unpacked(raw)
+        return answers
+
+    def _require_scheduler(self) -> None:
+        """A scheduler that ended ends the fit: what was spent stays spent."""
+        if self._client.status in ("running", "connecting"):
+            known = _within(lambda: self._client.run_on_scheduler(_alive))
+            if known is not None:
+                return
+        remedy = "Start it again, and go on with checkpoint=; what was spent is on the ledger."
+        raise PrivacyError(complaint(expected="a scheduler that answers", of="dask", got="none", remedy=remedy))
+
+
+def _alive() -> bool:
+    return True
+
+
+def _within(work: Any) -> Any:
+    """What a call gives; None where the cluster fails, whose words may be anything."""
+    try:
+        return work()
+    except Exception:
+        return None
+
+
+def connected(client: Any) -> Any:
+    """A client of a cluster: as it is, of an address, or of workers of this machine."""
+    try:
+        import distributed
+    except ImportError:
+        raise InputError(complaint(expected="dask.distributed", of="client", got="none", remedy=INSTALL)) from None
+    if isinstance(client, distributed.Client):
+        return client
+    if client is None or client == LOCAL:
+        return distributed.Client(local_cluster())  # type: ignore[no-untyped-call]
+    if not isinstance(client, str):
+        remedy = 'Pass Client("tls://scheduler:8786", security=...), that address, or None for this machine.'
+        raise InputError(complaint(expected="a client of a cluster", of="client", got=type(client).__name__, remedy=remedy))
+    try:
+        return distributed.Client(client, timeout=10)  # type: ignore[no-untyped-call]
+    except (OSError, TypeError, ValueError, TimeoutError):
+        failed = True
+    assert failed
+    remedy = "Check the address, and the certificates that dask is configured with."
+    raise InputError(complaint(expected="a scheduler that answers", of="client", got=client, remedy=remedy))
+
+
+def local_cluster(workers: int | None = None, **options: Any) -> Any:
+    """Worker processes of this machine under dask, without a dashboard: `distributed.LocalCluster`, with quiet defaults."""
+    try:
+        from distributed import LocalCluster
+    except ImportError:
+        raise InputError(complaint(expected="dask.distributed", of="client", got="none", remedy=INSTALL)) from None
+    given = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0, "silence_logs": 50}
+    return LocalCluster(**(given | options))  # type: ignore[no-untyped-call]
+
+
+def require_private(address: str, *, trust_network: bool) -> None:
+    """Un-noised totals travel: encrypted, or inside this machine."""
+    told = urlsplit(address if "://" in address else f"tcp://{address}")
+    if trust_network or told.scheme in ("tls", "wss", "inproc", "ucxx+tls"):
+        return
+    host = told.hostname or ""
+    try:
+        here = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        here = False
+    if not here:
+        remedy = (
+            "Start scheduler and workers with TLS (tls://...); or pass trust_network=True where the network is yours alone."
+        )
+        raise PrivacyError(complaint(expected="TLS beyond this machine", of="client", got=address, remedy=remedy))

@@ -1,0 +1,60 @@
+"""What all sources share whose rows are in shards: how they are coded, and the pieces that they are cut into."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Self
+
+from ..curator.rows.sharded import Shards
+from ..data.encoding import Encoding
+from ..data.files import PathLike
+from ..data.pieces import pieces_of
+from ..data.store import Store
+from ..facts.rows import RowBlock, RowLayout
+from ..facts.schema import Schema
+
+
+class ShardedSource(ABC):
+    """A `RowSource` whose rows are elsewhere: pass it to `fit`. Abstract."""
+
+    is_sharded = True
+
+    def __init__(
+        self, source: PathLike | Store, schema: Schema | None, shards: int, sensitive_as_feature: bool, precision: str
+    ) -> None:
+        self._encoding, self.pieces = pieces_of(
+            source, schema, shards=shards, sensitive_as_feature=sensitive_as_feature, precision=precision
+        )
+
+    @property
+    def encoding(self) -> Encoding:
+        """How the rows are coded."""
+        return self._encoding
+
+    @property
+    def layout(self) -> RowLayout:
+        """The public shape."""
+        return self._encoding.layout
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """The rows, read in this process: for what is done with each row, such as predictions. A fit does not call it."""
+        for piece in self.pieces:
+            yield from piece.open().blocks()
+
+    @abstractmethod
+    def shards(self) -> Shards:
+        """The shards at work, opened for one fit."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what works for this source."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.pieces)} shards)"

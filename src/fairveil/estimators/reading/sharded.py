@@ -1,0 +1,51 @@
+"""Rows in shards, as an estimator takes them: what can be asked of shards is let through, the rest is refused here, early.
+
+Guarantees (tests/estimators/test_estimators_sharded.py):
+1. A fit of shards is that of the same rows in memory, to the bit.
+2. What shards cannot answer is refused before anything is reserved or released.
+3. A public feature that is a copy of a sensitive column is refused as in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...curator.rows.sharded import ShardedRows, Shards, Taking, refuse
+from ...errors import PrivacyError, complaint
+from ...facts import RowLayout
+from .blocks import Blocks
+from .copies import copies_among, repeats
+
+
+def refuse_what_needs_rows(sample_weight: Any, whose: Any, standardise: bool) -> None:
+    """Of arguments that say something of each row."""
+    for given, got in (
+        (sample_weight is not None, "sample_weight, one a row"),
+        (whose is not None, "unit=: a person's rows may lie in any shard"),
+        (standardise, "unsafe_data_dependent_bounds=True"),
+    ):
+        if given:
+            refuse(got)
+
+
+def rows_of(shards: Shards, blocks: Blocks, layout: RowLayout, cap: float) -> ShardedRows:
+    """The rows of a curator."""
+    return ShardedRows(shards, Taking(layout, blocks.changes, cap), blocks.source)
+
+
+def refuse_copies(rows: ShardedRows, before: RowLayout, names: Sequence[str]) -> None:
+    """`copies.refuse_copies` of shards. `before`: the layout without what a fit adds."""
+    own = np.r_[np.arange(before.numbers), rows.layout.numbers + np.arange(len(before.code_sizes))]
+    for j, column in enumerate(rows.layout.sensitive_names):
+        counts, low, high = rows.extremes(j)
+        if not repeats(counts):
+            continue
+        found = copies_among(low[own], high[own], counts)
+        if len(found):
+            got = f"column {names[found[0]]!r}, whose value follows from the group"
+            expected = f"no public feature that is a copy of sensitive column {column!r}"
+            remedy = "Leave that column out of X, or give X as a table and name the column in sensitive_features."
+            raise PrivacyError(complaint(expected=expected, of="X", got=got, remedy=remedy))

@@ -1,0 +1,170 @@
+"""Rows cut into recipes, and the questions that all kinds of shards must answer alike."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairveil import data
+from fairveil.curator import (
+    Ask,
+    CellCounts,
+    Curator,
+    FeatureSums,
+    GradientSum,
+    GroupLosses,
+    Linear,
+    NumberMoments,
+    Part,
+    Poisson,
+    PredictionHistogram,
+    RowCount,
+)
+from fairveil.curator.rows.sharded import Recipe, ShardedRows, Taking
+from fairveil.data.pieces import pieces_of
+from fairveil.privacy import Promise
+from fairveil.privacy.noise.sources import NoiseSource
+
+SCHEMA = data.Schema(
+    {
+        "age": data.Number(17, 90),
+        "hours": data.Number(0, 100),
+        "job": data.Category(("private", "state", "none")),
+        "sex": data.Category(("f", "m")),
+        "hired": data.Category(("no", "yes")),
+    },
+    target="hired",
+    sensitive=("sex",),
+)
+PLANTED = "73.1234567"  # of the one row that must never be seen
+
+
+def table(rows: int = 600, seed: int = 0) -> dict[str, Any]:
+    """Rows, one of which has the planted number."""
+    rng = np.random.default_rng(seed)
+    sex = rng.integers(2, size=rows)
+    age = rng.integers(17, 90, rows).astype(float)
+    age[rows // 2] = float(PLANTED)
+    hours = rng.integers(0, 100, rows).astype(float)
+    return {
+        "age": age,
+        "hours": hours,
+        "job": rng.choice(["private", "state", "none"], rows),
+        "sex": np.array(["f", "m"])[sex],
+        "hired": np.where(age + hours / 2 + 15 * sex + rng.normal(0, 20, rows) > 80, "yes", "no"),
+    }
+
+
+def written(folder: Path, kind: str, rows: int = 600) -> Any:
+    """A coded store of 18 blocks, or a folder of Parquet files with 18 row groups in all."""
+    found = table(rows)
+    if kind == "store":
+        source = data.encode(found, SCHEMA, block_rows=-(-rows // 18))
+        return data.write_store(source, folder / "people.store", block_rows=-(-rows // 18))
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    (folder / "people").mkdir()
+    whole, cut = pa.table(found), rows // 2
+    for name, part in (("0.parquet", whole[:cut]), ("1.parquet", whole[cut:])):
+        parquet.write_table(part, folder / "people" / name, row_group_size=-(-cut // 9))
+    (folder / "people" / "_SUCCESS").touch()
+    return folder / "people"
+
+
+def recipes(source: Any, shards: int) -> tuple[Recipe, ...]:
+    """The pieces of a source."""
+    return pieces_of(source, SCHEMA, shards=shards)[1]
+
+
+def rows_of(shards: Any) -> ShardedRows:
+    """As an estimator makes them."""
+    encoding = data.Encoding(SCHEMA)
+    return ShardedRows(shards, Taking(encoding.layout), data.EncodedRows(encoding, ()))
+
+
+def answers(rows: Any, *, between: Any = None) -> list[np.ndarray]:
+    """What a run of every kind of question and batch gets, with noise that repeats. `between`: called after each round."""
+    found: list[np.ndarray] = []
+    told = between or (lambda: None)
+    for promise in (
+        Promise(1e4, 1e-6, neighbours="replace-one"),
+        Promise(1e4, 1e-6, protects="sensitive_features"),
+        Promise(float("inf"), 0.0),
+    ):
+        curator = Curator(rows, promise, noise=NoiseSource.seeded(7))
+        cells, weights = rows.cells(), np.linspace(-1, 1, 1 + rows.layout.width)
+        model = Linear(weights)
+        costs = np.array([[[0.0, 0.3]], [[0.0, -0.2]]])
+        step = [
+            Ask(GradientSum(model, 1.0, cells, costs), 9.0),
+            Ask(PredictionHistogram(model, cells, "soft", by_label=True), 9.0),
+        ]
+        for batch in (Part(1, 7), Poisson(0.3)):
+            found += curator.answer(step, batch)
+            told()
+        curator.rescale(np.full(2, 1.7), np.full(2, 0.01))
+        asks = [
+            CellCounts(cells, by_label=True),
+            RowCount(),
+            FeatureSums(cells, 2.0),
+            NumberMoments(2.0),
+            GroupLosses(model, cells),
+        ]
+        found += curator.answer([*step, *(Ask(one, 9.0) for one in asks)])
+        told()
+        candidates = Linear(np.stack([weights, -weights, weights * 0])[:, np.newaxis])
+        chosen = curator.choose(GroupLosses(candidates, cells), 0.5)
+        by_cost = curator.choose(PredictionHistogram(candidates, cells), 0.5, costs=np.array([[[0.0, 1.0]], [[1.0, 0.0]]]))
+        found += [np.array([chosen, by_cost])]
+        told()
+    return found
+
+
+def same(found: list[np.ndarray], truth: list[np.ndarray]) -> bool:
+    """To the bit."""
+    return len(found) == len(truth) and all(np.array_equal(a, b) for a, b in zip(found, truth, strict=True))
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A recipe whose rows raise what shows them: of a source that breaks when it is asked, not when it is opened."""
+
+    folder: str
+    kind: str = "raise"
+
+    def open(self) -> Any:
+        """Sound the first time."""
+        return _Breaking(self)
+
+
+class _Breaking:
+    is_streamed = True
+
+    def __init__(self, of: Wrong) -> None:
+        self._of, self._seen = of, 0
+        self._rows = data.encode(table(60), SCHEMA)
+
+    @property
+    def layout(self) -> Any:
+        return self._rows.layout
+
+    @property
+    def is_mapped(self) -> bool:
+        return False
+
+    def blocks(self) -> Any:
+        self._seen += 1
+        if self._of.kind == "die":
+            os._exit(9)
+        if self._of.kind == "sleep" and self._seen > 2:
+            time.sleep(60)
+        if self._seen > 2:
+            print(PLANTED)
+            raise ValueError(f"the row of {PLANTED} years")
+        return self._rows.blocks()

@@ -1,0 +1,209 @@
+"""Shards: the guarantees of `curator/rows/sharded.py` and `curator/shards`. Workers are killed and stopped for real."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from shard_samples import PLANTED, SCHEMA, Wrong, answers, recipes, rows_of, same, table, written
+
+from fairveil import data
+from fairveil.curator import Curator, Linear, RowCount, RowFunction, Rows
+from fairveil.curator.shards import asking, serving
+from fairveil.curator.shards.here import ShardsHere
+from fairveil.curator.shards.processes import ShardsInProcesses
+from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
+from fairveil.privacy import Promise
+
+
+@pytest.fixture(scope="module")
+def truth() -> list[np.ndarray]:
+    """What rows in memory answer."""
+    return answers(Rows(data.encode(table(), SCHEMA)))
+
+
+# ---- the contract: sharded 1, asking 1 and 2 ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["store", "parquet"])
+@pytest.mark.parametrize("shards", [1, 4, 17])
+def test_the_same_bits_whatever_the_source_and_the_cut(tmp_path: Path, truth: Any, kind: str, shards: int) -> None:
+    found = recipes(written(tmp_path, kind), shards)
+    assert len(found) == min(shards, 18) or kind == "parquet"
+    assert same(answers(rows_of(ShardsHere(found))), truth)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_the_same_bits_from_workers_that_are_killed_in_the_middle_of_rounds(tmp_path: Path, truth: Any, workers: int) -> None:
+    shards = ShardsInProcesses(recipes(written(tmp_path, "store"), 5), workers)
+    chance, killed = random.Random(workers), set()
+
+    def kill() -> None:
+        if len(killed) < 2:
+            victim = chance.choice(shards.process_ids)
+            os.kill(victim, signal.SIGKILL)
+            killed.add(victim)
+
+    try:
+        assert same(answers(rows_of(shards), between=kill), truth)
+        assert len(killed) == 2
+        assert not killed & set(shards.process_ids)
+    finally:
+        shards.close()
+
+
+def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:
+    shards = ShardsInProcesses(recipes(written(tmp_path, "store"), 2), 2, patience=20.0)
+    try:
+        rows = rows_of(shards)
+        shards.patience = 1.0
+        stopped = shards.process_ids[0]
+        os.kill(stopped, signal.SIGSTOP)
+        with Curator(rows, Promise(float("inf"), 0.0)) as curator:
+            (count,) = _patiently(shards, curator)
+        assert count == 600
+        assert stopped not in shards.process_ids
+    finally:
+        shards.close()
+
+
+def _patiently(shards: Any, curator: Any) -> Any:
+    """Short patience with the one that is stopped, long with the one that must import everything."""
+    lose = shards._lose
+
+    def lost(place: int) -> None:
+        lose(place)
+        shards.patience = 60.0
+
+    shards._lose = lost
+    return curator.answer([(RowCount(), 0.0)])
+
+
+def test_an_answer_that_comes_twice_counts_once(tmp_path: Path) -> None:
+    class Twice(ShardsHere):
+        def _asked(self, wanted: Any) -> Any:
+            found = super()._asked(wanted)
+            first = dict(list(found.items())[:1])
+            return found if next(iter(wanted.values()))[0] != "answer" else {**first, **(super()._asked(first and wanted))}
+
+    rows = rows_of(Twice(recipes(written(tmp_path, "store"), 4)))
+    assert Curator(rows, Promise(float("inf"), 0.0)).answer([(RowCount(), 0.0)])[0] == 600
+
+
+def test_a_worker_that_never_answers_ends_the_fit_and_what_was_spent_stays(tmp_path: Path) -> None:
+    class Lost(ShardsHere):
+        lost = False
+
+        def _asked(self, wanted: Any) -> Any:
+            return {} if self.lost else super()._asked(wanted)
+
+    shards = Lost(recipes(written(tmp_path, "store"), 2))
+    curator = Curator(rows_of(shards), Promise(5.0, 1e-6))
+    curator.answer([(RowCount(), 9.0)])
+    shards.lost = True
+    with pytest.raises(PrivacyError, match=f"none after {asking.TRIES} workers"):
+        curator.answer([(RowCount(), 9.0)])
+    assert len(curator.log) == 1
+    assert curator.statement().epsilon > 0
+
+
+# ---- asking 3, shard 2 ----------------------------------------------------------------------------------------------------
+
+
+def test_a_shard_whose_file_changed_is_refused(tmp_path: Path) -> None:
+    found = recipes(written(tmp_path, "store"), 3)
+    rows = rows_of(ShardsHere(found))
+    file = tmp_path / "people.store" / "rows.bin"
+    raw = bytearray(file.read_bytes())
+    raw[5] ^= 1
+    file.write_bytes(raw)
+    with pytest.raises(PrivacyError, match="shard 0"):
+        Curator(rows, Promise(1.0, 1e-6)).answer([(RowCount(), 9.0)])
+    with pytest.raises(ChecksumError, match="shard 0"):
+        ShardsHere(found)
+
+
+def test_a_shard_that_is_made_anew_must_have_the_first_ones_rows(tmp_path: Path) -> None:
+    folder = written(tmp_path, "parquet")
+    shards = ShardsHere(recipes(folder, 2))
+    opened = shards._opened[0]
+    shards._require_same(0, opened)
+    with pytest.raises(PrivacyError, match="the rows of the first time"):
+        shards._require_same(0, type(opened)(opened.rows, "another"))
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table(table(300, seed=9)), folder / "0.parquet")
+    with pytest.raises(ChecksumError, match="the file that was cut"):
+        ShardsHere(shards.recipes)
+
+
+# ---- shard 1, serving 1 ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", [ShardsHere, lambda found: ShardsInProcesses(found, 1)])
+def test_no_error_and_no_output_shows_a_row(tmp_path: Path, capfd: Any, where: Any) -> None:
+    shards = where([Wrong(str(tmp_path))])
+    try:
+        with pytest.raises(FairveilError) as error:
+            rows_of(shards)
+        seen = [error.value, error.value.__cause__, error.value.__context__]
+        assert not any(PLANTED in f"{one!r} {one}" for one in seen)
+        said = capfd.readouterr()
+        assert not isinstance(shards, ShardsInProcesses) or PLANTED not in said.out + said.err
+    finally:
+        shards.close()
+
+
+def test_errors_of_opening_name_the_column_and_show_no_value(tmp_path: Path) -> None:
+    bad = table(60)
+    bad["job"] = np.where(np.arange(60) == 30, f"secret {PLANTED}", bad["job"])
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table(bad), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="'job'") as error:
+        ShardsHere(recipes(tmp_path / "t.parquet", 1))
+    assert PLANTED not in str(error.value)
+    assert "shard 0" in str(error.value)
+
+
+def test_a_worker_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairveil.curator.shards import processes
+
+    monkeypatch.setattr(processes, "version", lambda: "curator of next year")
+    with pytest.raises(PrivacyError, match="curator of next year"):
+        ShardsInProcesses(recipes(written(tmp_path, "store"), 1), 1)
+    assert "numpy" in serving.version()
+
+
+def test_a_worker_that_ends_when_it_opens_its_shard_is_said(tmp_path: Path) -> None:
+    with pytest.raises(PrivacyError, match="an answer"):
+        ShardsInProcesses([Wrong(str(tmp_path), "die")], 1)
+
+
+# ---- sharded 2 ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_needs_rows_here_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
+    rows = rows_of(ShardsHere(recipes(written(tmp_path, "store"), 2)))
+    curator = Curator(rows, Promise(1.0, 1e-6, neighbours="replace-one"))
+    for wanted in (
+        lambda: curator.answer([(RowFunction(lambda block: block.numbers.T, 2, 1.0), 9.0)]),
+        lambda: curator.attach(lambda block: np.zeros(block.rows)),
+        lambda: next(iter(rows.blocks())),
+    ):
+        with pytest.raises(InputError, match="coded store"):
+            wanted()
+    assert len(curator.log) == 0
+    assert Linear(np.zeros(1 + rows.layout.width)).models == 1
+
+
+def test_one_shard_at_least() -> None:
+    with pytest.raises(InputError, match="at least one shard"):
+        ShardsHere([])
