@@ -37,7 +37,8 @@ def files_of(path: PathLike, what: str, endings: Sequence[str]) -> list[Path]:
     found = sorted(entry for entry in named if entry.is_file() and not entry.name.startswith((".", "_")))
     if not found:
         remedy = f"Look for its name; the current folder is {Path.cwd()}."
-        raise DataNotFoundError(complaint(expected=f"{what}, or a folder of them", of=text, got="none there", remedy=remedy))
+        got = "a folder without one" if Path(text).is_dir() else "nothing there"
+        raise DataNotFoundError(complaint(expected=what, of=text, got=got, remedy=remedy))
     return found
 
 
