@@ -94,6 +94,10 @@ class ConstraintNotMet(FairveilWarning):
     """The model that was found does not meet a fairness constraint, and noise does not explain by how much."""
 
 
+class DecisionsReplaced(FairveilWarning):
+    """A fit was not certified as it was found, and part of its decisions was replaced by blind ones, so that it is."""
+
+
 class WorseThanBaseline(FairveilWarning):
     """The model is worse than what costs nothing: one answer for everybody, or no constraint and some such answers."""
 

@@ -88,7 +88,15 @@ def test_a_fit_with_a_confidence_certifies(fairveil: Command, table: Path, schem
     assert "certificate certified, with 0.9 confidence" in done.out or "certificate not certified" in done.out
     assert fairveil("verify", tmp_path / "m" / "certificate.json").code == 0
     assert "What is certified" in (tmp_path / "m" / "report.html").read_text()
-    for wrong in (asked[2:], asked[:2] + asked[4:], (*asked, "--method", "group-objective")):
+    assert fairveil("fit", table, "--schema", schema, *asked, "--if-refused", "keep", "--out", "k", "--seed", 1).code == 0
+    unknown = (*asked, "--if-refused", "shrug")
+    for wrong in (
+        asked[2:],
+        asked[:2] + asked[4:],
+        (*asked[:2], "--if-refused", "keep"),
+        unknown,
+        (*asked, "--method", "group-objective"),
+    ):
         refused = fairveil("fit", table, "--schema", schema, *wrong, "--out", "new")
         assert refused.code == 2
         assert not (tmp_path / "new").exists()

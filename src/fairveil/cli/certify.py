@@ -173,6 +173,8 @@ def certificate_facts(clf: Any) -> Iterator[Fact]:
     yield Fact("certificate", f"{CERTIFIED if found.certified else REFUSED}, with {found.confidence:.6g} confidence")
     for words in found.sentences:
         yield Fact("", words)
+    if found.handed_out:
+        yield Fact("", f"of what is handed out: {found.handed_out}")
     yield Fact("", f"{found.people:,.0f} people set aside, as released; certificate.json")
 
 

@@ -208,6 +208,15 @@ CertifyShare = Annotated[
         rich_help_panel=FAIRNESS,
     ),
 ]
+IfRefused = Annotated[
+    str | None,
+    typer.Option(
+        metavar="replace|keep",
+        help="with --confidence: what becomes of a model that is not certified",
+        show_default="replace",
+        rich_help_panel=FAIRNESS,
+    ),
+]
 Epsilon = Annotated[
     float,
     typer.Option(metavar="NUMBER", help="set the privacy budget: smaller is more private", rich_help_panel=PRIVACY),

@@ -17,6 +17,7 @@ from ..estimators import (
     RateConstrainedClassifier,
     TailoredClassifier,
 )
+from ..estimators.certifying.certified_fits import IF_REFUSED
 from ..estimators.fitting.promises import notions_of
 from ..estimators.group_objective import METHODS as SEARCHES
 from ..estimators.group_objective import NAMED
@@ -56,6 +57,7 @@ class Wishes:
     group_aware: bool | None = None
     confidence: float | None = None
     certify_share: float | None = None
+    if_refused: str | None = None
 
 
 @dataclass(frozen=True)
@@ -118,11 +120,11 @@ def _pair(text: str) -> tuple[str, str]:
 def _bounded(wishes: Wishes) -> Asked:
     """Of a method that keeps the bounds of notions."""
     notions = notions_of(wishes.constraint)
-    if wishes.certify_share is not None and wishes.confidence is None:
-        remedy = "Say --confidence 0.95, say, or leave it out."
-        raise InputError(
-            complaint(expected="--confidence beside it", of="--certify-share", got="none", remedy=remedy, quote=False)
-        )
+    for option in ("certify_share", "if_refused"):
+        if getattr(wishes, option) is not None and wishes.confidence is None:
+            remedy = "Say --confidence 0.95, say, or leave it out."
+            got: Any = getattr(wishes, option)
+            raise InputError(complaint(expected="--confidence beside it", of=_dashed(option), got=got, remedy=remedy))
     if wishes.confidence is None:
         return Asked(tuple(notions), {"constraints": notions or None})
     if not notions:
@@ -132,7 +134,8 @@ def _bounded(wishes: Wishes) -> Asked:
         )
     listed: list[Any] = list(notions)
     certified = [replace(notion, confidence=wishes.confidence) for notion in listed]
-    return Asked(tuple(notions), {"constraints": certified, "certify_share": wishes.certify_share})
+    beside = {} if wishes.if_refused is None else {"if_refused": _checks.one_of(IF_REFUSED, if_refused=wishes.if_refused)}
+    return Asked(tuple(notions), {"constraints": certified, "certify_share": wishes.certify_share, **beside})
 
 
 def _may_be_mixed(wishes: Wishes) -> Asked:
@@ -231,7 +234,7 @@ METHODS = {
         "A linear classifier, fitted to {source} by rate-constrained private descent.",
         RateConstrainedClassifier,
         _may_be_mixed,
-        ("randomised", "confidence", "certify_share"),
+        ("randomised", "confidence", "certify_share", "if_refused"),
     ),
     "post-processing": Method(
         "private post-processing (OddsPostProcessor)",
@@ -239,14 +242,14 @@ METHODS = {
         "changing its decisions, that solve a linear program over private counts.",
         OddsPostProcessor,
         _after_a_base,
-        ("randomised", "predict_method", "group_aware", "confidence", "certify_share"),
+        ("randomised", "predict_method", "group_aware", "confidence", "certify_share", "if_refused"),
     ),
     "game": Method(
         "private game of learner against auditor (OracleGameClassifier)",
         "A mixture of classifiers, the learner's plays in a private game against an auditor on {source}.",
         OracleGameClassifier,
         _bounded,
-        ("confidence", "certify_share"),
+        ("confidence", "certify_share", "if_refused"),
     ),
     "group-objective": Method(
         "private optimisation of a group objective (GroupObjectiveClassifier)",

@@ -8,7 +8,7 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from .certifying.certificate import Certificate as Certificate
-    from .certifying.certified_run import CertifiedAim as CertifiedAim
+    from .certifying.certified_aim import CertifiedAim as CertifiedAim
     from .certifying.certifying import certify as certify
     from .certifying.monitor import Monitor as Monitor
     from .certifying.private_auditing import private_audit as private_audit
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PLACES = {
     "Additive": ".reading.additive",
     "Certificate": ".certifying.certificate",
-    "CertifiedAim": ".certifying.certified_run",
+    "CertifiedAim": ".certifying.certified_aim",
     "ConstraintLine": ".reports.constraint_report",
     "ConstraintReport": ".reports.constraint_report",
     "FairScorer": ".reports.scoring",

@@ -19,7 +19,8 @@ from ..learning.lagrangian import network as networks
 from ..models import LinearModel, MixtureModel
 from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
-from .faces import modules
+from .faces import blind, modules
+from .faces.blind import Blindly
 from .faces.linear import LinearClassifier
 from .fitting import promises, unused
 from .fitting.intents import Descent, Intent
@@ -185,6 +186,17 @@ class DescentClassifier(LinearClassifier):
     def _set_outcome(self, outcome: Outcome) -> None:
         self.outcome_, self.n_iter_ = outcome, outcome.rounds
         self._report(outcome)
+
+    def _replace_decisions(self, blindly: Blindly) -> bool:
+        """Hand out a mixture with blind decisions; False of a module, whose mixtures have no file."""
+        model = blind.mixture_of(self.model_, blindly)
+        if model is None:
+            return False
+        outcome = blind.outcome_of(self.outcome_, blindly)
+        self.baselines_ = blind.baselines_of(self.baselines_, outcome.comparison, self.classes_.tolist(), blindly)
+        self._set_mixture(model, self.coding_)
+        self._set_outcome(outcome)
+        return True
 
     def _blocks(self, X: Any) -> Any:
         return super()._blocks(modules.as_rows(X, getattr(self, "model_", None)))

@@ -24,7 +24,7 @@ from .._json import Document, Node, shown
 from ..errors import ChecksumError, FairveilError, InputError, complaint
 from ..fairness import keys
 from ..learning.oracles.choosing import AttachedRule
-from ..learning.oracles.oracle import GroupedRule, LinearRule, Rule
+from ..learning.oracles.oracle import Rule
 from ..learning.postprocessing import counting as postprocess
 from ..learning.postprocessing import mixing_bounds
 from ..learning.released.rates import SoftValue
@@ -47,6 +47,7 @@ from .fermi import FermiClassifier
 from .fitting.requirements import said
 from .group_objective import GroupObjectiveClassifier
 from .group_objective_regressor import GroupObjectiveRegressor
+from .mixing import rule_of
 from .oracle_game import OracleGameClassifier
 from .post_processing.odds_post_processor import OddsPostProcessor
 from .rate_constrained import RateConstrainedClassifier
@@ -387,7 +388,7 @@ def _mixed(content: Node, model: Model | None) -> tuple[Any, tuple[Rule, ...]]:
     if content["candidates"].is_null == (not models) or not all(isinstance(one, LinearModel) for one in linear):
         raise _broken("a mixture of linear models, or candidates", type(model).__name__)
     coding = _coding_of(content, [one for one in linear if isinstance(one, LinearModel)])
-    return coding, tuple(map(_rule_of, models)) or tuple(AttachedRule(place.whole()) for place in content["places"].list())
+    return coding, tuple(map(rule_of, models)) or tuple(AttachedRule(place.whole()) for place in content["places"].list())
 
 
 def _classes_of(content: Node, model: Model | None) -> Any:
@@ -410,13 +411,6 @@ def _revive_group_objective(estimator: GroupObjectiveClassifier, content: Node, 
     mixture = model if isinstance(model, MixtureModel | DerandomisedModel) else None
     estimator._set_found(outcome, mixture, tuple(base or ()), certain)
     estimator.coding_, estimator.classes_ = coding, _classes_of(content, model)
-
-
-def _rule_of(model: Model) -> Rule:
-    linear = model.linear if isinstance(model, GroupedLinearModel) else model
-    assert isinstance(linear, LinearModel)
-    weights = np.column_stack([linear.intercept, linear.weights])
-    return GroupedRule(weights, model.offsets, model.cells) if isinstance(model, GroupedLinearModel) else LinearRule(weights)
 
 
 def _post_content(estimator: OddsPostProcessor) -> dict[str, Any]:

@@ -169,3 +169,11 @@ def model_of(rule: Rule, training: Training) -> LinearModel | GroupedLinearModel
     weights = rule.weights
     linear = LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout)
     return linear if isinstance(rule, LinearRule) else GroupedLinearModel(linear, rule.offsets, rule.of)
+
+
+def rule_of(model: Any) -> Rule:
+    """A model as a rule."""
+    linear = model.linear if isinstance(model, GroupedLinearModel) else model
+    assert isinstance(linear, LinearModel)
+    weights = np.column_stack([linear.intercept, linear.weights])
+    return GroupedRule(weights, model.offsets, model.cells) if isinstance(model, GroupedLinearModel) else LinearRule(weights)

@@ -29,15 +29,17 @@ from ..learning.oracles.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
-from .certifying.certified_fits import certified
+from .certifying.certified_fits import certified, forget_certificate
 from .descending import cells_of
+from .faces import blind
+from .faces.blind import Blindly
 from .fitting import promises, unused
 from .fitting.openings import Opening
 from .fitting.progress import progress
 from .fitting.publish import READS_GROUPS, statement_of
 from .fitting.requirements import said
 from .handed import words_of
-from .mixing import MixingClassifier, candidates_of, descent_of, model_of, shares_of, told_of
+from .mixing import MixingClassifier, candidates_of, descent_of, model_of, rule_of, shares_of, told_of
 from .reading import additive, cautions, inputs, units
 from .reading.cautions import Numbers
 from .reading.columns import names_in
@@ -47,6 +49,7 @@ from .reports.baselines import BaselineReport, of_comparison, warn_if_worse
 from .reports.constraint_report import ConstraintReport
 from .wrapped.decided import group_ids
 
+WHOLE = 1_000_000  # plays of a mixture whose shares are known
 ORACLES = ("responses", "regression", "exponential", "labellings", "descent")
 
 
@@ -82,6 +85,9 @@ class OracleGameClassifier(MixingClassifier):
         Of constraints with a `confidence`, such as ``DemographicParity(0.05, confidence=0.95)``: the part of the rows that is
         set aside, by a coin of its own each, to certify the bound for people whom the model has not seen: `certificate_`. None:
         0.3. See docs/certificates.md.
+    if_refused : {"replace", "keep"}, default="replace"
+        If the bound cannot be certified of the model as it was found. "replace": as many of its decisions are replaced by
+        blind ones as it takes, and the mixture is certified. "keep": the model is handed out, and is not certified.
 
     Fitted: `model_` (a mixture; with a list of candidates None, and `candidates_`, `plays_`), `privacy_`, `guarantee_`,
     `constraint_report_`, `baselines_`, `outcome_` (released values alone), `classes_`, `groups_`, `n_features_in_`,
@@ -140,6 +146,7 @@ class OracleGameClassifier(MixingClassifier):
         sensitive_as_feature: bool = False,
         model: Any = None,
         certify_share: float | None = None,
+        if_refused: str = "replace",
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -164,6 +171,7 @@ class OracleGameClassifier(MixingClassifier):
         self.sensitive_as_feature = sensitive_as_feature
         self.model = model
         self.certify_share = certify_share
+        self.if_refused = if_refused
 
     @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OracleGameClassifier:
@@ -280,6 +288,7 @@ class OracleGameClassifier(MixingClassifier):
         unknown = replace(found, values=np.full_like(found.values, np.nan), guarantee=None)
         out._set_game(unknown, model, ())
         out.baselines_ = None
+        forget_certificate(out)
         return out
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
@@ -341,6 +350,26 @@ class OracleGameClassifier(MixingClassifier):
         self.outcome_, self.guarantee_ = outcome, outcome.guarantee
         self.n_iter_ = outcome.rounds
         self.constraint_report_ = ConstraintReport.of(outcome, said(self))
+
+    def _replace_decisions(self, blindly: Blindly) -> bool:
+        """Hand out a mixture with blind decisions; False of candidates made elsewhere, which are played as they are."""
+        model = blind.mixture_of(self.model_ if isinstance(self.model_, MixtureModel) else None, blindly)
+        if model is None:
+            return False
+        found, left = self.outcome_, 1.0 - blindly.share
+        told = replace(
+            found,
+            rules=tuple(map(rule_of, model.models)),
+            plays=tuple(round(WHOLE * share) for share in model.weights),
+            values=blindly.mixed(found.names, found.values),
+            spread=left * found.spread,
+            sampling=None if found.sampling is None else left * found.sampling,
+            guarantee=None,
+            comparison=None if found.comparison is None else blind.comparison_of(found.comparison, blindly),
+        )
+        self.baselines_ = blind.baselines_of(self.baselines_, told.comparison, self.classes_.tolist(), blindly)
+        self._set_game(told, model, ())
+        return True
 
     def _warn(self) -> None:
         worst = self.constraint_report_.worst

@@ -66,6 +66,9 @@ class RateConstrainedClassifier(DescentClassifier):
         Of constraints with a `confidence`, such as ``DemographicParity(0.05, confidence=0.95)``: the part of the rows that is
         set aside, by a coin of its own each, to certify the bound for people whom the model has not seen: `certificate_`. None:
         0.3. See docs/certificates.md.
+    if_refused : {"replace", "keep"}, default="replace"
+        If the bound cannot be certified of the model as it was found. "replace": as many of its decisions are replaced by
+        blind ones as it takes, and the mixture is certified. "keep": the model is handed out, and is not certified.
     randomised : a linear fit hands out the model that it found unless released numbers say that something else keeps the
         constraints better, or errs less: a model without constraints, one class for everybody, or a mixture of these, which
         decides by chance. False forbids mixtures. It costs no further privacy; `baselines_` says what was handed out.
@@ -121,6 +124,7 @@ class RateConstrainedClassifier(DescentClassifier):
         checkpoint_every: int = 10,
         randomised: bool = True,
         certify_share: float | None = None,
+        if_refused: str = "replace",
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -147,6 +151,7 @@ class RateConstrainedClassifier(DescentClassifier):
         self.checkpoint_every = checkpoint_every
         self.randomised = randomised
         self.certify_share = certify_share
+        self.if_refused = if_refused
 
     @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:

@@ -31,7 +31,8 @@ class CertificateLine:
 
 @dataclass(frozen=True)
 class CertificateSection:
-    """What is certified about people who were not in the table. `report.certificate` makes it from a `Certificate`."""
+    """What is certified about people who were not in the table. `report.certificate` makes it from a `Certificate`.
+    `handed_out`: which decisions of the model were replaced, so that it is certified."""
 
     certified: bool
     confidence: float
@@ -39,10 +40,13 @@ class CertificateSection:
     lines: tuple[CertificateLine, ...]
     assumptions: tuple[str, ...]
     rates: RatesFigure | None = None
+    handed_out: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", several(CertificateLine, "lines", self.lines))
         object.__setattr__(self, "assumptions", sentences("assumptions", self.assumptions))
+        if self.handed_out:
+            line(handed_out=self.handed_out)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -51,6 +55,7 @@ class CertificateSection:
             "certified": self.certified,
             "confidence": self.confidence,
             "people": self.people,
+            "handed_out": self.handed_out,
             "lines": [vars(one) for one in self.lines],
             "assumptions": list(self.assumptions),
             "rates": [
@@ -68,4 +73,4 @@ def certificate(found: Certificate) -> CertificateSection:
     rates = tuple(Rate(one.name, one.value, one.low, one.high, max(one.people, 0.0), one.fewest < 30) for one in found.rates)
     figure = RatesFigure("rate in the population", rates, found.confidence) if rates else None
     assumed = tuple(f"{one[:1].upper()}{one[1:]}." for one in found.assumptions)
-    return CertificateSection(found.certified, found.confidence, found.people, lines, assumed, figure)
+    return CertificateSection(found.certified, found.confidence, found.people, lines, assumed, figure, found.handed_out)

@@ -20,6 +20,7 @@ from ...fairness.ratios import SelectionRateRatio
 from ...fairness.sentences import per_cent, points, sentence
 from ...learning.certificates.certificate import Certified, NotionBound, RateInterval, certified
 from ...learning.certificates.parts import Layout, layout_of
+from ...learning.certificates.replacing import Replaced
 from ...learning.counts.noise import CountNoise
 from ...privacy.statement.statement import PrivacyStatement
 
@@ -43,7 +44,9 @@ class Certificate:
     `certified`: whether all notions are, together, with this confidence. `bounds`: a `NotionBound` for each notion in
     `notions`; `rates`: a `RateInterval` for each rate that they compare. `verdict`: all of it in a sentence a notion.
     `assumptions`: what has to be true beside. `privacy_`: the statement of the release. `counts` are the released ones, with
-    `noise`; `parts` of them are looked up in `layout`. `check()` computes everything again.
+    `noise`; `parts` of them are looked up in `layout`. `check()` computes everything again. `replaced`: the share of the
+    decisions that are made blindly in what is handed out, so that it is certified; None: none. The counts are of the model
+    without it, everything else of what is handed out.
     """
 
     notions: tuple[Notion, ...]
@@ -56,6 +59,7 @@ class Certificate:
     model: str = "a model"
     assumptions: tuple[str, ...] = ASSUMED
     found: Certified | None = field(default=None, repr=False)
+    replaced: Replaced | None = None
 
     @cached_property
     def layout(self) -> Layout:
@@ -66,7 +70,8 @@ class Certificate:
     def recomputed(self) -> Certified:
         """All bounds again, from the counts, the noise and the confidence."""
         layout = self.layout
-        return certified(layout.rates, layout.lines, len(self.notions), self.counts, self.noise, self.confidence)
+        blind = None if self.replaced is None else self.replaced.within(layout)
+        return certified(layout.rates, layout.lines, len(self.notions), self.counts, self.noise, self.confidence, blind)
 
     @property
     def result(self) -> Certified:
@@ -109,7 +114,13 @@ class Certificate:
     def verdict(self) -> str:
         """Certified or not, and why."""
         head = CERTIFIED if self.certified else REFUSED
-        return f"{head} with {self.confidence:.6g} confidence: {'; '.join(self.sentences)}"
+        after = "" if self.replaced is None else f" (of what is handed out: {self.handed_out})"
+        return f"{head} with {self.confidence:.6g} confidence: {'; '.join(self.sentences)}{after}"
+
+    @property
+    def handed_out(self) -> str:
+        """What is certified, where decisions of the model were replaced; else nothing to say."""
+        return "" if self.replaced is None else self.replaced.in_words(self.classes)
 
     def check(self) -> list[Finding]:
         """Every contradiction between what is stated and what follows from the counts; empty when there is none."""

@@ -23,6 +23,7 @@ from ...fairness import Notion, keys
 from ...fairness.notions import from_dict as notion_of
 from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.certificate import Certified, NotionBound, RateInterval
+from ...learning.certificates.replacing import Replaced
 from ...privacy.statement.checks import Finding
 from .certificate import Certificate
 from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, of_release
@@ -36,6 +37,8 @@ FILE = CountsFile(
         )
     ),
 )
+WITH_REPLACED = CountsFile(FILE.what, FILE.fields | {"replaced"}, version=2)
+"""Of certificates of models some of whose decisions were replaced: readers of version 1 must not take them for others."""
 TOLERANCE = 1e-6
 """By how much a bound that is computed again may differ: the last steps of a search on another processor."""
 RECOMPUTED = ("rates", "bounds", "verdicts", "people needed", "noise", "the statement's epsilon", "checksum")
@@ -44,10 +47,10 @@ ON_TRUST = ("counts", "model", "assumptions", "groups", "classes", "what the sta
 
 def to_dict(certificate: Certificate) -> dict[str, Any]:
     """Plain JSON values, with a checksum."""
-    cells = certificate.cells
+    cells, replaced = certificate.cells, certificate.replaced
     out: dict[str, Any] = {
         "format": FILE.format,
-        "version": FILE.version,
+        "version": FILE.version if replaced is None else WITH_REPLACED.version,
         "certified": certificate.certified,
         "verdict": certificate.verdict,
         "confidence": certificate.confidence,
@@ -62,6 +65,7 @@ def to_dict(certificate: Certificate) -> dict[str, Any]:
         "rates": [_numbers(asdict(one)) for one in certificate.rates],
         "statement": certificate.privacy_.to_dict(),
     }
+    out |= {} if replaced is None else {"replaced": {"share": replaced.share, "by": list(replaced.by)}}
     return out | {"checksum": checksum(out)}
 
 
@@ -72,7 +76,9 @@ def is_certificate(text: str) -> bool:
 
 def examine(text: str) -> tuple[Certificate, list[Finding]]:
     """A certificate, and all that contradicts it; malformed documents are an error."""
-    return FILE.examine(text, _read, _contradictions)
+    values = FILE.document.json(text)
+    later = isinstance(values, dict) and values.get("version") == WITH_REPLACED.version
+    return (WITH_REPLACED if later else FILE).examine(text, _read, _contradictions)
 
 
 def read(text: str) -> Certificate:
@@ -133,11 +139,23 @@ def _read(values: Any) -> Certificate:
         found=Certified(
             tuple(NotionBound(**one) for one in values["bounds"]), tuple(RateInterval(**one) for one in values["rates"])
         ),
+        replaced=_replaced(values.get("replaced")),
     )
     counts = certificate.counts
     if counts.shape != (certificate.layout.parts,) or (np.abs(counts) > 2.0**53).any() or (counts != np.rint(counts)).any():
         raise FILE.malformed("counts that are not those of its notions and groups")
+    if certificate.replaced is not None and certificate.replaced.within(certificate.layout) is None:
+        raise FILE.malformed("replaced decisions whose rates are no known numbers")
     return certificate
+
+
+def _replaced(values: Any) -> Replaced | None:
+    if values is None:
+        return None
+    share, by = float(values["share"]), tuple(map(float, values["by"]))
+    if set(values) != {"share", "by"} or not 0.0 < share <= 1.0 or min(by) < 0.0 or not math.isclose(sum(by), 1.0):
+        raise FILE.malformed("replaced decisions that are no share and no probabilities")
+    return Replaced(share, by)
 
 
 def notion_from(values: Any) -> Notion:

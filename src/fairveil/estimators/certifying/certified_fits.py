@@ -9,6 +9,10 @@ from typing import Any, TypeVar, cast
 from ...errors import InputError, complaint
 from ..fitting import promises
 
+REPLACE = "replace"
+IF_REFUSED = (REPLACE, "keep")
+"""What becomes of a model that is not certified."""
+
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
@@ -27,8 +31,13 @@ def certified(fit: Fit) -> Fit:
             got = self.certify_share
             raise InputError(complaint(expected="a constraint with a confidence", of="certify_share", got=got, remedy=remedy))
         fit(self, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        for name in ("certificate_", "certified_aim_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
+        forget_certificate(self)
         return self
 
     return cast(Fit, fitted)
+
+
+def forget_certificate(estimator: Any) -> None:
+    """What was certified of an earlier fit, or of other decisions."""
+    for name in ("certificate_", "certified_aim_"):
+        estimator.__dict__.pop(name, None)

@@ -10,11 +10,13 @@ know this yet: it charges both.
 The model aims inside each bound by the margin of `learning/certificates/margin.py`, for a chance of 0.8 if
 the fit reaches its aim (notions given labels often do not: docs/benchmarks.md), or at a fifth of the
 bound where the margin is wider. Without a public number of rows it aims at half of the bound. The certificate is of the bound
-itself.
+itself. Where it is refused, and `if_refused` is "replace", as many decisions are replaced by blind ones as it takes
+(`learning/certificates/replacing.py`): what is handed out is then certified by the same counts.
 
 Guarantees (tests/estimators/test_estimators_certified_fits.py):
 1. Whether a row is set aside depends on its own coin alone; coins are thrown anew by each fit.
-2. If a bound is broken in the population by the model that was found, it is certified with probability at most 1 - confidence.
+2. If a bound is broken in the population by what is handed out, it is certified with probability at most 1 - confidence; where
+   decisions are replaced, what is handed out breaks a bound with probability at most 1 - confidence.
 3. Parameters are not changed; an error before the first release changes no attribute.
 """
 
@@ -22,9 +24,10 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,18 +35,18 @@ import numpy.typing as npt
 from ... import _checks
 from ...curator.elsewhere import Elsewhere
 from ...data import EncodedRows
-from ...errors import InputError, complaint
-from ...facts import RowSource, Schema
-from ...facts.columns import Boolean, Category
+from ...errors import DecisionsReplaced, InputError, complaint
+from ...facts import RowSource
 from ...fairness import Notion
-from ...fairness.rates import RateConstraint
 from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.margin import SupposedPeople, even, margins
 from ...learning.certificates.parts import layout_of
 from ...learning.certificates.plan import plan
+from ...learning.certificates.replacing import blind, least, sums_of
 from ...learning.systems import NO_GROUPS
 from ...privacy.ledger.ambient import current
 from ...privacy.noise.sources import NoiseSource
+from ..faces.blind import Blindly
 from ..fitting import promises
 from ..fitting.recorded import remembered, require_room
 from ..fitting.row_parts import length_of, rows_at
@@ -51,34 +54,26 @@ from ..reading import cautions
 from ..reading.columns import names_in, read_labels
 from ..wrapped import bases, decided
 from .certificate import Certificate
+from .certified_aim import (
+    CHANCE,
+    CertifiedAim,
+    bound_of,
+    labels_of,
+    notion_confidence,
+    plain,
+    shares_of_target,
+    shares_stated,
+    tightened,
+)
+from .certified_fits import IF_REFUSED, REPLACE
 from .certifying import certify, confidence_of
 
-SHARE, CHANCE, LEAST, BLIND = 0.3, 0.8, 0.2, 0.5
-"""The share that is set aside, the chance that margins are for, the least part of a bound that is aimed at, and the part of it
-without a public number of rows."""
+SHARE = 0.3
+"""The share that is set aside."""
 SET_ASIDE = (
     "rows were set aside by a coin of their own each, thrown anew, so that the model has not seen them: a person is in one "
     "part, and fit and certificate together keep the promise that each of them keeps"
 )
-
-
-@dataclass(frozen=True)
-class CertifiedAim:
-    """What a certified fit aimed at: the `share` of rows set aside, about how many `people` (None: not public), and for each
-    notion its bound, the `margin` that a certificate needs with this `chance`, and the `aim` of the fit."""
-
-    share: float
-    people: int | None
-    chance: float
-    confidence: float
-    bounds: tuple[float, ...]
-    margins: tuple[float, ...]
-    aims: tuple[float, ...]
-
-    @property
-    def wide_enough(self) -> bool:
-        """Whether the certificate will be granted with about the chance; else set aside more, or allow a larger bound."""
-        return self.people is not None and all(m < (1.0 - LEAST) * b for m, b in zip(self.margins, self.bounds, strict=True))
 
 
 class Both:
@@ -89,6 +84,7 @@ class Both:
         share = SHARE if estimator.certify_share is None else estimator.certify_share
         remedy = "Pass certify_share=0.3, for example: the part of the rows that the model does not see."
         self.share = _checks.fraction(certify_share=share, low_open=True, high_open=True, remedy=remedy)
+        self.if_refused = _checks.one_of(IF_REFUSED, if_refused=estimator.if_refused)
         self.promise = promises.promise_of(estimator.epsilon, estimator.delta, estimator.protects, estimator.neighbours)
         self.seed = promises.seed_of(estimator.random_state)
         self.stated: int | None = None  # the schema's number of rows
@@ -96,7 +92,7 @@ class Both:
     def run(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Any:
         """Set aside, fit, certify, publish."""
         self._refuse(X, sample_weight)
-        aim, tightened = self._aim(X, y, groups)
+        aim, inside = self._aim(X, y, groups)
         rows = length_of(X) or 0
         stream = NoiseSource.of(bases.derived_seed(self.seed, 31)).stream("sampling")
         aside = stream.uniforms(rows) < self.share
@@ -104,12 +100,14 @@ class Both:
         parts = [(rows_at(X, at), rows_at(y, at), _groups(groups, at, rows)) for at in places]
         _require_both(parts, y)
         self._require_room()
-        inner = self._inner(tightened, rows)
+        inner = self._inner(inside, rows)
         (X, y, groups), others = parts
         self.fit(inner, X, y, sensitive_features=groups)
         inner.privacy_ = replace(inner.privacy_, not_covered=(*inner.privacy_.not_covered, SET_ASIDE))
-        fitted = {name: value for name, value in vars(inner).items() if name not in inner.get_params(deep=False)}
         found = self._certificate(inner, *others)
+        if not found.certified and self.if_refused == REPLACE:
+            found = self._replaced(inner, found)
+        fitted = {name: value for name, value in vars(inner).items() if name not in inner.get_params(deep=False)}
         for name in [name for name in vars(self.estimator) if name.endswith("_") and not name.startswith("__")]:
             del self.estimator.__dict__[name]
         self.estimator.__dict__.update(fitted, certificate_=found, certified_aim_=aim)
@@ -123,7 +121,7 @@ class Both:
                 X,
                 y,
                 sensitive_features=groups,
-                constraints=[_plain(notion) for notion in self.notions if notion_confidence(notion) is not None],
+                constraints=[plain(notion) for notion in self.notions if notion_confidence(notion) is not None],
                 confidence=self.confidence,
                 epsilon=estimator.epsilon,
                 delta=estimator.delta,
@@ -135,11 +133,26 @@ class Both:
                 assumptions=[SET_ASIDE],
             )
 
-    def _inner(self, tightened: list[Notion], rows: int) -> Any:
+    def _replaced(self, inner: Any, found: Certificate) -> Certificate:
+        """What is handed out instead, and its certificate; the same where nothing blind would keep the bounds."""
+        by = blind(found.layout, labels_of(inner, found.classes, self.estimator.schema))
+        part = None if by is None else least(found.layout, found.counts, found.noise, found.confidence, by)
+        if part is None:
+            return found
+        asked = layout_of([one for one in inner.constraints if not one.is_vacuous], found.cells, found.classes)
+        sums = dict(zip((line.name for line in asked.lines), sums_of(asked, part.by), strict=True))
+        if not inner._replace_decisions(Blindly(part.share, part.by, part.in_words(found.classes), sums)):
+            return found
+        later = replace(found, replaced=part, found=None)
+        text = f"not certified as it was found, so {later.handed_out}: this mixture is certified; see certificate_."
+        warnings.warn(text, DecisionsReplaced, stacklevel=5)
+        return later
+
+    def _inner(self, inside: list[Notion], rows: int) -> Any:
         inner = copy.copy(self.estimator)
         for name in [name for name in vars(inner) if name.endswith("_") and not name.startswith("__")]:
             del inner.__dict__[name]
-        inner.constraints, inner.certify_share = tightened, None
+        inner.constraints, inner.certify_share = inside, None
         stated = self.estimator.public_rows
         if stated is None and self.stated is not None and not self.promise.rows_are_public:
             stated = self.stated
@@ -160,9 +173,9 @@ class Both:
         wanted = [notion for notion in self.notions if notion_confidence(notion) is not None]
         found: tuple[float, ...] = (math.inf,) * len(wanted)
         if people is not None:
-            shares = even(cells.count, len(training.classes), _stated(schema, cells.names), _of_target(schema))
+            shares = even(cells.count, len(training.classes), shares_stated(schema, cells.names), shares_of_target(schema))
             noise = plan(self.promise, reads_groups=bool(layout.sensitive)).noise
-            asked = layout_of([_plain(notion) for notion in wanted], cells, training.classes)
+            asked = layout_of([plain(notion) for notion in wanted], cells, training.classes)
             found = margins(
                 asked,
                 len(wanted),
@@ -172,13 +185,13 @@ class Both:
                 CHANCE,
             )
         left = iter(found)
-        tightened = [
-            _plain(notion) if notion_confidence(notion) is None else _tightened(notion, next(left)) for notion in self.notions
+        inside = [
+            plain(notion) if notion_confidence(notion) is None else tightened(notion, next(left)) for notion in self.notions
         ]
-        aims = [_bound(one) for one, notion in zip(tightened, self.notions, strict=True) if notion in wanted]
-        bounds = tuple(_bound(notion) for notion in wanted)
+        aims = [bound_of(one) for one, notion in zip(inside, self.notions, strict=True) if notion in wanted]
+        bounds = tuple(bound_of(notion) for notion in wanted)
         public = None if people is None else round(people)
-        return CertifiedAim(self.share, public, CHANCE, self.confidence, bounds, found, tuple(aims)), tightened
+        return CertifiedAim(self.share, public, CHANCE, self.confidence, bounds, found, tuple(aims)), inside
 
     def _people(self, exact: int, stated: int | None) -> float | None:
         known = exact if self.promise.rows_are_public or not self.promise.is_private else self.estimator.public_rows or stated
@@ -205,12 +218,6 @@ class Both:
             require_room(book, [event, event], self.promise, "a fit and its certificate")
 
 
-def notion_confidence(notion: Notion) -> float | None:
-    """The confidence with which a notion is to be certified."""
-    found = getattr(notion, "confidence", None)
-    return None if found is None else float(found)
-
-
 def one_confidence(notions: Sequence[Notion]) -> float:
     """The confidence of all that are to be certified."""
     found = {one for notion in notions if (one := notion_confidence(notion)) is not None}
@@ -218,49 +225,6 @@ def one_confidence(notions: Sequence[Notion]) -> float:
         remedy = "All of them are certified together: give them one confidence."
         raise InputError(complaint(expected="one confidence", of="constraints", got=sorted(found), remedy=remedy))
     return confidence_of(found.pop())
-
-
-def _plain(notion: Notion) -> Notion:
-    return notion if notion_confidence(notion) is None else replace(cast(Any, notion), confidence=None)
-
-
-def _bound(notion: Any) -> float:
-    if isinstance(notion, SelectionRateRatio):
-        return 1.0 - notion.min_ratio
-    name = "bound" if isinstance(notion, RateConstraint) else next(f.name for f in fields(notion) if f.name.startswith("max_"))
-    return float(getattr(notion, name))
-
-
-def _tightened(notion: Any, margin: float) -> Notion:
-    """The notion with a bound that lies the margin inside; a ratio by about as much: at rates of one half its unit is twice."""
-    bound = _bound(notion)
-    if isinstance(notion, SelectionRateRatio):
-        return replace(notion, min_ratio=1.0 - _within(bound, 2.0 * margin), confidence=None)
-    name = next(f.name for f in fields(notion) if f.name.startswith("max_"))
-    return cast(Notion, replace(notion, **{name: _within(bound, margin), "confidence": None}))
-
-
-def _within(bound: float, margin: float) -> float:
-    return BLIND * bound if math.isinf(margin) else max(bound - margin, LEAST * bound)
-
-
-def _stated(schema: Schema | None, names: Sequence[str]) -> list[float] | None:
-    """The stated shares of product cells; None where a column has none."""
-    if schema is None:
-        return None
-    columns = [schema.columns.get(name) for name in names]
-    shares = [one.shares if isinstance(one, Category | Boolean) else None for one in columns]
-    if not shares or any(share is None for share in shares):
-        return None
-    out = np.ones(1)
-    for share in shares:
-        out = np.outer(out, np.asarray(share)).ravel()
-    return list(map(float, out))
-
-
-def _of_target(schema: Schema | None) -> tuple[float, ...] | None:
-    target = None if schema is None or schema.target is None else schema.columns[schema.target]
-    return target.shares if isinstance(target, Category | Boolean) else None
 
 
 def _groups(groups: Any, at: npt.NDArray[np.intp], rows: int) -> Any:

@@ -22,7 +22,7 @@ from ...learning.forecasting import forecast
 from ...learning.forecasting.forecast import Forecast
 from ...learning.forecasting.supposed import Supposed
 from ...learning.postprocessing import counting as postprocess
-from ...learning.postprocessing import mixing, mixing_bounds
+from ...learning.postprocessing import mixing, mixing_bounds, mixing_comparison
 from ...learning.postprocessing.counting import CountPlan, Released
 from ...learning.postprocessing.mixing import Mixed
 from ...learning.postprocessing.mixing_bounds import MixingGuarantee
@@ -33,6 +33,8 @@ from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement, Receipt
 from ..certifying.certified_fits import certified
+from ..faces import blind
+from ..faces.blind import Blindly
 from ..faces.coded import as_array
 from ..fitting import promises, unused
 from ..fitting.planning import Planning
@@ -94,6 +96,9 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         Of constraints with a `confidence`, such as ``DemographicParity(0.05, confidence=0.95)``: the part of the rows that is
         set aside, by a coin of its own each, to certify the bound for people whom the model has not seen: `certificate_`. None:
         0.3. See docs/certificates.md.
+    if_refused : {"replace", "keep"}, default="replace"
+        If the bound cannot be certified of the model as it was found. "replace": as many of its decisions are replaced by
+        blind ones as it takes, and the mixture is certified. "keep": the model is handed out, and is not certified.
     randomised : False: one threshold for each group (or one class for each base decision), the best ones, so that nothing is
         decided by chance.
 
@@ -170,6 +175,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         group_aware: bool = True,
         randomised: bool = True,
         certify_share: float | None = None,
+        if_refused: str = "replace",
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints
@@ -194,6 +200,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self.group_aware = group_aware
         self.randomised = randomised
         self.certify_share = certify_share
+        self.if_refused = if_refused
 
     @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OddsPostProcessor:
@@ -390,6 +397,24 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             self.n_features_in_ = len(columns)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    def _replace_decisions(self, blindly: Blindly) -> bool:
+        """Change the table, so that a part of all decisions is blind."""
+        if self.released_ is None or self.guarantee_ is None:
+            return False
+        model, released, system = self.model_, self.released_, self._resolved()
+        shared = model.cells is None and len(released.raw) > 1
+        table = blindly.law(model.mixing)
+        whole = np.broadcast_to(table, (len(released.raw), *table.shape[1:]))
+        confidence, before = self.guarantee_.confidence, self.constraint_report_
+        self.guarantee_ = mixing_bounds.guarantee(released, system, whole, confidence, shared=shared)
+        solved = Mixed(whole, np.array([line.pressure for line in before.lines]), 0.0)
+        report = post_report.report_of(self.guarantee_, solved, before.reason, released, system, self.max_sample_weight)
+        compared = mixing_comparison.compared(released, system, whole)
+        self.constraint_report_ = report.saying(before.required)
+        self.baselines_ = blind.baselines_of(self.baselines_, compared, model.classes, blindly)
+        self.model_ = PostProcessedModel(table, model.classes, model.cells, model.base, model.edges)
+        return True
 
     def _warn(self, solved: Mixed) -> None:
         what, instead = "the constraints contradict each other", "or"

@@ -21,6 +21,7 @@ from ...learning.postprocessing.mixing_bounds import MixingGuarantee
 from ...learning.systems import NO_GROUPS
 from ...models import PostProcessedModel, RandomState
 from ...models.model import draw_codes
+from ..certifying.certified_fits import forget_certificate
 from ..fitting import promises
 from ..reading.columns import read_labels
 from ..reading.inputs import weights_of
@@ -103,6 +104,7 @@ class PostProcessed:
         `guarantee_`."""
         check_is_fitted(self, "model_")
         out = copy.copy(self)
+        forget_certificate(out)
         if self.released_ is None or self.guarantee_ is None:
             return out
         system = self._resolved()

@@ -150,8 +150,8 @@ def of_comparison(
         lines.append(_line(FREE, free, alone))
     if mixed is not None:
         replaced = f"{100 * mixed.share:.0f} % of its answers replaced by {classes[mixed.constant]!r}"
-        remark = f"no constraint, with {replaced}" if mixed.share >= 0.005 else "no constraint: as fair as it is"
-        lines.append(_line(MIXING, remark, mixed))
+        told = f"no constraint, with {replaced}" if mixed.share >= 0.005 else "no constraint: as fair as it is"
+        lines.append(_line(MIXING, told, mixed))
     return BaselineReport(comparison.error, comparison.noise, tuple(lines), ERROR, handed_out, remark)
 
 

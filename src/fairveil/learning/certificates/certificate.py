@@ -76,11 +76,25 @@ class Certified:
         return all(one.certified for one in self.notions)
 
 
+@dataclass(frozen=True)
+class Blind:
+    """A `share` of decisions is made without looking at anybody, and has these `rates`: all rates are mixtures with them."""
+
+    share: float
+    rates: tuple[float, ...]
+
+    def mixed(self, rate: int, value: float) -> float:
+        """A rate of what is handed out, from that of the model that was counted."""
+        return (1.0 - self.share) * value + self.share * self.rates[rate]
+
+
 class Evidence:
     """Released counts and their noise; ends of intervals are found when they are asked for, and kept."""
 
-    def __init__(self, rates: Sequence[CountedRate], counts: Floats, noise: CountNoise, confidence: float) -> None:
-        self.rates, self.noise, self.alpha = tuple(rates), noise, 1.0 - confidence
+    def __init__(
+        self, rates: Sequence[CountedRate], counts: Floats, noise: CountNoise, confidence: float, blind: Blind | None = None
+    ) -> None:
+        self.rates, self.noise, self.alpha, self.blind = tuple(rates), noise, 1.0 - confidence, blind
         self.counted = [rate.counted(counts) for rate in rates]
         self.fewest = [fewest_people(one, noise, self.alpha / 2.0) for one in self.counted]
         self._ends: dict[tuple[int, bool, float], float] = {}
@@ -90,7 +104,8 @@ class Evidence:
         key = (rate, upper, level)
         if key not in self._ends:
             find = upper_bounds if upper else lower_bounds
-            self._ends[key] = float(find(self.counted[rate], self.noise, [level])[0])
+            found = float(find(self.counted[rate], self.noise, [level])[0])
+            self._ends[key] = found if self.blind is None else self.blind.mixed(rate, found)
         return self._ends[key]
 
     def term(self, coefficient: float, rate: int, level: float) -> float:
@@ -101,7 +116,10 @@ class Evidence:
         """A rate as released, moved into [0, 1]."""
         one = self.counted[rate]
         whole = one.selected + one.others
-        return min(max(one.selected / whole, 0.0), 1.0) if whole > 0 and self.fewest[rate] else None
+        if whole <= 0 or not self.fewest[rate]:
+            return None
+        found = min(max(one.selected / whole, 0.0), 1.0)
+        return found if self.blind is None else self.blind.mixed(rate, found)
 
     def steps(self, line: Line) -> tuple[tuple[float, ...], ...]:
         """How the miss is shared among the rates of a constraint."""
@@ -122,10 +140,17 @@ class Evidence:
 
 
 def certified(
-    rates: Sequence[CountedRate], lines: Sequence[Line], notions: int, counts: Floats, noise: CountNoise, confidence: float
+    rates: Sequence[CountedRate],
+    lines: Sequence[Line],
+    notions: int,
+    counts: Floats,
+    noise: CountNoise,
+    confidence: float,
+    blind: Blind | None = None,
 ) -> Certified:
-    """Every notion's bound and every rate's interval, from released counts (parts,)."""
-    found = Evidence(rates, counts, noise, confidence)
+    """Every notion's bound and every rate's interval, from released counts (parts,). `blind`: what is certified is a mixture
+    of the model that was counted with such decisions."""
+    found = Evidence(rates, counts, noise, confidence, blind)
     of_notions = tuple(_of_notion(found, [line for line in lines if line.notion == at], counts) for at in range(notions))
     return Certified(of_notions, tuple(interval(found, rate) for rate in range(len(rates))))
 
@@ -144,7 +169,7 @@ def _of_notion(found: Evidence, lines: list[Line], counts: Floats) -> NotionBoun
     limit = max((line.bound for line in lines), default=0.0)
     if not lines:
         return NotionBound(limit, limit, limit, True, "nothing is compared")
-    if lacking:
+    if lacking and found.blind is None:
         name = found.rates[lacking[0]].name
         why = f"perhaps nobody set aside belongs to the event of {name}"
         return NotionBound(limit, None, None, False, "", refused=why, in_each_group=_in_each_group(found, lines))
@@ -154,10 +179,9 @@ def _of_notion(found: Evidence, lines: list[Line], counts: Floats) -> NotionBoun
             break
         over = found.at_most(line) - line.bound
         worst, most = (line, over) if over > most else (worst, most)
-    values = [_value(found, line) for line in lines]
-    value = max(one - line.bound for one, line in zip(values, lines, strict=True)) + worst.bound
+    value = None if lacking else max(_value(found, line) - line.bound for line in lines) + worst.bound
     holds = most <= 0.0
-    needed = None if holds else _people_needed(found, lines, counts)
+    needed = None if holds or found.blind is not None else _people_needed(found, lines, counts)
     return NotionBound(worst.bound, most + worst.bound, value, holds, worst.name, _ratio(found, lines), people_needed=needed)
 
 
