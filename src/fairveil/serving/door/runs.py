@@ -1,7 +1,7 @@
 """Runs: opened by an analyst, asked, and settled. The holder's curator does the rest.
 
 A run reserves its whole plan in the data set's ledger before it is asked anything. Each request has a key: a repeated one gets
-the reply that was written down, and nothing is drawn or charged again.
+the reply that was written down, and nothing is drawn or charged again (theory.md#repeats).
 
 Guarantees (tests/serving/test_serving_runs.py, tests/serving/test_serving_crashes.py):
 1. No reply leaves before it and its release are on the disk; one key has one reply, also after the server was killed.

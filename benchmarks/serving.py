@@ -1,0 +1,312 @@
+"""A door under load, faults and noise: figures for docs/serving_measured.md. `python benchmarks/serving.py --help`.
+
+--analysts 50 --runs 2000     as many analysts at once, as many runs in all: budget exactly spent, none lost
+--kills 200                   the server is killed at random points; every fit goes on, and is paid once
+--fuzz 100000                 mutated requests over HTTP: typed 4xx, no 5xx, memory flat
+--latency 200                 an ask on Adult through the door beside the local call, p50 and p99; a default fit
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "serving"))
+
+from crashing_door import POINTS
+from doors import SCHEMA, place_in, served
+from test_serving_crashes import free_port, started
+
+import fairveil as fv
+from fairveil.curator import Ask, CellCounts, Curator, GradientSum, Linear, PredictionHistogram, Rows
+from fairveil.data import Encoding, get, open_store, write_store
+from fairveil.facts import Cells
+from fairveil.privacy.events import Gaussian, Repeated, compose
+from fairveil.privacy.promise import Promise
+from fairveil.privacy.statement import signing_keys
+from fairveil.serving.analyst import connection
+from fairveil.serving.analyst.remote_curator import RemoteCurator
+from fairveil.serving.door.door import Door
+from fairveil.serving.door.holder import Holder
+from fairveil.serving.door.measures import Measures
+from fairveil.serving.door.records import Records
+from fairveil.serving.door.running import running
+from fairveil.serving.door.service import Service
+from fairveil.serving.door.tokens import Tokens
+from fairveil.serving.wire.catalogue import ask_described
+from fairveil.serving.wire.messages import Packing
+
+CELLS = Cells((("f", "m"),), names=("sex",))
+GENEROUS = "requests_a_minute = 1000000\nopen_runs = 10000\nopen_runs_in_all = 10000"
+
+
+def rows_elsewhere(data: Any) -> Any:
+    return data.rows(Encoding(SCHEMA).layout, SCHEMA, False)
+
+
+def load(analysts: int, runs: int, folder: Path) -> None:
+    """So many analysts at once; the budget is for exactly so many runs, and a tenth more are tried."""
+    plan, promise = Repeated(Gaussian(40.0), 3), Promise(1.0, 1e-6)
+    probe = fv.Ledger.create(None, "probe", 1000.0, 1e-4)
+    probe.reserve(plan, promise, purpose="probe").commit()
+    probe.reserve(plan, promise, purpose="probe").commit()
+    # In a Renyi filter every run costs alike: the epsilon that so many runs need is read off a ledger of plenty.
+    each = probe.balance().spent_share / 2
+    place = place_in(folder, epsilon=1000.0, seeded=False, limits=GENEROUS)
+    done: Counter[str] = Counter()
+    lock = threading.Lock()
+    with served(place) as (door, url):
+        begin = time.perf_counter()
+
+        def work(number: int) -> None:
+            data = fv.remote(url, "applicants", token=door.tokens.issue(f"analyst {number}"))
+            for _ in range(runs // analysts + (number < runs % analysts)):
+                try:
+                    with RemoteCurator(rows_elsewhere(data), promise, plan=plan) as curator:
+                        for _ in range(3):
+                            curator.answer([Ask(CellCounts(CELLS), 40.0)])
+                        curator.finish()
+                    word = "finished"
+                except fv_errors() as error:
+                    word = type(error).__name__
+                with lock:
+                    done[word] += 1
+            data.close()
+
+        with ThreadPoolExecutor(analysts) as pool:
+            list(pool.map(work, range(analysts)))
+        seconds = time.perf_counter() - begin
+        states = Counter(run.state + " " + run.how for run in door.records.runs(most=10**6))
+    balance = place.ledger().balance()
+    rate = 5 * runs / seconds
+    print(f"load: {analysts} analysts, {runs} runs of 3 asks in {seconds:.0f} s ({rate:.0f} requests/s): {dict(done)}")
+    print(f"  records {dict(states)}; ledger: committed {balance.committed}, open {balance.open}, refunded {balance.refunded}")
+    print(f"  spent share {balance.spent_share:.9f}, expected {each * done['finished']:.9f}; findings {place.ledger().check()}")
+
+
+def exact(folder: Path) -> None:
+    """Runs at once for a budget that holds only some of them: what was granted fits, and what was refused would not have."""
+    plan, promise = Repeated(Gaussian(4.0), 4), Promise(4.0, 1e-6)
+    place = place_in(folder, epsilon=20.0, seeded=False, limits=GENEROUS)
+    done: Counter[str] = Counter()
+    with served(place) as (door, url):
+
+        def work(number: int) -> None:
+            data = fv.remote(url, "applicants", token=door.tokens.issue(f"analyst {number}"))
+            try:
+                with RemoteCurator(rows_elsewhere(data), promise, plan=plan) as curator:
+                    for _ in range(4):
+                        curator.answer([Ask(CellCounts(CELLS), 4.0)])
+                    curator.finish()
+                done["finished"] += 1
+            except fv_errors() as error:
+                done[type(error).__name__] += 1
+            data.close()
+
+        with ThreadPoolExecutor(50) as pool:
+            list(pool.map(work, range(200)))
+        fits = door.datasets["applicants"].ledger.fits(plan, promise)
+    balance = place.ledger().balance()
+    print(f"exactly spent: {dict(done)}; spent {balance.spent_share:.4f}, one more fits: {fits}, open {balance.open}")
+
+
+def fv_errors() -> type[Exception]:
+    from fairveil.errors import FairveilError
+
+    return FairveilError
+
+
+def kills(count: int, folder: Path, seed: int = 0) -> None:
+    """One place, one fit after another; in each the server is killed at a random call of a random point, perhaps twice."""
+    connection.WAIT = 0.3
+    rng, place, port = random.Random(seed), place_in(folder, epsilon=5000.0, seeded=False, limits=GENEROUS), free_port()
+    records = Records(folder / "door", serves=False)
+    token = Tokens(records).issue("analyst")
+    records.close()
+    alone = fv.FermiClassifier(rounds=6).fit(place.rows).privacy_.events
+    outcomes: Counter[str] = Counter()
+    for number in range(count):
+        point, at, when = rng.choice(list(POINTS)), rng.randint(1, 6), rng.choice(["before", "after"])
+        current = [started(place.config, port, point, str(at), when)]
+        over = threading.Event()
+
+        def follow(current: list[Any] = current, over: threading.Event = over) -> None:
+            while not over.is_set():
+                try:
+                    current[-1].wait(0.05)
+                except subprocess.TimeoutExpired:
+                    continue
+                if not over.is_set():
+                    current.append(started(place.config, port))
+
+        watching = threading.Thread(target=follow)
+        watching.start()
+        try:
+            data = fv.remote(f"http://127.0.0.1:{port}", "applicants", token=token, key=place.public_key)
+            clf = fv.FermiClassifier(rounds=6).fit(data)
+            whole = clf.privacy_.events == alone and not place.ledger().check([clf.privacy_.ledger])
+            outcomes["whole, paid once" if whole else "WRONG"] += 1
+            data.close()
+        except fv_errors() as error:
+            outcomes[f"charged and ended: {type(error).__name__}"] += 1
+        over.set()
+        watching.join()
+        outcomes["servers killed"] += len(current) - 1
+        for process in current:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+        if number % 20 == 19:
+            print(f"  {number + 1} points: {dict(outcomes)}", flush=True)
+    balance = place.ledger().balance()
+    print(f"kills: {dict(outcomes)}; ledger: committed {balance.committed}, open {balance.open}, refunded {balance.refunded}")
+    print(f"  findings {place.ledger().check()}")
+
+
+def fuzz(count: int, folder: Path, seed: int = 0) -> None:
+    """Mutations of good requests, over HTTP."""
+    rng = random.Random(seed)
+    place = place_in(folder, epsilon=1000.0, seeded=False, limits=GENEROUS)
+    statuses: Counter[int] = Counter()
+    with served(place) as (door, url):
+        token = door.tokens.issue("hostile")
+        data = fv.remote(url, "applicants", token=token)
+        curator = RemoteCurator(rows_elsewhere(data), Promise(50.0, 1e-6), plan=Repeated(Gaussian(60.0), 100_000))
+        packing = Packing()
+        told = ask_described(Ask(GradientSum(Linear(np.zeros(6)), 1.0, CELLS), 60.0), packing)
+        good = packing.packed({"asks": [told], "batch": {"kind": "full"}, "purpose": ""})
+        words = [b"null", b"1e999", b"-1", b'"x"', b"[" * 50, b"{}", b"true", b"9" * 30, b'"\\ud800"', bytes(64)]
+        line = http.client.HTTPConnection("127.0.0.1", int(url.rpartition(":")[2]), timeout=60)
+        begin, first = time.perf_counter(), 0
+        for number in range(count):
+            raw = bytearray(good)
+            for _ in range(rng.randint(1, 4)):
+                at = rng.randrange(len(raw))
+                if rng.random() < 0.5:
+                    raw[at] = rng.randrange(256)
+                else:
+                    raw[at : at + rng.randrange(9)] = rng.choice(words)
+            if rng.random() < 0.6 and len(raw) > 8:
+                raw[4:8] = min((len(raw) - 8), int.from_bytes(good[4:8], "little") + rng.randint(-2, 2)).to_bytes(4, "little")
+            act = rng.choice(["ask", "ask", "ask", "choose", "attach", "rescale", "statement", "table", "x"])
+            path = f"/v1/runs/{curator._run if rng.random() < 0.95 else 'f' * 32}/{act}"
+            headers = {
+                "Authorization": f"Bearer {token if rng.random() < 0.98 else token[:-1]}",
+                "Idempotency-Key": f"fuzz-{number:08d}",
+            }
+            try:
+                line.request("POST", path, bytes(raw), headers)
+                response = line.getresponse()
+                response.read()
+                statuses[response.status] += 1
+            except (OSError, http.client.HTTPException):
+                statuses[0] += 1
+                line.close()
+            if number == count // 10:
+                first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        seconds = time.perf_counter() - begin
+        released = len(door.records.entries(curator._run))
+        line.close()
+        curator.close()
+        data.close()
+    last = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"fuzz: {count} requests in {seconds:.0f} s: {dict(sorted(statuses.items()))}, releases {released}")
+    print(
+        f"  peak memory after a tenth {first / 1024:.0f} MB, at the end {last / 1024:.0f} MB (server and client in one process)"
+    )
+
+
+def latency(count: int, folder: Path) -> None:
+    """Adult: a round of descent, asked through the door and beside the rows; and default fits."""
+    folder.mkdir(parents=True, exist_ok=True)
+    adult = get("adult")
+    schema = adult.schema
+    (folder / "adult.toml").write_text(schema.to_toml())
+    write_store(adult.rows, folder / "adult.store")
+    fv.Ledger.create(str(folder / "budget.db"), "adult", 10_000.0, 1e-4)
+    signing_keys.new_key(folder / "holder.key")
+    (folder / "holder.toml").write_text(
+        '[door]\nname = "O"\nfolder = "door"\nsigning_key = "holder.key"\nport = 0\n[limits]\nrequests_a_minute = 1000000\n'
+        '[datasets.adult]\nrows = "adult.store"\nschema = "adult.toml"\nledger = "budget.db"\nseeded = true\n'
+    )
+    door = Door.opened(Holder.load(folder / "holder.toml"))
+    rows = open_store(folder / "adult.store").rows(schema)
+    layout = rows.layout
+    model = Linear(np.zeros(1 + layout.width))
+    cells = Cells(layout.sensitive, names=layout.sensitive_names)
+    asks = [
+        Ask(GradientSum(model, 1.0, cells, np.zeros((cells.count, 1, 2))), 60.0),
+        Ask(PredictionHistogram(model, cells), 60.0),
+    ]
+    plan = Repeated(compose([Gaussian(60.0), Gaussian(60.0)]), count)
+    promise = Promise(20.0, 1e-6)
+    with running(door, Service(door, Measures(None))) as url:
+        data = fv.remote(url, "adult", token=door.tokens.issue("analyst"))
+        local, far = (
+            Curator(Rows(rows), promise, plan=plan),
+            RemoteCurator(data.rows(layout, schema, False), promise, plan=plan),
+        )
+        for name, curator in (("local", local), ("through the door", far)):
+            times = []
+            for _ in range(count):
+                begin = time.perf_counter()
+                curator.answer(asks)
+                times.append(1e3 * (time.perf_counter() - begin))
+            p50, p99 = np.percentile(times[5:], [50, 99])
+            print(f"latency of an ask on Adult, {name}: p50 {p50:.1f} ms, p99 {p99:.1f} ms ({count} asks)")
+            curator.close()
+        for name, make in (
+            ("RateConstrainedClassifier", lambda: fv.RateConstrainedClassifier("demographic_parity:0.05", random_state=0)),
+            ("FermiClassifier", lambda: fv.FermiClassifier(random_state=0)),
+        ):
+            make().fit(rows)
+            spans: dict[str, list[float]] = {"local": [], "door": []}
+            for _ in range(3):
+                for place, given in (("local", rows), ("door", data)):
+                    begin = time.perf_counter()
+                    found = make().fit(given)
+                    spans[place].append(time.perf_counter() - begin)
+            here, there = (float(np.median(spans[place])) for place in ("local", "door"))
+            same = (make().fit(rows).predict_proba(rows) == found.predict_proba(rows)).all()
+            told = f"local {here:.2f} s, door {there:.2f} s, {there / here:.1f} times; same bits {same}"
+            print(f"default fit of {name} on Adult: {told}")
+        data.close()
+    door.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, usual in (("analysts", 50), ("runs", 2000), ("kills", 200), ("fuzz", 100_000), ("latency", 200)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    given = parser.parse_args()
+    print(f"cores {os.cpu_count()}, load {os.getloadavg()[0]:.1f}")
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        if given.latency:
+            latency(given.latency, place / "latency")
+        if given.runs:
+            load(given.analysts, given.runs, place / "load")
+            exact(place / "exact")
+        if given.fuzz:
+            fuzz(given.fuzz, place / "fuzz")
+        if given.kills:
+            kills(given.kills, place / "kills")
+
+
+if __name__ == "__main__":
+    main()
