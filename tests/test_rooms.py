@@ -53,7 +53,7 @@ INSIDE = {
     "learning": (
         ("checkpoint", "comparison", "counts", "gaussian"),
         ("certificates", "descent", "postprocessing"),
-        ("outcome", "private_tables", "public_rows", "saddle", "systems", "units"),
+        ("outcome", "parity", "private_tables", "public_rows", "saddle", "systems", "units"),
         ("allocation", "constants", "released"),
         ("lagrangian",),
         ("oracles",),

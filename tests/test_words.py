@@ -42,6 +42,7 @@ HOW_TOS = (
 )
 TUTORIALS = ("first_model.md", "guide.md", "publish.md", "team_budget.md")
 REFERENCES = (
+    "field.md",
     "accounting.md",
     "cli.md",
     "data.md",

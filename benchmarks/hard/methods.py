@@ -97,6 +97,51 @@ def post(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fit
     return _ours(fv.OddsPostProcessor(None, wanted.constraint, **_shared(wanted, train)), train)
 
 
+class _Given:
+    """Probabilities made elsewhere, in the place of features."""
+
+    def __init__(self, classes: int) -> None:
+        self.classes_ = np.arange(classes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The rows themselves."""
+        return np.asarray(X)
+
+
+def parity(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+    """`ParityPostProcessor`, after DP2DP: a coin for each row says whether the base or the offsets may read it, so each part
+    has the whole of epsilon. Seven in ten are for the base."""
+    if wanted.notion != "demographic_parity" or cells.mode != "product":
+        raise ImpossibleError("demographic parity only, of product groups")
+    coins = np.random.default_rng((wanted.seed, 1)).random(train.block.rows) < 0.7
+    first, second = train[np.flatnonzero(coins)], train[np.flatnonzero(~coins)]
+    shared = {**_shared(wanted, train), "random_state": wanted.seed}
+    base = fv.RateConstrainedClassifier(None, **shared).fit(first)
+    promised = {name: shared[name] for name in ("epsilon", "delta", "protects")}
+    assert second.block.sensitive is not None
+    groups = cells.ids(second.block.sensitive)[0]
+    declared = Cells((tuple(range(cells.count)),), names=("group",))
+    model = fv.ParityPostProcessor(
+        _Given(len(base.classes_)), wanted.asked or 0.0, **promised, groups=declared, random_state=wanted.seed + 1
+    ).fit(_both(base.predict_proba(second)), sensitive_features={"group": groups})
+
+    def law(rows: Coded) -> Floats:
+        assert rows.block.sensitive is not None
+        ids = cells.ids(rows.block.sensitive)[0]
+        return np.asarray(model.predict_proba(_both(base.predict_proba(rows)), sensitive_features={"group": ids}))
+
+    spent = max(base.privacy_.epsilon, model.privacy_.epsilon)
+    return Fitted(law, {"spent": _plain(spent), "reported": model.gap_})
+
+
+def _both(law: Floats) -> Floats:
+    """Shares of all classes, to the last bit."""
+    return np.asarray(law / law.sum(axis=1, keepdims=True))
+
+
 def once(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
     """Groups released once in public clusters, then linear models of the memberships; of sensitive features alone."""
     if wanted.protects != "sensitive_features" or cells.mode != "product":
@@ -140,13 +185,14 @@ METHODS: dict[str, Callable[[Coded, Cells, Wanted, Rival | None], Fitted]] = {
     "additive-game": additive_game,
     "group": group,
     "post": post,
+    "parity": parity,
     "once": once,
     "fermi": fermi,
     "fairlearn": reduction,
     "fairlearn-threshold": threshold,
     "aim": aim,
 }
-READ_GROUP = ("post", "fairlearn-threshold")
+READ_GROUP = ("post", "parity", "fairlearn-threshold")
 NOT_PRIVATE = ("fairlearn", "fairlearn-threshold")
 TWO_CLASSES = ("fairlearn", "fairlearn-threshold", "aim")
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)

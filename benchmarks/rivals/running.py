@@ -142,7 +142,7 @@ def _measured(wanted: Wanted, case: Case, system: System, told: stored.Run, fold
         "most": wanted.most,
         "aim": python if system.fit == "aim" else None,
     }
-    said: dict[str, Any] = {"seconds": 0.0, "mebibytes": 0.0}
+    said: dict[str, Any] = {"seconds": 0.0, "cpu": 0.0, "mebibytes": 0.0}
     for program in _programs(system):
         theirs = program.parent.name == "theirs"
         what = folder / "job.json"
@@ -151,15 +151,16 @@ def _measured(wanted: Wanted, case: Case, system: System, told: stored.Run, fold
         path = "" if theirs and system.python != OURS else os.pathsep.join(with_ours)
         took = _process([python if theirs else sys.executable, str(program), str(what)], path, wanted.limit)
         said["seconds"] += took["seconds"]
+        said["cpu"] += took["cpu"]
         said["mebibytes"] = max(said["mebibytes"], took["mebibytes"])
         if "failed" in took:
-            return {**said, **took, "seconds": said["seconds"]}
+            return {**said, "failed": took["failed"]}
         with np.load(out) as found:
             said |= json.loads(str(found["said"]))
             law = found.get("law")
         if law is not None:
             said["law"] = law
-    return {**said, "seconds": round(said["seconds"], 2)}
+    return {**said, "seconds": round(said["seconds"], 2), "cpu": round(said["cpu"], 2)}
 
 
 def _programs(system: System) -> list[Path]:
@@ -169,7 +170,7 @@ def _programs(system: System) -> list[Path]:
 
 
 def _process(command: list[str], path: str, limit: float) -> dict[str, Any]:
-    """Run to its end or its limit. Seconds are of the wall, memory is the largest that the system saw."""
+    """Run to its end or its limit. `seconds` of the wall, `cpu` of the processor; memory is the largest that the system saw."""
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     with tempfile.TemporaryFile() as heard:
         start = time.perf_counter()
@@ -182,16 +183,20 @@ def _process(command: list[str], path: str, limit: float) -> dict[str, Any]:
                 child.kill()
                 ended, status, used = os.wait4(child.pid, 0)
                 child.returncode = -9
-                return {"failed": f"over {limit:g} s", "seconds": seconds, "mebibytes": round(used.ru_maxrss / 1024)}
+                return {"failed": f"over {limit:g} s", "seconds": seconds, **_used(used)}
             time.sleep(0 if ended else 0.02)
         child.returncode = os.waitstatus_to_exitcode(status)
         heard.seek(0)
         last = heard.read().decode("utf-8", "replace").strip().splitlines()[-1:]
     assert used is not None
-    took: dict[str, Any] = {"seconds": seconds, "mebibytes": round(used.ru_maxrss / 1024)}
+    took: dict[str, Any] = {"seconds": seconds, **_used(used)}
     if child.returncode:
         took["failed"] = (last or [f"exit {child.returncode}"])[0][:200]
     return took
+
+
+def _used(used: Any) -> dict[str, float]:
+    return {"cpu": used.ru_utime + used.ru_stime, "mebibytes": round(used.ru_maxrss / 1024)}
 
 
 def _write(file: Path, train: Coded, test: Coded) -> None:

@@ -46,6 +46,7 @@ _LISTED = (
     System("group", "`GroupObjectiveClassifier`", "group", many_classes=True),
     System("fermi", "`FermiClassifier`, strength 10", "fermi", strength=10.0, many_classes=True),
     System("post", "`OddsPostProcessor`", "post", reads_group=True, many_classes=True),
+    System("parity", "`ParityPostProcessor`", "parity", reads_group=True, parity_only=True, many_classes=True),
     System("once", "`release_groups`, then models", "once", protects="sensitive_features", many_classes=True),
     System("fairlearn", "fairlearn `ExponentiatedGradient`", "fairlearn", **_NOT),  # type: ignore[arg-type]
     System("fairlearn-threshold", "fairlearn `ThresholdOptimizer`", "fairlearn-threshold", reads_group=True, **_NOT),  # type: ignore[arg-type]

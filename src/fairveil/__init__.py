@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .estimators import Monitor as Monitor
     from .estimators import OddsPostProcessor as OddsPostProcessor
     from .estimators import OracleGameClassifier as OracleGameClassifier
+    from .estimators import ParityPostProcessor as ParityPostProcessor
     from .estimators import PrivateTable as PrivateTable
     from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
     from .estimators import ReleasedClassifier as ReleasedClassifier
@@ -91,6 +92,7 @@ PLACES = {
     "GroupObjectiveRegressor": ".estimators",
     "Monitor": ".estimators",
     "OddsPostProcessor": ".estimators",
+    "ParityPostProcessor": ".estimators",
     "OracleGameClassifier": ".estimators",
     "PrivateTable": ".estimators",
     "RateConstrainedClassifier": ".estimators",
@@ -173,6 +175,7 @@ __all__ = [
     "NoiseDisplay",
     "OddsPostProcessor",
     "OracleGameClassifier",
+    "ParityPostProcessor",
     "PrivacyStatement",
     "PrivateSearchCV",
     "PrivateTable",

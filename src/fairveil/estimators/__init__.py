@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .group_objective_regressor import GroupObjectiveRegressor as GroupObjectiveRegressor
     from .oracle_game import OracleGameClassifier as OracleGameClassifier
     from .post_processing.odds_post_processor import OddsPostProcessor as OddsPostProcessor
+    from .post_processing.parity_post_processor import ParityPostProcessor as ParityPostProcessor
     from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
     from .reading.additive import Additive as Additive
     from .released.classifier import ReleasedClassifier as ReleasedClassifier
@@ -51,6 +52,7 @@ PLACES = {
     "GroupObjectiveRegressor": ".group_objective_regressor",
     "Monitor": ".certifying.monitor",
     "OddsPostProcessor": ".post_processing.odds_post_processor",
+    "ParityPostProcessor": ".post_processing.parity_post_processor",
     "OracleGameClassifier": ".oracle_game",
     "PrivateTable": ".certifying.private_table",
     "RateConstrainedClassifier": ".rate_constrained",
@@ -84,6 +86,7 @@ __all__ = [
     "Monitor",
     "OddsPostProcessor",
     "OracleGameClassifier",
+    "ParityPostProcessor",
     "PrivateTable",
     "RateConstrainedClassifier",
     "ReleasedClassifier",

@@ -1,0 +1,202 @@
+"""Demographic parity of many classes by offsets for each group, found on rows without labels (after DP2DP, Say et al. 2025).
+
+Decide for the class k of the largest p(k | x) - offset[group, k]. The offsets minimise the smoothed dual
+
+    sum_s share_s ( mean over group s of T log sum_k exp((p_k - offset_sk) / T)  +  max_gap / 2 sum_k |offset_sk| )
+    such that sum_s share_s offset_sk = 0 for every class k,
+
+whose slopes are the rates of soft decisions. Each round releases one histogram of these, with noise, and takes one proximal
+step; the offsets are the mean of the second half of the rounds. One more histogram at the end says what they do.
+
+At the optimum rates of two groups differ by at most max_gap: |rate_sk - c_k| <= max_gap / 2, where c_k is what makes a step
+keep the sum at zero. Sizes of groups are sums of the same histograms, so they cost nothing more.
+
+Guarantees (tests/learning/test_learning_parity.py):
+1. The plan is made of the promise and the rounds alone, costs at most the promise, and the log is the plan, event for event.
+2. Without noise the offsets reach the optimum of the linear program over the same rows, but for the smoothing.
+3. The result depends on the rows through the released histograms alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._types import Floats
+from ..curator import Ask, Attached
+from ..curator.questions.shifted import ShiftedHistogram
+from ..facts import Cells
+from ..privacy.accounting.calibration import calibrate
+from ..privacy.events import Composed, Event, Gaussian, NonPrivate, Repeated
+from ..privacy.promise import Promise
+from .checkpoint import Value
+from .descent import Answers, Reason, Search
+
+STEP = 0.5
+"""Of an offset, for a rate that is off by one: about 40 rounds settle at temperatures from 0.01 to 0.1."""
+AVERAGED = 0.5
+LAST = 0.25
+"""Of the squared budget (1 / z^2), for the histogram at the end."""
+HALVINGS = 60
+SMALLEST = 1.0
+"""Rows that a group is taken to have at least."""
+
+
+@dataclass(frozen=True)
+class ParityPlan:
+    """What is asked, and with how much noise. Multipliers of 0: exactly."""
+
+    promise: Promise
+    rounds: int
+    multiplier: float
+    last_multiplier: float
+
+    @property
+    def event(self) -> Event:
+        """The releases of the whole run."""
+        if not self.promise.is_private:
+            return NonPrivate()
+        return _events(self.rounds, self.multiplier, self.last_multiplier)
+
+    @property
+    def deviation(self) -> float:
+        """Of the noise of each count at the end."""
+        return self.last_multiplier * (1.0 if self.promise.neighbours == "add-remove" else math.sqrt(2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ParityOutcome:
+    """`offsets` (groups, classes), subtracted from probabilities; `counts`: soft or hard decisions, noisy, at the end."""
+
+    offsets: Floats
+    counts: Floats
+    rounds: int
+
+    @property
+    def rates(self) -> Floats:
+        """The share of each group that is decided for each class, by the noisy counts."""
+        return rates_of(self.counts, np.maximum(self.counts.sum(axis=1), SMALLEST))
+
+    @property
+    def gap(self) -> float:
+        """The largest difference of two groups' rates of one class, by the noisy counts."""
+        return float(np.ptp(self.rates, axis=0).max())
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    offsets: Floats
+    counted: Floats
+    added: Floats
+    averaged: int
+    done: int
+
+
+def plan(promise: Promise, rounds: int) -> ParityPlan:
+    """The least noise that keeps the promise: every round alike, and a quarter of the squared budget for the last release."""
+    if not promise.is_private:
+        return ParityPlan(promise, rounds, 0.0, 0.0)
+    each, last = math.sqrt(rounds / (1.0 - LAST)), math.sqrt(1.0 / LAST)
+    z = calibrate(promise, lambda z: _events(rounds, z * each, z * last)).multiplier
+    return ParityPlan(promise, rounds, z * each, z * last)
+
+
+def _events(rounds: int, z: float, last: float) -> Event:
+    return Composed((Repeated(Gaussian(z), rounds), Gaussian(last)))
+
+
+class ParitySearch(Search[_State, ParityOutcome]):
+    """The descent, as `descend` runs it. `hard`: whether the largest decides, so that the last histogram is of that."""
+
+    def __init__(
+        self, plan: ParityPlan, attached: Attached, cells: Cells, max_gap: float, temperature: float, *, hard: bool
+    ) -> None:
+        self.parity, self.attached, self.cells = plan, attached, cells
+        self.max_gap, self.temperature, self.hard = max_gap, temperature, hard
+        self.plan, self.rounds = (plan.event if plan.promise.is_private else None), plan.rounds
+
+    def first(self) -> list[Ask]:
+        """Nothing."""
+        return []
+
+    def init(self, answers: Answers) -> _State:
+        """Offsets of zero: the model as it is."""
+        zeros = np.zeros((self.cells.count, self.attached.classes))
+        return _State(zeros, zeros, zeros, 0, 0)
+
+    def asks(self, state: _State) -> list[Ask]:
+        """Soft decisions by group at the present offsets."""
+        return [Ask(self._histogram(state.offsets, "soft"), self.parity.multiplier)]
+
+    def step(self, state: _State, answers: Answers) -> _State:
+        """One proximal step; sizes are the mean of all rounds, because offsets do not change them."""
+        counts = np.asarray(answers[0], np.float64)
+        counted, done = state.counted + counts, state.done + 1
+        sizes = np.maximum(counted.sum(axis=1) / done, SMALLEST)
+        rates = counts / sizes[:, np.newaxis]
+        offsets = stepped(state.offsets + STEP * rates, sizes / sizes.sum(), STEP * self.max_gap / 2)
+        if done <= AVERAGED * self.rounds:
+            return replace(state, offsets=offsets, counted=counted, done=done)
+        return _State(offsets, counted, state.added + offsets, state.averaged + 1, done)
+
+    def stop(self, state: _State) -> Reason | None:
+        """After the last round."""
+        return Reason.ROUNDS if state.done >= self.rounds else None
+
+    def last(self, state: _State) -> list[Ask]:
+        """Decisions by group at the offsets that are handed out."""
+        return [Ask(self._histogram(_mean(state), "hard" if self.hard else "soft"), self.parity.last_multiplier)]
+
+    def finish(self, state: _State, reason: Reason, answers: Answers) -> ParityOutcome:
+        """The mean of the offsets."""
+        return ParityOutcome(_mean(state), np.asarray(answers[0], np.float64), state.done)
+
+    def freeze(self, state: _State) -> Mapping[str, Value]:
+        """Released values, all of it."""
+        return {name: getattr(state, name) for name in ("offsets", "counted", "added", "averaged", "done")}
+
+    def thaw(self, values: Mapping[str, Value], round: int) -> _State:
+        """Rounds that were lost moved nothing; their histograms are not counted."""
+        arrays = (np.asarray(values[name], np.float64) for name in ("offsets", "counted", "added"))
+        offsets, counted, added = arrays
+        done = int(np.asarray(values["done"]))
+        return _State(offsets, counted * (round / max(done, 1)), added, int(np.asarray(values["averaged"])), round)
+
+    def _histogram(self, offsets: Floats, decisions: str) -> ShiftedHistogram:
+        return ShiftedHistogram(self.attached, self.cells, decisions=decisions, offsets=offsets, temperature=self.temperature)
+
+
+def stepped(moved: Floats, shares: Floats, threshold: float) -> Floats:
+    """The nearest offsets to `moved` (groups, classes) under the penalty, with a weighed sum of zero for each class.
+
+    In the metric that weighs a group by its share they are moved - c, shortened by `threshold`, for the c at which the sum is
+    zero. It falls with c, so halving finds it.
+
+    >>> stepped(np.array([[0.3, 0.0], [-0.1, 0.0]]), np.array([0.5, 0.5]), 0.05).round(3).tolist()
+    [[0.15, 0.0], [-0.15, 0.0]]
+    """
+    low, high = moved.min(axis=0) - threshold, moved.max(axis=0) + threshold
+
+    def soft(middle: Floats) -> Floats:
+        away = moved - middle
+        return np.asarray(np.sign(away) * np.maximum(np.abs(away) - threshold, 0.0))
+
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        over = shares @ soft(middle) > 0
+        low, high = np.where(over, middle, low), np.where(over, high, middle)
+    return soft((low + high) / 2)
+
+
+def rates_of(counts: Floats, sizes: Floats) -> Floats:
+    """Shares of each group, nonnegative, which sum to one; of a group that noise drowns, all classes alike."""
+    kept = np.maximum(counts / sizes[:, np.newaxis], 0.0)
+    total = kept.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / counts.shape[1]))
+
+
+def _mean(state: _State) -> Floats:
+    return np.asarray(state.added / max(state.averaged, 1))

@@ -1,0 +1,197 @@
+"""`ParityPostProcessor`: its price and statement, what it does, what it refuses."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+import fairveil as fv
+from fairveil.audit import Tape
+from fairveil.curator import Curator
+from fairveil.errors import BudgetError, FairveilError, InputError
+from fairveil.facts import Cells
+from fairveil.learning import parity
+from fairveil.privacy.accounting import accountant
+from fairveil.privacy.events import compose, spelled_out
+from fairveil.privacy.statement.statement import READ_FROM_DATA
+
+RNG = np.random.default_rng(0)
+ROWS = 6000
+A = RNG.choice(["f", "m", "x"], ROWS, p=[0.5, 0.4, 0.1])
+X = RNG.normal(size=(ROWS, 4)) + (A == "m")[:, None] * [0.8, 0, 0, 0] + (A == "x")[:, None] * [0, 0.9, 0, 0]
+Y = np.array(["low", "mid", "high"])[(X @ RNG.normal(size=(4, 3)) + RNG.gumbel(size=(ROWS, 3))).argmax(axis=1)]
+BASE = LogisticRegression(max_iter=300).fit(X[:2000], Y[:2000])
+REST = slice(2000, None)
+
+
+def fit(base: Any = BASE, max_gap: float = 0.05, **options: Any) -> fv.ParityPostProcessor:
+    clf = fv.ParityPostProcessor(base, max_gap, **{"random_state": 0, **options})
+    return clf.fit(X[REST], sensitive_features=A[REST])
+
+
+def gap_of(clf: fv.ParityPostProcessor) -> float:
+    law = clf.predict_proba(X[REST], sensitive_features=A[REST])
+    return float(np.ptp([law[A[REST] == group].mean(axis=0) for group in "fmx"], axis=0).max())
+
+
+@pytest.mark.parametrize("relation", [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}])
+def test_guarantee_1_the_statement_is_the_price_of_the_plan(relation: dict[str, str]) -> None:
+    clf = fit(epsilon=0.7, **relation)
+    found = clf.privacy_
+    plan = parity.plan(found.promise, 40)
+    assert list(spelled_out(compose(found.events))) == list(spelled_out(plan.event))
+    assert found.epsilon == pytest.approx(accountant.epsilon(plan.event, 1e-6, found.promise.neighbours))
+    assert 0.69 < found.epsilon <= 0.7
+    assert found.check() == []
+    assert any("the model, and what it decides" in line for line in found.not_covered)
+
+
+def test_guarantee_2_the_same_answers_give_the_same_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every released histogram is put in place of another table's: what is published is then that of the first."""
+    tape = Tape()
+    with monkeypatch.context() as patched:
+        patched.setattr(Curator, "answer", tape.around(Curator.answer))
+        first = fit()
+    told = iter([heard.answers for heard in tape.heard])
+    real = Curator.answer
+
+    def answer(self: Any, asks: Any, *args: Any, **options: Any) -> Any:
+        real(self, asks, *args, **options)
+        return next(told)
+
+    monkeypatch.setattr(Curator, "answer", answer)
+    other = fv.ParityPostProcessor(BASE, 0.05, random_state=0).fit(X[REST][::-1] * 3, sensitive_features=A[REST])
+    assert (other.offsets_ == first.offsets_).all()
+    assert (other.rates_ == first.rates_).all()
+    assert other.gap_ == first.gap_
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+@pytest.mark.parametrize("randomised", [True, False])
+def test_groups_get_every_class_at_nearly_equal_rates(epsilon: float, randomised: bool) -> None:
+    before = BASE.predict(X[REST])
+    gap = max(np.ptp([(before[A[REST] == group] == k).mean() for group in "fmx"]) for k in BASE.classes_)
+    assert gap > 0.12
+    clf = fit(epsilon=epsilon, randomised=randomised)
+    assert gap_of(clf) < 0.05 + (0.03 if epsilon == 1.0 else 0.01) + (0.0 if randomised else 0.02)
+    assert abs(clf.gap_ - gap_of(clf)) < (1e-4 if epsilon == math.inf else 0.06)
+    right = (clf.predict_proba(X[REST], sensitive_features=A[REST]) * (Y[REST, None] == clf.classes_)).sum(axis=1).mean()
+    assert right > (before == Y[REST]).mean() - 0.05
+    assert (clf.noise_ == 0.0) == (epsilon == math.inf)
+
+
+def test_groups_are_read_from_the_data_unless_they_are_declared() -> None:
+    origins = {fact.name: fact.origin for fact in fit().privacy_.facts}
+    assert READ_FROM_DATA in origins.values()
+    named = Cells([("f", "m", "n", "x")], names=("sex",))
+    clf = fv.ParityPostProcessor(BASE, groups=named, random_state=0).fit(X[REST], sensitive_features={"sex": A[REST]})
+    assert READ_FROM_DATA not in {fact.origin for fact in clf.privacy_.facts}
+    assert clf.offsets_.shape == (4, 3)
+    assert np.isfinite(clf.rates_).all()
+
+
+def test_columns_of_the_table_may_be_named_and_several() -> None:
+    table = pd.DataFrame(X, columns=list("abcd"))
+    base = LogisticRegression().fit(table[:2000], Y[:2000])
+    table = table.assign(sex=A, old=RNG.integers(2, size=ROWS))
+    clf = fv.ParityPostProcessor(base, epsilon=5.0, random_state=0).fit(table[REST], sensitive_features=["sex", "old"])
+    assert clf.offsets_.shape == (6, 3)
+    law = clf.predict_proba(table[:50], sensitive_features=["sex", "old"])
+    assert np.allclose(law.sum(axis=1), 1.0)
+    drawn = clf.predict(table[:50], sensitive_features=["sex", "old"], random_state=1)
+    assert (drawn == clf.predict(table[:50], sensitive_features=["sex", "old"], random_state=1)).all()
+    assert set(drawn) <= set(clf.classes_)
+
+
+def test_a_seed_repeats_and_a_pickle_decides_alike() -> None:
+    one, two = fit(), fit()
+    assert (one.offsets_ == two.offsets_).all()
+    again = pickle.loads(pickle.dumps(one))
+    shown = {"sensitive_features": A[:20]}
+    assert (again.predict_proba(X[:20], **shown) == one.predict_proba(X[:20], **shown)).all()
+    assert clone(one).get_params()["max_gap"] == 0.05
+
+
+def test_a_ledger_records_the_fit(tmp_path: Any) -> None:
+    ledger = fv.Ledger.create(tmp_path / "l.db", "people", epsilon=1.0, delta=1e-5)
+    fv.ParityPostProcessor(BASE, epsilon=0.5, ledger=ledger).fit(X[REST], sensitive_features=A[REST])
+    assert 0.2 < ledger.balance().spent_share < 0.3
+    with pytest.raises(FairveilError):
+        fv.ParityPostProcessor(BASE, epsilon=0.9, ledger=ledger).fit(X[REST], sensitive_features=A[REST])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_gap": 5.0}, InputError, "max_gap"),
+        ({"max_gap": None}, FairveilError, "max_gap"),
+        ({"rounds": 1}, InputError, "rounds"),
+        ({"temperature": 0.0}, InputError, "temperature"),
+        ({"delta": 0.0}, BudgetError, "delta"),
+        ({"groups": "sex"}, InputError, "product cells"),
+        ({"epsilon": -1.0}, FairveilError, "epsilon"),
+    ],
+)
+def test_guarantee_3_what_cannot_be_is_refused_and_changes_nothing(options: Any, error: Any, message: str) -> None:
+    clf = fit()
+    before = dict(vars(clf))
+    clf.set_params(**options)
+    with pytest.raises(error, match=message):
+        clf.fit(X[REST], sensitive_features=A[REST])
+    assert {name: value for name, value in vars(clf).items() if name.endswith("_")} == {
+        name: value for name, value in before.items() if name.endswith("_")
+    }
+
+
+class Odd:
+    """A classifier whose probabilities are none."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, law: Any) -> None:
+        self.law = law
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict_proba(self, X: Any) -> Any:
+        return np.broadcast_to(self.law, (len(X), len(self.law)))
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        (None, "predict_proba"),
+        (LogisticRegression, "predict_proba"),
+        (LogisticRegression(), "fitted classifier"),
+        (Odd([0.5, 0.7]), "sum to one"),
+        (Odd([1.5, -0.5]), "sum to one"),
+        (Odd([math.nan, 1.0]), "NaN"),
+        (Odd([0.2, 0.3, 0.5]), "2 classes"),
+    ],
+)
+def test_a_base_without_probabilities_is_refused(base: Any, message: str) -> None:
+    with pytest.raises((InputError, NotFittedError), match=message):
+        fit(base)
+
+
+def test_rows_without_groups_and_groups_of_other_rows_are_refused() -> None:
+    clf = fv.ParityPostProcessor(BASE)
+    with pytest.raises(InputError, match="sensitive_features"):
+        clf.fit(X)
+    with pytest.raises(InputError, match="4000"):
+        clf.fit(X, sensitive_features=A[:4000])
+    with pytest.raises(NotFittedError):
+        clf.predict(X, sensitive_features=A)
+    with pytest.raises(InputError, match="sensitive_features"):
+        fit().predict(X)
+    with pytest.raises(InputError):
+        fit().predict(X[:1], sensitive_features=["unheard of"])
