@@ -1,1 +1,1 @@
-"""What all fits share: promise, opening, plan, progress, and what is recorded and published."""
+"""What all fits share: guarantee, opening, plan, progress, and what is recorded and published."""
