@@ -18,7 +18,7 @@ from fairveil.errors import FairveilError, InputError, Overspent, PrivacyError
 from fairveil.privacy import epsilon
 from fairveil.privacy.events import PrivateSelection, Repeated
 from fairveil.privacy.ledger.ambient import current
-from fairveil.study import private_search, search_price
+from fairveil.study import search_fits, search_price
 from fairveil.study.search_scores import WORST, Scoring
 
 CLIPS = {"clip": [0.5, 1.0, 2.0]}
@@ -54,13 +54,13 @@ def test_guarantee_1_the_statement_is_the_price_of_the_whole_search(way) -> None
 
 def test_guarantee_2_of_a_selection_only_the_winner_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs, losers, scores and warnings: nothing of them is in the object, and nothing is heard."""
-    made, real = [], private_search._Fits.run
+    made, real = [], search_fits.Fits.run
 
     def noted(self, at, price, number):
         made.append(real(self, at, price, number))
         return made[-1]
 
-    monkeypatch.setattr(private_search._Fits, "run", noted)
+    monkeypatch.setattr(search_fits.Fits, "run", noted)
     X, y, A = rows()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -78,7 +78,7 @@ def test_guarantee_2_an_error_of_one_run_says_nothing_of_it(monkeypatch: pytest.
     def failing(self, at, price, number):
         raise ValueError("row 17 holds 3.14")
 
-    monkeypatch.setattr(private_search._Fits, "run", failing)
+    monkeypatch.setattr(search_fits.Fits, "run", failing)
     X, y, A = rows()
     with pytest.raises(PrivacyError) as error:
         search(way="selection").fit(X, y, sensitive_features=A)
@@ -102,14 +102,14 @@ def test_guarantee_3_a_ledger_has_one_spend_of_the_worst_case(way) -> None:
 
 def test_guarantee_3_an_interrupt_charges_what_was_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     """All: the runs so far; a selection: everything."""
-    real = private_search._Fits.run
+    real = search_fits.Fits.run
 
     def interrupted(self, at, price, number):
         if number == 1:
             raise KeyboardInterrupt
         return real(self, at, price, number)
 
-    monkeypatch.setattr(private_search._Fits, "run", interrupted)
+    monkeypatch.setattr(search_fits.Fits, "run", interrupted)
     monkeypatch.setattr(search_price, "runs", lambda *_: 3)
     X, y, A = rows()
     spent = {}
@@ -141,8 +141,8 @@ def test_guarantee_4_a_pipeline_that_learns_is_refused_and_another_is_searched()
 def test_rows_are_set_aside_by_coins_that_no_other_row_moves() -> None:
     """A row less at the end: the same coins for the rest. And about the share: within 5 deviations."""
     X, y, A = rows(2000)
-    (whole, _, _), (aside, _, _) = private_search._split(X, y, A, 0.25, 3)
-    (fewer, _, _), _ = private_search._split(X[:-1], y[:-1], A[:-1], 0.25, 3)
+    (whole, _, _), (aside, _, _) = search_fits.split(X, y, A, 0.25, 3)
+    (fewer, _, _), _ = search_fits.split(X[:-1], y[:-1], A[:-1], 0.25, 3)
     assert len(whole) + len(aside) == 2000
     assert abs(len(aside) - 500) < 5 * np.sqrt(2000 * 0.25 * 0.75)
     assert 0 <= len(whole) - len(fewer) <= 1
@@ -158,7 +158,7 @@ def test_coded_rows_frames_and_mappings_are_parted_alike() -> None:
     table = {"age": rng.uniform(0, 9, 50), "sex": rng.choice(["f", "m"], 50), "hired": rng.random(50) < 0.5}
     schema = Schema({"age": Number(0, 9), "sex": Category(("f", "m")), "hired": Boolean()}, target="hired", sensitive=("sex",))
     coded = encode(table, schema, block_rows=16)
-    parts = [private_search._split(one, None, None, 0.3, 5) for one in (table, pd.DataFrame(table), coded)]
+    parts = [search_fits.split(one, None, None, 0.3, 5) for one in (table, pd.DataFrame(table), coded)]
     for side in (0, 1):
         mapping, frame, rows_ = (part[side][0] for part in parts)
         assert np.array_equal(mapping["age"], frame["age"].to_numpy())
@@ -167,7 +167,7 @@ def test_coded_rows_frames_and_mappings_are_parted_alike() -> None:
             found = [np.concatenate([getattr(one, name) for one in each.blocks()], axis=-1) for each in (rows_, again)]
             assert np.array_equal(*found)
     with pytest.raises(InputError, match="set aside"):
-        private_search._split([[1.0]], None, None, 0.3, 5)
+        search_fits.split([[1.0]], None, None, 0.3, 5)
 
 
 def test_scores_are_functions_of_released_counts() -> None:

@@ -12,13 +12,10 @@ Guarantees (tests/study/test_study_search.py):
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,27 +23,18 @@ from .. import _checks
 from .._waiting import waiting
 from ..errors import InputError, PrivacyError, complaint
 from ..estimators.fitting import promises
-from ..estimators.fitting.row_parts import length_of, rows_at
-from ..estimators.reading import inputs, pipelines
-from ..estimators.wrapped import bases
-from ..estimators.wrapped.bases import derived_seed
-from ..privacy.events import Event, NoOp, Repeated
+from ..privacy.events import Repeated
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.ambient import checked, current, paid_for
-from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
-from ..privacy.sensitivity import of_histogram
 from ..privacy.shown import at_most
-from ..privacy.statement.statement import PrivacyStatement, PublicFact, StatedBound, names_read
-from . import search_price, search_scores
+from ..privacy.statement.statement import PrivacyStatement, PublicFact, StatedBound
+from . import search_price
+from .search_fits import COUNTED, Fits, Run, candidates_of, moves, parts_of, split
 from .search_price import ALL, GEOMETRIC, SHAPES, WAYS, SearchPrice
 from .search_scores import ERROR, Scoring
 
-Candidate = dict[str, Any]
-SPENT_HERE = ("epsilon", "delta", "protects", "neighbours", "ledger", "random_state")
 NOT_COVERED = "how long the search took, which grows with the number of its runs"
-COUNTED = "decisions about the rows set aside, by group and label"
-MOST_CANDIDATES = 1_000
 
 
 class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -156,8 +144,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         way, law = _checks.one_of(WAYS, way=self.way), _checks.one_of(tuple(SHAPES), law=self.law)
         holdout = _checks.fraction(holdout=self.holdout, low_open=True, high_open=True)
         seed = promises.seed_of(self.random_state)
-        front, last, name = _parts(self.estimator)
-        candidates = _candidates(self.param_distributions, self.n_iter, seed, name, last)
+        front, last, name = parts_of(self.estimator)
+        candidates = candidates_of(self.param_distributions, self.n_iter, seed, name, last)
         mean = float(len(candidates)) if self.runs is None else _checks.positive(runs=self.runs)
         if law == GEOMETRIC and mean < 1:
             remedy = "Pass runs=10, for example, or law='poisson'."
@@ -167,16 +155,16 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         book = checked(self.ledger) or current()
         if front is not None:
             X = front.fit_transform(X)
-        fitted, scored = _split(X, y, sensitive_features, holdout, seed)
-        asked = _Fits(last, candidates, promise, fitted, scored, scoring, seed)
+        fitted, scored = split(X, y, sensitive_features, holdout, seed)
+        asked = Fits(last, candidates, promise, fitted, scored, scoring, seed)
         price = search_price.priced(promise, asked.plans, len(candidates), way, mean, law)
         found = self._search(asked, price, book, promise, seed)
         self._publish(found, asked, price, front, name, promise)
         return self
 
-    def _search(self, asked: _Fits, price: SearchPrice, book: Ledger | None, promise: Promise, seed: int | None) -> list[_Run]:
+    def _search(self, asked: Fits, price: SearchPrice, book: Ledger | None, promise: Promise, seed: int | None) -> list[Run]:
         """All runs, of a selection the best alone; recorded as one spend."""
-        self._receipt, spend, found = None, None, list[_Run]()
+        self._receipt, spend, found = None, None, list[Run]()
         if book is not None:
             secure = seed is None
             spend = book.reserve(price.events, promise, purpose="PrivateSearchCV.fit", secure=secure, read_from_data=asked.read)
@@ -199,8 +187,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _publish(
         self,
-        found: list[_Run],
-        asked: _Fits,
+        found: list[Run],
+        asked: Fits,
         price: SearchPrice,
         front: Any,
         name: str,
@@ -231,7 +219,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if hasattr(best.model, "n_features_in_") and front is None:
             self.n_features_in_ = best.model.n_features_in_
 
-    def _statement(self, best: _Run, asked: _Fits, price: SearchPrice, promise: Promise) -> PrivacyStatement:
+    def _statement(self, best: Run, asked: Fits, price: SearchPrice, promise: Promise) -> PrivacyStatement:
         own: PrivacyStatement = best.model.privacy_
         count = len(asked.candidates)
         per_fit = f"epsilon {at_most(price.epsilon)} at delta {price.delta:g} for each fit"
@@ -252,7 +240,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             price.events,
             plan=price.events,
             facts=facts,
-            bounds=[*own.bounds, StatedBound(COUNTED, "L2", _moves(promise), "a row counts once", "by definition")],
+            bounds=[*own.bounds, StatedBound(COUNTED, "L2", moves(promise), "a row counts once", "by definition")],
             not_covered=[*own.not_covered, *(() if price.way == ALL else (NOT_COVERED,))],
             tuning=f"parameters chosen by a private search, which is counted: {how}",
             noise=own.noise,
@@ -277,183 +265,3 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The winner's accuracy on other rows, exactly: for rows that nobody has to protect."""
         check_is_fitted(self, "best_estimator_")
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight))
-
-
-def _moves(promise: Promise) -> float:
-    return of_histogram(1.0, 1).sensitivity(promise.neighbours)
-
-
-class _Run:
-    """One run: which candidate, the model, its score."""
-
-    def __init__(self, at: int, model: Any, score: float) -> None:
-        self.at, self.model, self.score = at, model, score
-
-
-class _Fits:
-    """Candidates, and what they are fitted to and scored on."""
-
-    def __init__(
-        self,
-        last: Any,
-        candidates: list[Candidate],
-        promise: Promise,
-        fitted: tuple[Any, Any, Any],
-        scored: tuple[Any, Any, Any],
-        scoring: Scoring,
-        seed: int | None,
-    ) -> None:
-        self.candidates, self._last, self._promise, self._seed = candidates, last, promise, seed
-        self._fitted, self._scored, self._scoring = fitted, scored, scoring
-        self.read: list[str] = []
-
-    def made(self, at: int, epsilon: float, delta: float, number: int = 0) -> Any:
-        """A candidate, not fitted, in a run of this number."""
-        own = self._last.get_params(deep=False)
-        promised = {"protects": self._promise.protects, "neighbours": self._promise.neighbours}
-        spent = {"epsilon": epsilon, "delta": delta, "ledger": None, "random_state": derived_seed(self._seed, 2 * number)}
-        return type(self._last)(**{**own, **self.candidates[at], **promised, **spent})
-
-    def plans(self, epsilon: float, delta: float) -> Sequence[Event]:
-        """What a fit of each candidate would release: planned by public facts, nothing is asked."""
-        with paid_for(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = [self._plan(self.made(at, epsilon, delta)) for at in range(len(self.candidates))]
-        return [event for event in found if not isinstance(event, NoOp)] or [NoOp()]
-
-    def _plan(self, one: Any) -> Event:
-        X, y, groups = self._fitted
-
-        def read(ways: Any) -> Any:
-            training = inputs.read(X, y, groups, None, ways)
-            self.read = names_read(training.facts, ())
-            return training
-
-        plan = one._search(read).plan
-        assert isinstance(plan, Event)
-        return plan
-
-    def run(self, at: int, price: SearchPrice, number: int) -> _Run:
-        """Fit a candidate and score it. What the fit warns of would tell of a run that is not released: nobody hears it."""
-        X, y, groups = self._fitted
-        one = self.made(at, price.epsilon, price.delta, number)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            one.fit(X, y, sensitive_features=groups)
-        search_price.require_covered(one.privacy_, price)
-        noise = NoiseSource.of(derived_seed(self._seed, 2 * number + 1))
-        schema, seed = getattr(one, "schema", None), derived_seed(self._seed, 2 * number)
-        counts, people = search_scores.counted(one, self._scored, schema, self._promise, price, noise, seed)
-        return _Run(at, one, self._scoring.of(counts, people.cells, people.classes))
-
-    def best(self, price: SearchPrice) -> list[_Run]:
-        """The best of a secret number of runs; the first of equal ones. Others are forgotten as they come."""
-        source = NoiseSource.of(derived_seed(self._seed, 1 << 20))
-        kept: _Run | None = None
-        draws = source.stream("sampling", "candidates").generator()
-        for number in range(search_price.runs(price.mean, price.shape, source)):
-            try:
-                found = self.run(int(draws.integers(len(self.candidates))), price, number)
-            except Exception:
-                remedy = "Fit the candidates one by one to rows that were made up, to see which fails."
-                raise PrivacyError(
-                    complaint(expected="runs that end", of="PrivateSearchCV", got="one that failed", remedy=remedy)
-                ) from None
-            kept = found if kept is None or found.score > kept.score else kept
-        return [] if kept is None else [kept]
-
-
-def _parts(estimator: Any) -> tuple[Any, Any, str]:
-    """(steps that learn nothing or None, classifier of ours, its name in the pipeline)."""
-    front, last, name = None, estimator, ""
-    if isinstance(estimator, Pipeline):
-        learning = [step for at, one in estimator.steps[:-1] for step in pipelines.learning(at, one)]
-        if learning:
-            named = ", ".join(map(str, learning))
-            remedy = "Scale by a schema, or give the step public numbers; FunctionTransformer learns nothing."
-            raise PrivacyError(
-                complaint(expected="steps that learn nothing from rows", of="estimator", got=named, remedy=remedy, quote=False)
-            )
-        name, last = estimator.steps[-1]
-        front = Pipeline(estimator.steps[:-1]) if len(estimator.steps) > 1 else None
-    plain = bases.carries_a_promise(last) and hasattr(last, "_search") and not hasattr(last, "estimator")
-    if not plain or not isinstance(last, ClassifierMixin) or isinstance(last, type):
-        remedy = "Pass RateConstrainedClassifier(), for example; post-processors and regressors are not searched."
-        got = type(last).__name__
-        raise InputError(complaint(expected="a private classifier of this library", of="estimator", got=got, remedy=remedy))
-    if getattr(last, "unit", None) is not None or getattr(getattr(last, "schema", None), "unit", None) is not None:
-        remedy = "Search with unit=None: rows are set aside one by one, and a person's would be parted."
-        raise InputError(
-            complaint(expected="an estimator that protects rows", of="estimator", got="one with a unit", remedy=remedy)
-        )
-    return front, last, name
-
-
-def _candidates(given: Any, n_iter: Any, seed: int | None, name: str, last: Any) -> list[Candidate]:
-    """Public: drawn without a look at any row."""
-    listed = [given] if isinstance(given, Mapping) else list(given) if isinstance(given, list | tuple) else None
-    remedy = 'Pass {"clip": [0.5, 1.0, 2.0]}, for example.'
-    if not listed or any(not isinstance(one, Mapping) or not one for one in listed):
-        raise InputError(
-            complaint(expected="names of parameters with values", of="param_distributions", got=given, remedy=remedy)
-        )
-    for one in listed:
-        for key, values in one.items():
-            if not hasattr(values, "rvs") and (isinstance(values, str) or not hasattr(values, "__len__") or not len(values)):
-                of = f"param_distributions[{key!r}]"
-                raise InputError(complaint(expected="a list of values, or a distribution", of=of, got=values, remedy=remedy))
-    drawn = any(hasattr(values, "rvs") for one in listed for values in one.values())
-    if drawn:
-        count = _checks.whole(at_least=1, n_iter=n_iter)
-        found = list(
-            ParameterSampler(listed, min(count, MOST_CANDIDATES), random_state=0 if seed is None else seed % (1 << 32))
-        )
-    else:
-        found = list(ParameterGrid(listed))
-    if len(found) > MOST_CANDIDATES:
-        raise InputError(
-            complaint(expected=f"at most {MOST_CANDIDATES} candidates", of="param_distributions", got=len(found), remedy=remedy)
-        )
-    prefix = f"{name}__" if name else ""
-    known = set(last.get_params(deep=False)) - set(SPENT_HERE)
-    for one in found:
-        for key in one:
-            if not key.startswith(prefix) or key.removeprefix(prefix) not in known:
-                listed_names = [f"{prefix}{each}" for each in sorted(known)]
-                remedy = "Name a parameter of the classifier; the search itself sets what is spent."
-                raise InputError(
-                    complaint(
-                        expected=f"one of {listed_names}", of="param_distributions", got=key, remedy=remedy, among=listed_names
-                    )
-                )
-    return [{key.removeprefix(prefix): value for key, value in one.items()} for one in found]
-
-
-def _split(X: Any, y: Any, groups: Any, share: float, seed: int | None) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
-    """(rows to fit, rows to score): each row by a coin of its own, which no other row moves."""
-    count = None if isinstance(X, list | tuple) else length_of(X)
-    if count is None:
-        remedy = "Pass an array, a table of pandas or polars, a mapping of columns, or rows that a schema coded."
-        got = type(X).__name__
-        raise InputError(complaint(expected="a table whose rows can be set aside", of="X", got=got, remedy=remedy))
-    source = NoiseSource.of(derived_seed(seed, 3 << 20))
-    aside = np.zeros(count, bool)
-    aside[source.stream("sampling", "rows set aside").poisson_batch(count, share)] = True
-    if aside.all() or not aside.any():
-        raise InputError(
-            complaint(expected="rows in both parts", of="holdout", got=share, remedy="Take another share, or more rows.")
-        )
-    named = isinstance(groups, str) or (isinstance(groups, list | tuple) and all(isinstance(one, str) for one in groups))
-
-    def part(mask: Any) -> tuple[Any, Any, Any]:
-        at = np.flatnonzero(mask)
-        kept = groups if named and _names(X, groups) else rows_at(groups, at)
-        return rows_at(X, at), rows_at(y, at), kept
-
-    return part(~aside), part(aside)
-
-
-def _names(X: Any, groups: Any) -> bool:
-    """Whether texts are names of columns of X, and not groups of rows."""
-    listed = [groups] if isinstance(groups, str) else list(groups)
-    return set(listed) <= set(map(str, X if isinstance(X, Mapping) else getattr(X, "columns", ())))
