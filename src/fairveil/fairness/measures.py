@@ -22,6 +22,7 @@ from .. import _checks
 from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
+from .gap_notion import GapNotion, Outcome
 from .grouping import COMPARISONS, Grouping
 from .histograms import cell_counts, hard_histogram, soft_histogram
 from .inputs import Decisions, read_decisions, read_groups, read_numbers, read_weights, same_length
@@ -33,8 +34,6 @@ from .notions import (
     EqualOpportunity,
     ErrorRateParity,
     FalsePositiveRateParity,
-    GapNotion,
-    Outcome,
 )
 from .rates import Notion
 from .resolution import resolve

@@ -11,8 +11,8 @@ from ..errors import InputError, complaint
 from ..facts import GROUP_MODES, Cells
 from . import keys
 from .bounds import of_confidence
+from .gap_notion import positive_class
 from .grouping import Grouping
-from .notions import positive_class
 from .rates import Event, Notion, PredictionRate, RateConstraint
 
 

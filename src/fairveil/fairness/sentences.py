@@ -20,6 +20,7 @@ from typing import Any
 
 from ..facts import Cells
 from . import objectives as of_losses
+from .gap_notion import GapNotion
 from .keys import shown
 from .notions import (
     BoundedGroupLoss,
@@ -29,7 +30,6 @@ from .notions import (
     ErrorRateParity,
     FalseNegativeRate,
     FalsePositiveRateParity,
-    GapNotion,
 )
 from .objectives import Bound, Objective
 from .rates import Event, Notion, PredictionRate, Rate, RateConstraint

@@ -14,10 +14,10 @@ from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
 from . import keys
+from .gap_notion import Outcome, positive_class
 from .histograms import cell_counts
 from .inputs import Decisions, read_decisions
 from .measures import outcome_rate, tally
-from .notions import Outcome, positive_class
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ import numpy as np
 from ... import _checks
 from ...errors import InputError, complaint
 from .. import keys, outer
+from ..gap_notion import positive_class
 from ..group_function import GroupFunction, stacked
-from ..notions import names_groups, positive_class
+from ..notions import names_groups
 from ..rates import ErrorRate, Event, PredictionRate, Rate, RateConstraint
 from .objective import Bound, Frame, Objective
 from .of_rates import of_system, resolved

@@ -14,8 +14,9 @@ from ... import _checks
 from ...errors import InputError, complaint
 from ...facts import Cells
 from .. import keys, outer, outer_gaps
+from ..gap_notion import GapNotion
 from ..group_function import GroupFunction, stacked
-from ..notions import DemographicParity, EqualizedOdds, EqualOpportunity, ErrorRateParity, FalsePositiveRateParity, GapNotion
+from ..notions import DemographicParity, EqualizedOdds, EqualOpportunity, ErrorRateParity, FalsePositiveRateParity
 from .objective import Frame, Objective
 from .of_rates import largest, of_system, require_pairs, resolved
 
