@@ -30,7 +30,7 @@ from scipy import stats
 from ..curator import pricing
 from ..curator.curator import Curator
 from ..curator.question import Scale
-from ..curator.questions.of_models import GradientSum
+from ..curator.questions.gradients import GradientSum
 from ..curator.rows.sampling import Poisson
 
 HALF_NOISE, NO_CLIP, BATCH_SIZE, SAME_SEED = "half the noise", "no clip", "batch sizes released", "one seed for every run"

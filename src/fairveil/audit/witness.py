@@ -26,7 +26,7 @@ from ..curator import pricing
 from ..curator.curator import Curator
 from ..curator.pricing import Ask, as_asks
 from ..curator.question import Question, Scale
-from ..curator.questions.of_models import GradientSum
+from ..curator.questions.gradients import GradientSum
 from ..curator.rows.rows import Rows
 from ..curator.rows.sampling import FULL, Batch, Poisson
 from ..curator.totals import public_scale

@@ -273,7 +273,7 @@ def _write(
     asked: list[tuple[Notion, Measured]],
     expected: bool,
 ) -> None:
-    from ..fairness.notions import GapNotion
+    from ..fairness.gap_notion import GapNotion
     from ..report import GapFigure, GroupSection, Report, write
     from .measured import words_of
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from ..estimators import GroupObjectiveClassifier, TailoredClassifier
 from ..fairness import Notion
+from ..fairness.gap_notion import GapNotion
 from ..fairness.keys import shown
-from ..fairness.notions import BoundedGroupLoss, FalseNegativeRate, GapNotion
+from ..fairness.notions import BoundedGroupLoss, FalseNegativeRate
 from ..fairness.objectives import Bound
 from ..fairness.rates import RateConstraint
 from ..fairness.sentences import sentence

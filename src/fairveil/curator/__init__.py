@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from .questions.attached_codes import CodeHistogram as CodeHistogram
     from .questions.by_cell import ByCell as ByCell
     from .questions.by_cell import Weighed as Weighed
+    from .questions.gradients import GradientSum as GradientSum
     from .questions.grouped import GroupedHistogram as GroupedHistogram
+    from .questions.histograms import PredictionHistogram as PredictionHistogram
+    from .questions.histograms import ScoreHistogram as ScoreHistogram
     from .questions.mixture_histogram import MixtureHistogram as MixtureHistogram
     from .questions.networks import Network as Network
     from .questions.networks import NetworkGradient as NetworkGradient
     from .questions.networks import NetworkHistogram as NetworkHistogram
-    from .questions.of_models import GradientSum as GradientSum
     from .questions.of_models import GroupLosses as GroupLosses
-    from .questions.of_models import PredictionHistogram as PredictionHistogram
-    from .questions.of_models import ScoreHistogram as ScoreHistogram
     from .questions.of_rows import CellCounts as CellCounts
     from .questions.of_rows import FeatureSums as FeatureSums
     from .questions.of_rows import GramMatrices as GramMatrices
@@ -62,7 +62,7 @@ PLACES = {
     "Entry": ".journal.log",
     "FeatureSums": ".questions.of_rows",
     "Full": ".rows.sampling",
-    "GradientSum": ".questions.of_models",
+    "GradientSum": ".questions.gradients",
     "GramMatrices": ".questions.of_rows",
     "GroupLosses": ".questions.of_models",
     "GroupedHistogram": ".questions.grouped",
@@ -76,13 +76,13 @@ PLACES = {
     "NetworkGradient": ".questions.networks",
     "NetworkHistogram": ".questions.networks",
     "NumberMoments": ".questions.of_rows",
-    "PredictionHistogram": ".questions.of_models",
+    "PredictionHistogram": ".questions.histograms",
     "Question": ".question",
     "RowCount": ".questions.of_rows",
     "RowFunction": ".questions.row_function",
     "Rows": ".rows.rows",
     "Score": ".choices.by_function",
-    "ScoreHistogram": ".questions.of_models",
+    "ScoreHistogram": ".questions.histograms",
     "Weighed": ".questions.by_cell",
     "describe": ".pricing",
     "describe_choice": ".pricing",

@@ -14,7 +14,7 @@ from . import pricing
 from .books import Books
 from .pricing import Ask
 from .question import Question, Scale
-from .questions.of_models import GradientSum
+from .questions.gradients import GradientSum
 from .rows.persons import of_person
 from .rows.rows import Rows
 from .totals import public_scale

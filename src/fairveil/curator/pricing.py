@@ -40,8 +40,10 @@ from ..privacy.sensitivity import OUTWARDS, Bound, product_up
 from .question import OwnJob, Question, Scale, need_order_two
 from .questions.attached import AttachedHistogram
 from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
+from .questions.gradients import GradientSum
+from .questions.histograms import PredictionHistogram, ScoreHistogram
 from .questions.networks import NetworkGradient, NetworkHistogram
-from .questions.of_models import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
+from .questions.of_models import GroupLosses
 from .rows.persons import of_person
 from .rows.sampling import FULL, Batch, Full, Part, Poisson
 from .totals.person_pass import scale_of_gradient

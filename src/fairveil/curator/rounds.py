@@ -24,8 +24,9 @@ from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
 from .pricing import Ask
 from .question import Question, Scale
 from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
+from .questions.gradients import GradientSum
 from .questions.networks import NetworkGradient, NetworkHistogram
-from .questions.of_models import GradientSum, GroupLosses
+from .questions.of_models import GroupLosses
 from .questions.of_rows import FeatureSums, GramMatrices, NumberMoments
 from .questions.row_function import RowFunction
 from .quiet.calls import Troubles

@@ -37,7 +37,7 @@ from ...privacy.sensitivity import OUTWARDS
 from ..pricing import Deciding
 from ..question import Scale, cell_count, need_classes
 from ..questions.attached import AttachedHistogram
-from ..questions.of_models import ScoreHistogram
+from ..questions.histograms import ScoreHistogram
 from ..questions.of_rows import CellCounts
 from ..quiet.calls import Troubles
 from ..rows.rows import Rows

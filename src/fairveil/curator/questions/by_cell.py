@@ -41,8 +41,8 @@ from ...privacy.events import LARGEST
 from ...privacy.sensitivity import OUTWARDS, Bound
 from ..question import GRID_BITS, Question, Scale
 from ..rows.block import Block
+from .gradients import GradientSum
 from .networks import ROW_BITS, NetworkGradient
-from .of_models import GradientSum
 from .of_rows import FeatureSums, GramMatrices
 
 LEAST_NORM = math.ldexp(1.0, -900)  # what the grid takes a smaller norm for: see `question.gridded`

@@ -30,7 +30,8 @@ from ...privacy import sensitivity
 from ...privacy.sensitivity import Bound
 from ..question import Question, Scale, cell_count, need_classes, need_order_two
 from ..quiet.calls import Troubles
-from .of_models import DecisionHistogram, finite_costs, weights_of_models
+from .gradients import finite_costs, weights_of_models
+from .histograms import DecisionHistogram
 
 if TYPE_CHECKING:
     from ...models.torch_network import Skeleton

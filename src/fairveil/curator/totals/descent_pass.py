@@ -17,7 +17,8 @@ from ..._types import Floats, Ints
 from ...facts import Cells
 from ..question import Question, Scale, cell_count
 from ..questions.cell_weights import by_model
-from ..questions.of_models import GradientSum, PredictionHistogram
+from ..questions.gradients import GradientSum
+from ..questions.histograms import PredictionHistogram
 from ..rows.block import Block, Drawn
 from ..rows.rows import Rows
 

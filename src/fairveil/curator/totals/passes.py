@@ -18,8 +18,10 @@ from ..._types import Ints
 from ...errors import InputError, complaint
 from ..question import OwnJob, Question, Scale, cell_count
 from ..questions.by_cell import ByCell, CellwiseQuestion, Weighed, inner_of
+from ..questions.gradients import GradientSum
+from ..questions.histograms import PredictionHistogram, ScoreHistogram
 from ..questions.networks import NetworkGradient, NetworkHistogram
-from ..questions.of_models import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
+from ..questions.of_models import GroupLosses
 from ..questions.of_rows import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from ..rows.block import Block, Drawn
 from ..rows.cell_order import by_cell, ordered

@@ -13,7 +13,7 @@ from ...facts import RowLayout
 from ...privacy import sensitivity
 from ..question import Question, Scale, gridded
 from ..questions.cell_weights import by_model
-from ..questions.of_models import GradientSum
+from ..questions.gradients import GradientSum
 from ..rows.block import Block, Drawn
 from ..rows.rows import Rows
 from .descent_pass import LOSS_CODES, DescentJob, units

@@ -20,7 +20,9 @@ from ..question import GRID_BITS, Question, Scale, gridded
 from ..questions import cell_weights
 from ..questions.by_cell import ByCell, Weighed, inner_of
 from ..questions.cell_weights import columns_of as columns_of
-from ..questions.of_models import GradientSum, GroupLosses, PredictionHistogram
+from ..questions.gradients import GradientSum
+from ..questions.histograms import PredictionHistogram
+from ..questions.of_models import GroupLosses
 from ..questions.of_rows import FeatureSums, GramMatrices, NumberMoments
 from ..rows.block import Block
 from ..rows.rows import Rows

@@ -12,7 +12,9 @@ import numpy as np
 
 from ..._types import Floats
 from ..question import Question
-from ..questions.of_models import GradientSum, GroupLosses, PredictionHistogram, ScoreHistogram
+from ..questions.gradients import GradientSum
+from ..questions.histograms import PredictionHistogram, ScoreHistogram
+from ..questions.of_models import GroupLosses
 from ..questions.of_rows import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from ..rows.block import Block
 

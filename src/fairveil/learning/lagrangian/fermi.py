@@ -25,7 +25,7 @@ from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...fairness import DemographicParity, EqualizedOdds, EqualOpportunity, Notion
 from ...fairness.dependence import Dependence
-from ...fairness.notions import positive_class
+from ...fairness.gap_notion import positive_class
 from ...privacy.promise import Promise
 from . import plan as plans
 from .linear import LinearDescent
