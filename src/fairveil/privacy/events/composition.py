@@ -45,6 +45,7 @@ class Repeated(Event):
 def compose(events: Iterable[Event]) -> Event:
     """One event for several: runs of equal neighbours are folded into `Repeated`, no-ops dropped, singletons unwrapped.
 
+    >>> from fairveil.privacy.events import Gaussian
     >>> compose([Gaussian(2.0), Gaussian(2.0), NoOp()])
     Repeated(event=Gaussian(noise_multiplier=2.0), count=2)
     """
