@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairveil.privacy.events import Gaussian, Pure
 from fairveil.privacy.ledger import Entry, Ledger
 from fairveil.privacy.ledger.balance import Step, account_of, is_open, thinned
-from fairveil.privacy.ledger.terms import WHOLE
+from fairveil.privacy.ledger.costs import WHOLE
 from fairveil.privacy.ledger.terms_words import left_epsilon, left_share, spent_epsilon, spent_share, unsettled
 from fairveil.privacy.promise import Promise
 

@@ -23,11 +23,12 @@ from fairveil.privacy.events import (
 )
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.checking import findings
+from fairveil.privacy.ledger.costs import MOST
 from fairveil.privacy.ledger.stores.entries import COMMITTED, CREATED, KINDS, REFUNDED, RESERVED, RESUMED, Entry, encoded
 from fairveil.privacy.ledger.stores.store import MemoryStore
-from fairveil.privacy.ledger.terms import MOST, Terms
+from fairveil.privacy.ledger.terms import Terms
 from fairveil.privacy.promise import Promise
-from fairveil.privacy.statement.statement import Receipt
+from fairveil.privacy.statement.parts import Receipt
 
 PROMISE = Promise(1.0, 1e-5, neighbours="replace-one")
 ADD_REMOVE = Promise(1.0, 1e-6)

@@ -39,9 +39,9 @@ from fairveil.privacy.events import (
     from_dict,
 )
 from fairveil.privacy.ledger import Ledger
+from fairveil.privacy.ledger.costs import MOST
 from fairveil.privacy.ledger.documents import parse, read
 from fairveil.privacy.ledger.stores.entries import Entry
-from fairveil.privacy.ledger.terms import MOST
 from fairveil.privacy.promise import Promise
 
 EVENTS: list[Event] = [

@@ -39,7 +39,7 @@ from fairveil.privacy.ledger import Ledger, Spend
 from fairveil.privacy.ledger.stores.entries import COMMITTED, REFUNDED, RESERVED, Entry
 from fairveil.privacy.ledger.stores.store import MemoryStore
 from fairveil.privacy.promise import Promise
-from fairveil.privacy.statement.statement import Receipt
+from fairveil.privacy.statement.parts import Receipt
 
 PROMISE = Promise(1.0, 1e-5)
 SMALL = Gaussian(50.0)

@@ -21,9 +21,9 @@ from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
 from fairveil.privacy.accounting.calibration import calibrate
 from fairveil.privacy.events import Approximate, Composed, Event, Gaussian, Laplace, NoOp, Pure, Repeated
 from fairveil.privacy.ledger import Ledger, Spend
+from fairveil.privacy.ledger.costs import MOST, WHOLE
 from fairveil.privacy.ledger.spends import standing
 from fairveil.privacy.ledger.stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry, encoded
-from fairveil.privacy.ledger.terms import MOST, WHOLE
 from fairveil.privacy.promise import Promise
 
 DELTA = 2.0**-17

@@ -40,7 +40,8 @@ from fairveil.privacy.events import (
     ZeroConcentrated,
 )
 from fairveil.privacy.ledger import Ledger
-from fairveil.privacy.ledger.terms import MOST, WHOLE, Cost, Terms, two_in_a_row
+from fairveil.privacy.ledger.costs import MOST, WHOLE, Cost, two_in_a_row
+from fairveil.privacy.ledger.terms import Terms
 from fairveil.privacy.promise import Promise
 
 ADD_REMOVE = Promise(1.0, 1e-5)

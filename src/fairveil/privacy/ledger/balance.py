@@ -17,9 +17,10 @@ from typing import Any
 
 from ... import _html
 from ..shown import promised
+from .costs import WHOLE
 from .stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry
 from .stores.store import Store
-from .terms import WHOLE, Terms
+from .terms import Terms
 from .terms_words import delta_words, left_epsilon, left_share, spent_share
 
 MOST_STEPS = 200

@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING
 from ...errors import FairveilError, LedgerError
 from ..events import Event, from_dict
 from ..promise import Promise
-from ..statement.checks import UNPRICED, Finding
+from ..statement.checks import Finding
+from ..statement.pricing import UNPRICED
+from .costs import MOST, Cost
 from .lines import terms_of, under
 from .spends import Spent, after, standing
 from .stores.entries import COMMITTED, CREATED, FIRST_PREVIOUS, RESERVED, Entry
-from .terms import MOST, Cost, Terms, checked_columns
+from .terms import Terms, checked_columns
 
 if TYPE_CHECKING:
-    from ..statement.statement import Receipt
+    from ..statement.parts import Receipt
 
 SLACK = 1e-9
 """A cost that is worked out again may differ by so much: another processor's last bits."""

@@ -38,6 +38,7 @@ from ..events import Event
 from ..promise import Promise
 from ..units import Unit
 from .around import around
+from .costs import MOST, Cost
 from .lines import checked_words, created, following, step, terms_of, under, user_and_machine
 from .overspent import overspent
 from .requirements import named_columns, require, words_in
@@ -47,11 +48,11 @@ from .stores.blocks import within
 from .stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry, malformed
 from .stores.refusals import another_ledger
 from .stores.store import MemoryStore, Page, Store, missing
-from .terms import MOST, Cost, Terms
+from .terms import Terms
 
 if TYPE_CHECKING:
     from ..statement.checks import Finding
-    from ..statement.statement import Receipt
+    from ..statement.parts import Receipt
     from .balance import Balance
 
 _IN_MEMORY: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()

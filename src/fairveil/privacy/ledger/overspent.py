@@ -6,8 +6,9 @@ from ...errors import Overspent, complaint
 from ..events import Event
 from ..promise import Promise
 from ..shown import at_least, at_most, promised
+from .costs import MOST, WHOLE, Cost, tight_epsilon
 from .stores.entries import Entry
-from .terms import MOST, WHOLE, Cost, Terms, tight_epsilon
+from .terms import Terms
 from .terms_words import left_share, spent_share
 
 

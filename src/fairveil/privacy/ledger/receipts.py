@@ -19,8 +19,11 @@ from collections.abc import Callable, Iterable, Sequence
 from ...errors import FairveilError
 from ..events import Composed, Event, NoOp, Repeated, from_dict
 from ..promise import Promise
-from ..statement.checks import UNPRICED, Finding, is_whole
-from ..statement.statement import PrivacyStatement, Receipt
+from ..statement.checks import Finding
+from ..statement.parts import Receipt
+from ..statement.prefixes import is_whole
+from ..statement.pricing import UNPRICED
+from ..statement.statement import PrivacyStatement
 from .lines import under
 from .spends import Spent, standing
 from .stores.entries import COMMITTED, REFUNDED, RESERVED, Entry

@@ -12,7 +12,7 @@ from ..events import Event, compose
 from .stores.entries import Entry
 
 if TYPE_CHECKING:
-    from ..statement.statement import Receipt
+    from ..statement.parts import Receipt
     from .handle import Ledger
 
 
@@ -26,7 +26,7 @@ class Spend:
     @property
     def receipt(self) -> Receipt:
         """What a statement keeps of it: with this, a ledger that lost or changed the line is found out."""
-        from ..statement.statement import Receipt
+        from ..statement.parts import Receipt
 
         return Receipt(self.ledger.dataset, self.id, self.entry, self.hash)
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...errors import LedgerError, complaint
+from .costs import WHOLE, Cost
 from .stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry, malformed
-from .terms import WHOLE, Cost
 
 LAST_BITS = 1 << 31
 """A log may cost this part more than its plan: the order of sums, which is no overspending."""

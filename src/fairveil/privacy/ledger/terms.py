@@ -41,47 +41,29 @@ from ... import _checks
 from ..._urls import without_password
 from ...errors import BudgetError, FairveilError, InputError, LedgerError, complaint
 from ...facts import Schema
-from ..accounting import accountant as accounting
 from ..accounting import inventory as leaves
 from ..accounting.calibration import scaled
 from ..accounting.filters import KINDS, Filter
-from ..accounting.in_a_row import in_a_row
-from ..events import (
-    Composed,
-    Event,
-    OnPart,
-    PoissonSampled,
-    PrivateSelection,
-    Repeated,
-    VisiblySampled,
-)
+from ..events import Event
 from ..promise import Neighbours, Promise
-from ..statement.checks import UNPRICED
+from ..statement.pricing import UNPRICED
+from .costs import WHOLE, Cost, no_promise, require_shallow, rounded_down, samples, several_in_a_row, tight_epsilon, units_of
 from .stores.entries import malformed
 
-WHOLE = 1 << 60
-"""All of the budget, in units."""
-MOST = WHOLE + (1 << 20)
-"""What may be charged: 1e-12 more, for decimals that binary numbers miss."""
 FORMAT_VERSION = 1
+
+
 LAST_BITS = 1e-12
+
+
 TRIES = 40
+
+
 PLANNED_ANEW = 0.002
 """A fit that samples batches shares its noise among their sums and other releases otherwise at another epsilon: by no more."""
+
+
 LONGEST_NAME = 200
-DEEPEST = 50
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Units of the budget, and of what may leak."""
-
-    units: int
-    leak: int
-
-    def within(self, spent: int, leaked: int) -> bool:
-        """Whether there is room beside what is charged."""
-        return spent + self.units <= MOST and leaked + self.leak <= MOST
 
 
 @dataclass(frozen=True)
@@ -146,7 +128,7 @@ class Terms:
         """What these events add, released under `promise`; a `LedgerError` where the ledger cannot take them at all."""
         self.require_relation(promise)
         event = leaves.as_event(events)
-        _require_shallow(event)
+        require_shallow(event)
         return _cost(self, event, promise.neighbours, self._in_a_row(promise))
 
     def fits_alone(self, events: Event | Iterable[Event], promise: Promise) -> bool:
@@ -181,7 +163,7 @@ class Terms:
             if high < low * (1 + 1e-9):
                 break
         found = tight_epsilon(plan(high), promise.delta, promise.neighbours)
-        return 0.0 if math.isinf(found) else _down(found * (1.0 - PLANNED_ANEW if _samples(events) else 1.0))
+        return 0.0 if math.isinf(found) else rounded_down(found * (1.0 - PLANNED_ANEW if samples(events) else 1.0))
 
     def as_release(self, units: int) -> float:
         """The epsilon, at the ledger's delta, of one Gaussian (or pure) release that costs so much."""
@@ -300,12 +282,6 @@ def checked_columns(columns: object) -> tuple[str, ...]:
     raise InputError(complaint(expected="names of sensitive columns", of="columns", got=columns, remedy=remedy))
 
 
-def no_promise(got: str = "inf") -> LedgerError:
-    """What is not private cannot be added up."""
-    remedy = "What promises nothing spends without end: pass a finite epsilon, or keep it out of the ledger."
-    return LedgerError(complaint(expected="a finite epsilon", of="ledger", got=got, remedy=remedy))
-
-
 @lru_cache(maxsize=256)
 def _filter(terms: Terms) -> Filter:
     return Filter.create(terms.promise, terms.kind, order=terms.order, reserve=terms.reserve)
@@ -333,80 +309,4 @@ def _cost(terms: Terms, event: Event, relation: Neighbours, times: int) -> Cost:
         raise LedgerError(complaint(expected="pure releases", of=f"ledger {terms.dataset!r}", got="others", remedy=remedy))
     if math.isinf(amount) or math.isnan(amount) or math.isnan(leak):
         raise no_promise("a release without noise")
-    return Cost(_units(amount, cap.budget), _units(leak, cap.allowance))
-
-
-def tight_epsilon(events: Event | Iterable[Event], delta: float, neighbours: str) -> float:
-    """What a plan that was fixed beforehand costs by itself; inf, too, where its numbers are too large to tell."""
-    try:
-        with np.errstate(all="ignore"):
-            found = accounting.epsilon(events, delta, neighbours)
-    except FairveilError:
-        raise
-    except UNPRICED:
-        return math.inf
-    return math.inf if math.isnan(found) else found
-
-
-def several_in_a_row(event: Event, relation: Neighbours, times: int) -> Event:
-    """What events cost between data sets several neighbours apart: a row replaced is one removed and one added; all rows of a
-    person are as many neighbours.
-
-    (G_mu after G_mu is G_2mu, and epsilon after epsilon is 2 epsilon: Dong, Roth and Su 2022, Theorem 2.14.)
-    """
-    bound = in_a_row(event, relation, times)
-    if bound is not None:
-        return bound
-    if times > 2:
-        remedy = "Let the release protect persons: pass its unit=..."
-        expected = f"Gaussian or pure releases, where a person's rows are charged as {times} neighbours"
-        raise LedgerError(complaint(expected=expected, of="events about rows", got="others", remedy=remedy))
-    remedy = "Pass neighbours='replace-one' to what releases them."
-    expected = "Gaussian or pure releases, where a row replaced is charged as one removed and one added"
-    raise LedgerError(complaint(expected=expected, of="events under add-remove", got="others", remedy=remedy))
-
-
-def two_in_a_row(event: Event) -> Event:
-    """What add-remove events cost between data sets of which one row is replaced."""
-    return several_in_a_row(event, "add-remove", 2)
-
-
-def _require_shallow(event: Event) -> None:
-    """What is nested too deeply could be written, and not read again."""
-    level, depth = [event], 0
-    while level:
-        depth += 1
-        if depth > DEEPEST:
-            remedy = "Put them beside each other: fairveil.privacy.events.compose."
-            raise LedgerError(complaint(expected=f"at most {DEEPEST} levels", of="events", got="more", remedy=remedy))
-        level = [inner for one in level for inner in _inside(one)]
-
-
-def _samples(event: Event) -> bool:
-    return isinstance(event, PoissonSampled | VisiblySampled) or any(_samples(inner) for inner in _inside(event))
-
-
-def _inside(event: Event) -> tuple[Event, ...]:
-    match event:
-        case Composed():
-            return event.events
-        case Repeated() | PoissonSampled() | VisiblySampled() | OnPart() | PrivateSelection():
-            return (event.event,)
-    return ()
-
-
-def _units(amount: float, budget: float) -> int:
-    """Rounded up. What is beyond the whole is told apart from it, and no more."""
-    if amount <= 0:
-        return 0
-    if budget <= 0:
-        return 2 * WHOLE
-    return min(2 * WHOLE, math.ceil(Fraction(amount) * WHOLE / Fraction(budget)))
-
-
-def _down(value: float) -> float:
-    """Six digits, rounded down: a number that is typed in again still fits."""
-    if value <= 0:
-        return 0.0
-    place = 10.0 ** (5 - math.floor(math.log10(value)))
-    return math.floor(value * place) / place
+    return Cost(units_of(amount, cap.budget), units_of(leak, cap.allowance))

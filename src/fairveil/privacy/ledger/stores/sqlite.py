@@ -33,6 +33,7 @@ from .connections import Connections
 from .entries import Entry
 from .one_name import Name, moved, require_one_link
 from .refusals import changed_by_a_child, half_failed, not_for_reading, one_inside_another
+from .sqlite_connection import LONG_LOG, SHORT_LOG, Connection, has_transaction, is_at, nobody, size_of
 from .sqlite_refusals import BUSY, PATIENCE, REFUSED, code, no_ledger, refusal, require_file, unreachable
 from .sqlite_rules import ALL_RULES, SMALL, require_rules
 from .store import Page
@@ -40,28 +41,16 @@ from .tables import Ask, Beginning, Lines, TablePage, TableStore
 from .verifying import damaged
 
 T = TypeVar("T")
+
+
 W = TypeVar("W", bound="_Writer")
-LONG_LOG, SHORT_LOG = 4 << 20, 1 << 20
+
+
 OPENINGS = 3
+
+
 # Closing any descriptor of a file gives up all of the process's locks on it: no connection may be open while it is made.
 _making = threading.RLock()
-
-
-class _Connection:
-    """One of SQLite's connections, and the file that it opened. `block`: who writes through it."""
-
-    def __init__(self, link: sqlite3.Connection, name: Name) -> None:
-        self.link = link
-        self.name = name
-        self.file = name.identity
-        self.log = f"{os.path.realpath(_file_of(link))}-wal"
-        self.shorten_at = LONG_LOG
-        self.rules = -1
-        self.block: Callable[[], object] = _nobody
-
-    def close(self) -> None:
-        self.link.close()
-        self.name.release()
 
 
 class SQLiteStore(TableStore):
@@ -115,7 +104,7 @@ class SQLiteStore(TableStore):
             lambda connection: self._patiently(lambda: connection.link.execute(statement, parameters).fetchall())
         )
 
-    def _require_fitting(self, connection: _Connection, dataset: str) -> None:
+    def _require_fitting(self, connection: Connection, dataset: str) -> None:
         """Once in a file: what is there fits, read while others may write."""
         if (connection.file, dataset) in self._marks:
             return
@@ -128,11 +117,11 @@ class SQLiteStore(TableStore):
         if mark is not None:
             self._marks[connection.file, dataset] = mark
 
-    def _start(self, connection: _Connection) -> None:
+    def _start(self, connection: Connection) -> None:
         """A transaction that nobody else can enter, in a file that is still the one of this name, by this version's rules."""
         link = connection.link
         self._patiently(lambda: link.execute("BEGIN IMMEDIATE"))
-        size = _size(connection.log)
+        size = size_of(connection.log)
         if size < LONG_LOG:
             connection.shorten_at = LONG_LOG
         elif size >= connection.shorten_at:
@@ -146,7 +135,7 @@ class SQLiteStore(TableStore):
             require_rules(self._tried(lambda: link.execute(ALL_RULES).fetchall()), self.shown)
             connection.rules = rules
 
-    def _require_current(self, connection: _Connection) -> None:
+    def _require_current(self, connection: Connection) -> None:
         try:
             status = os.stat(self._path)
         except OSError:
@@ -155,7 +144,7 @@ class SQLiteStore(TableStore):
             raise moved(self.shown)
         require_one_link(status, self.shown)
 
-    def _shorten(self, connection: _Connection) -> None:
+    def _shorten(self, connection: Connection) -> None:
         """Copy the log into the database while this connection keeps everybody from writing, so that the next one to write may
         begin the log anew. A log that a reader holds up is tried again when it has grown."""
         with suppress(sqlite3.Error), closing(self._linked("rw")) as beside:  # what is not copied now stays in the log
@@ -163,9 +152,9 @@ class SQLiteStore(TableStore):
             beside.execute("PRAGMA checkpoint_fullfsync = ON")
             beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         connection.link.execute("ROLLBACK")
-        connection.shorten_at = _size(connection.log) + LONG_LOG
+        connection.shorten_at = size_of(connection.log) + LONG_LOG
 
-    def _opened(self) -> _Connection:
+    def _opened(self) -> Connection:
         """Again, where another file was put in its place meanwhile."""
         for _ in range(OPENINGS - 1):
             with suppress(_Moved):
@@ -175,7 +164,7 @@ class SQLiteStore(TableStore):
         except _Moved:
             raise moved(self.shown) from None
 
-    def _opened_once(self) -> _Connection:
+    def _opened_once(self) -> Connection:
         with _making:
             if self._create:
                 self._make_file()
@@ -186,7 +175,7 @@ class SQLiteStore(TableStore):
             self._take_back()
             raise
 
-    def _connected(self) -> _Connection:
+    def _connected(self) -> Connection:
         try:
             name = Name(self._path, self.shown)
         except OSError as error:
@@ -200,9 +189,9 @@ class SQLiteStore(TableStore):
             else:
                 self._require_ledger(link)
                 self._settle(link)
-            if not _is_at(self._path, name.identity):
+            if not is_at(self._path, name.identity):
                 raise _Moved
-            return self._tried(lambda: _Connection(link, name))
+            return self._tried(lambda: Connection(link, name))
         except BaseException:
             if link is not None:
                 link.close()
@@ -238,10 +227,10 @@ class SQLiteStore(TableStore):
         """Remove the file that was made here if no ledger was begun in it. Whoever is about to begin one there finds, before it
         is kept, that the file was moved."""
         made = self._made
-        if made is None or not _is_at(self._path, made):
+        if made is None or not is_at(self._path, made):
             return
         self._connections.close()
-        if _size(str(self._path)) == 0:  # where no room is left, SQLite would lock nothing
+        if size_of(str(self._path)) == 0:  # where no room is left, SQLite would lock nothing
             with suppress(OSError):
                 os.unlink(self._path)
             return
@@ -300,9 +289,9 @@ class SQLiteStore(TableStore):
         ):
             self._patiently(lambda setting=setting: link.execute(f"PRAGMA {setting}"))  # type: ignore[misc]
 
-    def _is_current(self, connection: _Connection) -> bool:
+    def _is_current(self, connection: Connection) -> bool:
         """Not where the file was moved away or replaced: what was written there would be forgotten."""
-        return _is_at(self._path, connection.file)
+        return is_at(self._path, connection.file)
 
     def _patiently(self, action: Callable[[], T]) -> T:
         """Waits while others have the file, at random moments so that nobody is always too late."""
@@ -341,7 +330,7 @@ class _Transaction(Block[W], Generic[W]):
         self._use = store._connections.using()
         self._process = os.getpid()
         self._failed = False
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
         self._page: W | None = None
 
     def _begin(self) -> W:
@@ -387,44 +376,12 @@ class _Transaction(Block[W], Generic[W]):
             with suppress(sqlite3.Error):
                 if connection.link.in_transaction:
                     connection.link.execute("ROLLBACK")
-            if _has_transaction(connection.link):
+            if has_transaction(connection.link):
                 self._use.spoil()
-            connection.block = _nobody
+            connection.block = nobody
             self._connection = None
         self._use.leave()
 
 
 class _Moved(Exception):  # noqa: N818 -- never seen outside
     """Another file has the name now."""
-
-
-def _nobody() -> None:
-    """Who writes through a connection that is idle."""
-
-
-def _has_transaction(link: sqlite3.Connection) -> bool:
-    """False, too, of one that is closed."""
-    try:
-        return link.in_transaction
-    except sqlite3.Error:
-        return False
-
-
-def _file_of(link: sqlite3.Connection) -> str:
-    """The name that SQLite found by following links: it keeps the log beside it."""
-    return str(link.execute("PRAGMA database_list").fetchall()[0][2])
-
-
-def _is_at(path: Path, file: tuple[int, int]) -> bool:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return False
-    return (status.st_dev, status.st_ino) == file
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
