@@ -12,40 +12,27 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from ...errors import FairveilError, InputError, complaint
-from ..accounting.bounding import covers
-from ..events import Composed, Event, NoOp, Repeated, compose
+from ..events import compose
+from .parts import READ_FROM_DATA, GroupGuarantee, Noise, PublicFact, Stamp, StatedBound, UserCode
+from .prefixes import is_prefix, runs_of
+from .pricing import UNPRICED, group_epsilons, reprice
 from .releases import same_releases
-from .statement import READ_FROM_DATA, Cap, GroupGuarantee, NamedGroups, Noise, PublicFact, Stamp, StatedBound, UserCode
 
 if TYPE_CHECKING:
-    from ..accounting.accountant import Price
-    from ..accounting.filters import Filter
-    from ..accounting.two_steps import TwoSteps
-    from ..promise import Neighbours, Promise
     from .statement import PrivacyStatement
+
 
 SLACK = 1e-9
 """A recomputed epsilon may exceed the stated one by this fraction and no more: the last bits of another processor."""
 
-MOST_RUNS = 1_000_000
-
-UNPRICED = (
-    FairveilError,
-    ArithmeticError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    NotImplementedError,
-)
-"""What pricing the events of a stranger's file may come to."""
 
 NAMED_VERSIONS = ("fairveil", "python", "numpy", "scipy")
 
+
 RECOMPUTED = ("epsilon", "delta", "accounting", "groups", "stamps", "checksum")
 """Fields that `check` and `verify` work out again from the others; of groups their epsilons."""
+
+
 ON_TRUST = (
     *("promise", "events", "plan", "cap", "facts", "bounds", "not_covered", "tuning", "earlier_releases", "audit"),
     *("noise", "arithmetic", "user_code", "versions", "created", "ledger", "releases"),
@@ -53,8 +40,11 @@ ON_TRUST = (
 """Fields that are taken as they are: nobody can tell from a statement alone whether they are true. A signature says who
 stands by them."""
 
+
 BASE_FACT = "base classifier"
 """The fact by which a post-processor's statement says whether its base was there before."""
+
+
 COUNTS_OF_A_BASE, READS_THE_GROUP = "histogram of an attached model", "the classifier reads a person's group when it decides"
 """By what a post-processor's statement of an earlier version, without that fact, is known."""
 
@@ -65,100 +55,6 @@ class Finding:
 
     grave: bool
     sentence: str
-
-
-def reprice(events: tuple[Event, ...], plan: tuple[Event, ...] | None, cap: Cap | None, promise: Promise) -> Price:
-    """What is charged: the whole plan; else what the cap allows, provided that it admits the log (theory.md#t10).
-
-    A log that neither a plan nor a filter bounds costs inf: its tight total is no bound on what was chosen as it went.
-    """
-    from ..accounting import two_steps
-    from ..accounting.accountant import Price, price
-    from ..accounting.filters import Filter
-    from ..accounting.routes import NO_ROUTE
-
-    if plan is None and cap is not None and cap.kind == two_steps.KIND:
-        two_steps.TwoSteps(promise).require(events)
-        return Price(promise.epsilon, promise.delta, promise.neighbours, "two steps")
-    if plan is None and cap is not None:
-        fresh = Filter.create(promise, cap.kind, order=cap.order, reserve=cap.reserve)
-        fresh.add(events)
-        return Price(promise.epsilon, promise.delta, promise.neighbours, f"{cap.kind} filter")
-    if plan is None and events:
-        return Price(math.inf, promise.delta, promise.neighbours, NO_ROUTE)
-    return price(events if plan is None else plan, promise.delta, promise.neighbours)
-
-
-def cap_of(
-    events: tuple[Event, ...], plan: tuple[Event, ...] | None, promise: Promise, given: Filter | TwoSteps | None
-) -> Cap | None:
-    """The terms of the filter, or of the one that takes every event; none where there is a plan, or nothing to cap."""
-    from ..accounting.filters import Filter
-
-    if given is not None and given.promise != promise:
-        raise InputError(
-            complaint(
-                expected=f"a filter for {promise}",
-                of="cap",
-                got=str(given.promise),
-                remedy="Make the filter of the statement's own promise: Filter.create(promise).",
-            )
-        )
-    if plan is not None or not events or not promise.is_private:
-        return None
-    chosen = given or Filter.create(promise, "renyi" if promise.delta > 0 else "pure")
-    return Cap(chosen.kind, chosen.order, chosen.reserve)
-
-
-def guarantees(
-    named: Iterable[NamedGroups],
-    events: tuple[Event, ...],
-    plan: tuple[Event, ...] | None,
-    promise: Promise,
-    everybody: float,
-) -> tuple[GroupGuarantee, ...]:
-    """What the people of each named group have."""
-    out: list[GroupGuarantee] = []
-    for groups in named:
-        if any(one.column == groups.column for one in out):
-            remedy = "Name each column's groups once."
-            raise InputError(complaint(expected="one NamedGroups a column", of="groups", got=groups.column, remedy=remedy))
-        found = group_epsilons(len(groups.names), groups.column, groups.fixed, events, plan, promise, everybody)
-        out += [
-            GroupGuarantee(name, cell, groups.column, epsilon, groups.fixed, limit)
-            for cell, (name, epsilon, limit) in enumerate(zip(groups.names, found, groups.limits, strict=True))
-        ]
-    return tuple(out)
-
-
-def group_epsilons(
-    cells: int,
-    column: int,
-    fixed: bool,
-    events: tuple[Event, ...],
-    plan: tuple[Event, ...] | None,
-    promise: Promise,
-    everybody: float,
-) -> tuple[float, ...]:
-    """The epsilon of each cell of a column: of the plan; of the log's releases by these cells, where shares were made later.
-
-    Without a plan all have what the filter allows. Where shares were made later and the run was broken off, no group has a
-    guarantee of its own (inf): what was left to do is not known by group.
-    """
-    from ..accounting.by_group import by_group, holds
-
-    if plan is None:
-        return (everybody,) * cells
-    if fixed:
-        return by_group(plan, promise.delta, promise.neighbours, cells, column)
-    if not is_whole(events, plan, promise.neighbours):
-        return (math.inf,) * cells
-    as_done = [
-        Repeated(done if holds(done, column, cells) else planned, count)
-        for planned, done, count in _side_by_side(events, plan)
-        if planned is not None and done is not None
-    ]
-    return by_group(as_done, promise.delta, promise.neighbours, cells, column, fixed=False)
 
 
 def required_stamps(
@@ -367,7 +263,7 @@ def _counted_as_one_plan(statement: PrivacyStatement) -> Iterator[Finding]:
     counts = any(bound.question == COUNTS_OF_A_BASE for bound in statement.bounds)
     post_processor = counts and any(sentence.startswith(READS_THE_GROUP) for sentence in statement.not_covered)
     told = any(fact.name == BASE_FACT for fact in statement.facts)
-    if told or not post_processor or statement.plan is None or len(list(itertools.islice(_runs(statement.plan), 2))) < 2:
+    if told or not post_processor or statement.plan is None or len(list(itertools.islice(runs_of(statement.plan), 2))) < 2:
         return
     kinds = 3 if statement.promise.protects == "sensitive_features" else 2
     yield Finding(
@@ -376,69 +272,6 @@ def _counted_as_one_plan(statement: PrivacyStatement) -> Iterator[Finding]:
         "there before, and the counts were asked for after looking at it, that total is no bound at this delta, but at "
         f"{kinds} times it: fairveil.privacy.price_after gives the epsilon",
     )
-
-
-def is_prefix(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None = None) -> bool:
-    """Whether the log, spelled out answer by answer, is how the plan, spelled out, begins, or finer under this relation.
-
-    Runs of one event are compared by their counts, so that long plans are not spelled out. More than `MOST_RUNS` runs (a
-    stranger's file can claim any number of rounds) count as not agreeing.
-    """
-    return log == plan or _agree(log, plan, neighbours, whole=False)
-
-
-def is_whole(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None = None) -> bool:
-    """Whether the log, spelled out, is the plan, spelled out, or finer under this relation, to the end of both."""
-    return log == plan or _agree(log, plan, neighbours, whole=True)
-
-
-def _agree(log: tuple[Event, ...], plan: tuple[Event, ...], neighbours: Neighbours | None, *, whole: bool) -> bool:
-    for number, (planned, done, _) in enumerate(_side_by_side(log, plan)):
-        if done is None:
-            return not whole
-        if number == MOST_RUNS or planned is None or not covers(planned, done, neighbours):
-            return False
-    return True
-
-
-def _side_by_side(log: tuple[Event, ...], plan: tuple[Event, ...]) -> Iterator[tuple[Event | None, Event | None, int]]:
-    """(what was planned, what was done, how often in a row) until the log ends; then what of the plan is left, if anything."""
-    to_come = _runs(plan)
-    planned: Event | None = None
-    left = 0
-    for done, count in _runs(log):
-        rest = count
-        while rest > 0:
-            if left == 0:
-                planned, left = next(to_come, (None, rest))
-            step = min(rest, left)
-            yield planned, done, step
-            rest, left = rest - step, left - step
-    if left == 0:
-        planned, left = next(to_come, (None, 0))
-    if left:
-        yield planned, None, left
-
-
-def _runs(events: Iterable[Event], times: int = 1) -> Iterator[tuple[Event, int]]:
-    """(event, how often in a row), composition and repetition spelled out, free events left out."""
-    whole = events if times == 1 else itertools.chain.from_iterable(itertools.repeat(tuple(events), times))
-    for event in whole:
-        match event:
-            case NoOp():
-                continue
-            case Composed(inner):
-                yield from _runs(inner)
-            case Repeated(Composed(inner), count):
-                if next(_runs(inner), None) is not None:
-                    yield from _runs(inner, count)
-            case Repeated(Repeated(inner, first), second):
-                yield from _runs((Repeated(inner, first * second),))
-            case Repeated(inner, count):
-                if count and not isinstance(inner, NoOp):
-                    yield inner, count
-            case _:
-                yield event, 1
 
 
 @lru_cache(maxsize=16)

@@ -17,8 +17,9 @@ from ...errors import FairveilError, StatementError, complaint
 from .. import events as event_tree
 from ..events import Composed, Event
 from ..promise import Promise
+from .parts import Audit, Cap, GroupGuarantee, PublicFact, Receipt, StatedBound
 from .releases import Release
-from .statement import Audit, Cap, GroupGuarantee, PrivacyStatement, PublicFact, Receipt, StatedBound
+from .statement import PrivacyStatement
 
 FORMAT = "fairveil privacy statement"
 FORMAT_VERSION = 1

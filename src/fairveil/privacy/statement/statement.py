@@ -25,7 +25,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ... import _checks, _html
 from ...errors import StatementError, complaint
@@ -42,177 +42,30 @@ from ..events import (
     spelled_out,
 )
 from ..promise import Promise
+from .parts import (
+    ARITHMETICS,
+    NOISES,
+    STAMPS,
+    USER_CODES,
+    Arithmetic,
+    Audit,
+    Cap,
+    GroupGuarantee,
+    NamedGroups,
+    Noise,
+    PublicFact,
+    Receipt,
+    Stamp,
+    StatedBound,
+    UserCode,
+    require_words,
+)
 from .releases import Release, releases_of, same_releases
 
 if TYPE_CHECKING:
     from ..accounting.filters import Filter
     from ..accounting.two_steps import TwoSteps
     from .checks import Finding
-
-Origin = Literal[
-    "schema",
-    "argument",
-    "read from the data, not covered",
-    "library default",
-    "by definition",
-    "public features",
-    "schema x (1 - holdout)",
-    "argument x (1 - holdout)",
-]
-Noise = Literal["secure", "seeded"]
-Arithmetic = Literal["exact", "float32-by-row", "float32"]
-UserCode = Literal["none", "trusted"]
-Stamp = Literal["not-private", "seeded-noise", "data-dependent-bounds", "user-code-trusted"]
-
-ORIGINS: tuple[Origin, ...] = (
-    "schema",
-    "argument",
-    "read from the data, not covered",
-    "library default",
-    "by definition",
-    "public features",
-    "schema x (1 - holdout)",
-    "argument x (1 - holdout)",
-)
-"""Where something public came from. "argument": the caller said so; "library default": nobody did, and the library has a
-value for that; "by definition": a row counts once, for example; "public features": of these, where sensitive columns alone are
-protected. Earlier versions know the first three."""
-NOISES: tuple[Noise, ...] = ("secure", "seeded")
-ARITHMETICS: tuple[Arithmetic, ...] = ("exact", "float32-by-row", "float32")  # the last: of versions before by-row
-USER_CODES: tuple[UserCode, ...] = ("none", "trusted")
-STAMPS: tuple[Stamp, ...] = ("not-private", "seeded-noise", "data-dependent-bounds", "user-code-trusted")
-READ_FROM_DATA: Origin = "read from the data, not covered"
-
-
-@dataclass(frozen=True)
-class PublicFact:
-    """Something that was taken as public: its name, its value in words, and where it came from."""
-
-    name: str
-    value: str
-    origin: Origin
-
-    def __post_init__(self) -> None:
-        _words(name=self.name, value=self.value)
-        _checks.one_of(ORIGINS, origin=self.origin)
-
-
-@dataclass(frozen=True)
-class StatedBound:
-    """How far one person moves one released total, and why: `norm` such as "L2", `reason` such as "clipped to norm 1"."""
-
-    question: str
-    norm: str
-    sensitivity: float
-    reason: str
-    origin: Origin = "argument"
-
-    def __post_init__(self) -> None:
-        _words(question=self.question, norm=self.norm, reason=self.reason)
-        object.__setattr__(self, "sensitivity", _checks.non_negative(sensitivity=self.sensitivity))
-        _checks.one_of(ORIGINS, origin=self.origin)
-
-
-@dataclass(frozen=True)
-class Cap:
-    """The filter that capped answers chosen one after another, as it was fixed before the first: see `privacy.filters`; or the
-    rule for one release that was chosen after all others: `privacy.two_steps`."""
-
-    kind: str
-    order: float | None
-    reserve: float
-
-    def __post_init__(self) -> None:
-        _words(kind=self.kind)
-        if self.order is not None:
-            object.__setattr__(self, "order", _checks.positive(order=self.order))
-        object.__setattr__(self, "reserve", _checks.fraction(reserve=self.reserve, high_open=True))
-
-
-@dataclass(frozen=True)
-class Audit:
-    """What an attack on the finished release showed: epsilon is at least `epsilon`, with this confidence."""
-
-    epsilon: float
-    confidence: float
-    attack: str
-
-    def __post_init__(self) -> None:
-        _words(attack=self.attack)
-        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon))
-        object.__setattr__(self, "confidence", _checks.fraction(confidence=self.confidence, low_open=True, high_open=True))
-
-
-@dataclass(frozen=True)
-class NamedGroups:
-    """The groups of one sensitive column, in the order of its cells: whose own guarantees a statement is to tell.
-
-    `fixed`: whether the shares of the budget were fixed before data were touched; if not, they were made once, of answers that
-    were released before any release by these cells, and what is told holds after the fact (`privacy.by_group`).
-    `limits`: epsilons that these groups were promised beforehand, whatever the shares would be; None for those that were not.
-    """
-
-    names: tuple[str, ...]
-    column: int = 0
-    fixed: bool = True
-    limits: tuple[float | None, ...] = ()
-
-    def __post_init__(self) -> None:
-        given: object = self.names
-        names = tuple(given) if isinstance(given, tuple | list) else ()
-        for name in names:
-            _words(group=name)
-        if not names or len(set(names)) != len(names):
-            remedy = "Name every cell once: NamedGroups(('female', 'male'))."
-            raise StatementError(complaint(expected="different names, one a cell", of="names", got=self.names, remedy=remedy))
-        if self.limits and len(self.limits) != len(names):
-            remedy = "One limit a name, None where there is none."
-            raise StatementError(complaint(expected=f"{len(names)} limits", of="limits", got=len(self.limits), remedy=remedy))
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "limits", tuple(self.limits) or (None,) * len(names))
-        object.__setattr__(self, "column", _checks.whole(column=self.column))
-        object.__setattr__(self, "fixed", _flag(self.fixed))
-
-
-@dataclass(frozen=True)
-class GroupGuarantee:
-    """What the people of one group, a cell of a sensitive column, have at the promise's delta. `fixed`, `limit`: see
-    `NamedGroups`."""
-
-    name: str
-    cell: int
-    column: int
-    epsilon: float
-    fixed: bool
-    limit: float | None = None
-
-    def __post_init__(self) -> None:
-        _words(group=self.name)
-        if self.limit is not None:
-            object.__setattr__(self, "limit", _checks.positive(limit=self.limit))
-        object.__setattr__(self, "cell", _checks.whole(cell=self.cell))
-        object.__setattr__(self, "column", _checks.whole(column=self.column))
-        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
-        object.__setattr__(self, "fixed", _flag(self.fixed))
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What shows that a ledger holds a release: its data set, the spend's id, the number of the line that reserved it, and the
-    line's hash, which a ledger that lost or changed a line no longer has (`Ledger.check(receipts=...)`)."""
-
-    dataset: str
-    spend: str
-    entry: int
-    hash: str
-
-    def __post_init__(self) -> None:
-        _words(dataset=self.dataset, spend=self.spend)
-        object.__setattr__(self, "entry", _checks.whole(entry=self.entry))
-        given: object = self.hash
-        if not isinstance(given, str) or len(given) != 64 or not set(given) <= set("0123456789abcdef"):
-            remedy = "Take the receipt of a spend: spend.receipt."
-            raise StatementError(complaint(expected="64 hexadecimal digits", of="hash", got=given, remedy=remedy))
 
 
 @dataclass(frozen=True)
@@ -253,12 +106,12 @@ class PrivacyStatement:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
         object.__setattr__(self, "delta", _checks.fraction(delta=self.delta, high_open=True))
-        _words(neighbours=self.neighbours, route=self.route)
+        require_words(neighbours=self.neighbours, route=self.route)
         for sentence in self.not_covered:
-            _words(not_covered=sentence)
+            require_words(not_covered=sentence)
         for name, text in (("tuning", self.tuning), ("earlier_releases", self.earlier_releases), ("created", self.created)):
             if text is not None:
-                _words(**{name: text})
+                require_words(**{name: text})
         _checks.one_of(NOISES, noise=self.noise)
         _checks.one_of(ARITHMETICS, arithmetic=self.arithmetic)
         _checks.one_of(USER_CODES, user_code=self.user_code)
@@ -304,7 +157,8 @@ class PrivacyStatement:
         >>> print(f"{statement.epsilon:.3f} of {statement.promise.epsilon:g}")
         0.686 of 1
         """
-        from .checks import cap_of, guarantees, reprice, required_stamps, versions_now
+        from .checks import required_stamps, versions_now
+        from .pricing import cap_of, guarantees, reprice
 
         done = _folded(events)
         planned = None if plan is None else _folded(plan)
@@ -424,12 +278,6 @@ class PrivacyStatement:
         return statement
 
 
-def names_read(facts: Iterable[PublicFact], bounds: Iterable[StatedBound]) -> list[str]:
-    """What of these was read from the data, and is not covered."""
-    named = [*((fact.name, fact.origin) for fact in facts), *((bound.question, bound.origin) for bound in bounds)]
-    return [name for name, origin in named if origin == READ_FROM_DATA]
-
-
 def _folded(events: Iterable[Event]) -> tuple[Event, ...]:
     whole = compose(events)
     if isinstance(whole, NoOp):
@@ -443,19 +291,3 @@ def _works_on(event: Event, kinds: tuple[type[Event], ...]) -> bool:
     if isinstance(event, Composed):
         return any(_works_on(part, kinds) for part in event.events)
     return isinstance(event, Repeated | VisiblySampled | PrivateSelection) and _works_on(event.event, kinds)
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        remedy = "fixed=False where shares were made of released answers."
-        raise StatementError(complaint(expected="True or False", of="fixed", got=value, remedy=remedy))
-    return value
-
-
-def _words(**named: object) -> None:
-    """Printable lines: a stranger's statement must not be able to write control codes to a terminal."""
-    for name, value in named.items():
-        if not isinstance(value, str) or not value.strip() or not value.isprintable():
-            raise StatementError(
-                complaint(expected="some words on one line", of=name, got=value, remedy=f"Say in words what {name} is.")
-            )

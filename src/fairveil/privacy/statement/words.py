@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from ..accounting.two_steps import KIND as TWO_STEPS
 from ..events import Composed, Event, OnPart, PerCell, PoissonSampled, PrivateSelection, Repeated, VisiblySampled
 from ..shown import at_least, at_most, promised
-from .checks import is_whole
+from .parts import READ_FROM_DATA, GroupGuarantee, Stamp
+from .prefixes import is_whole
 from .releases import ALL_ROWS, NORMS, Release
-from .statement import READ_FROM_DATA, GroupGuarantee, PrivacyStatement, Stamp
+from .statement import PrivacyStatement
 
 if TYPE_CHECKING:
     from ..promise import Promise
