@@ -15,10 +15,10 @@ from .postprocessed import PostProcessedModel
 from .regression import RegressionModel
 
 if TYPE_CHECKING:
-    from .torch_network import NetworkModel as NetworkModel
+    from .torch_model import NetworkModel as NetworkModel
     from .torch_network import Skeleton as Skeleton
 
-PLACES = {"NetworkModel": ".torch_network", "Skeleton": ".torch_network"}  # torch is loaded when they are asked for
+PLACES = {"NetworkModel": ".torch_model", "Skeleton": ".torch_network"}  # torch is loaded when they are asked for
 
 __all__ = [
     "AffineMap",

@@ -137,7 +137,7 @@ def _revive(described: Node, arrays: Mapping[str, npt.NDArray[Any]], depth: int,
     inner_parts = tuple(model.to_parts() for model in models)
     parts = Parts(kind, described["values"].mapping(), named, inner_parts)
     if reader is None:
-        from .torch_network import NetworkModel
+        from .torch_model import NetworkModel
 
         return NetworkModel.from_parts(parts, module)
     return reader(parts, models)
