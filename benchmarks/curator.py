@@ -25,6 +25,7 @@ import numpy as np
 import psutil
 
 from fairveil.curator import GradientSum, Linear, PredictionHistogram, Rows
+from fairveil.curator.kernels import elementary
 from fairveil.curator.kernels import linear as kernels
 from fairveil.curator.totals.passes import totals
 from fairveil.data import synthetic
@@ -76,7 +77,7 @@ def inexact_kernels() -> Any:
         module = importlib.util.module_from_spec(spec)
         # exp must keep its rounding trick, which reassociation would remove: it comes from the exact module.
         spec.loader.exec_module(module)
-    module.exp_into = kernels.exp_into
+    module.exp_into = elementary.exp_into
     return module
 
 

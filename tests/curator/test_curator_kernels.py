@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from fairveil.curator.kernels import elementary
 from fairveil.curator.kernels import linear as kernels
 from fairveil.curator.kernels import panel as kernels_panel
 from fairveil.curator.question import gridded
@@ -146,12 +147,12 @@ def fixed_sequence_probability(numbers, codes, offsets, coef, fused=False, libra
     for first, code in zip(offsets, codes, strict=True):
         z = z + coef[first + code]
     y = abs(z * 1.0)
-    x = -(y if y < kernels.FARTHEST else kernels.FARTHEST)
+    x = -(y if y < elementary.FARTHEST else elementary.FARTHEST)
     if library_exp:
         e = math.exp(x)
     else:
-        n = (x * kernels.LOG2E + kernels.MAGIC) - kernels.MAGIC
-        r = (x - n * kernels.LN2_HIGH) - n * kernels.LN2_LOW
+        n = (x * elementary.LOG2E + elementary.MAGIC) - elementary.MAGIC
+        r = (x - n * elementary.LN2_HIGH) - n * elementary.LN2_LOW
         s = 1.6059043836821613e-10
         for c in (
             2.08767569878681e-09,
@@ -207,11 +208,11 @@ def test_each_row_is_one_fixed_sequence_of_operations(mutation):
 def test_exp_and_log_are_accurate():
     x = np.linspace(-700, 700, 100_001)
     out, work = np.empty_like(x), np.empty_like(x)
-    kernels.exp_into(x, out, work, len(x))
+    elementary.exp_into(x, out, work, len(x))
     assert np.max(np.abs(out / np.exp(x) - 1)) < 1e-13
     y = np.concatenate([np.linspace(1.0, 2.0, 1001), np.geomspace(1e-300, 1e300, 10_001)])
     out, work = np.empty_like(y), np.empty_like(y)
-    kernels.log_into(y, out, work, len(y))
+    elementary.log_into(y, out, work, len(y))
     assert np.max(np.abs(out - np.log(y)) / np.maximum(1.0, np.abs(np.log(y)))) < 1e-14
 
 

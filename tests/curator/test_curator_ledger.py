@@ -22,7 +22,7 @@ from fairveil.privacy.events import Composed, Gaussian, OnPart, PerCell, Repeate
 from fairveil.privacy.ledger import Ledger, ledger
 from fairveil.privacy.ledger.stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED
 from fairveil.privacy.ledger.stores.store import MemoryStore
-from fairveil.privacy.statement.statement import READ_FROM_DATA, PublicFact, StatedBound
+from fairveil.privacy.statement.parts import READ_FROM_DATA, PublicFact, StatedBound
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
 PLAN = Repeated(Composed((Gaussian(30.0), OnPart(Gaussian(20.0), 0, 2), OnPart(Gaussian(20.0), 1, 2))), 4)

@@ -22,7 +22,7 @@ from fairveil.data import encode
 from fairveil.data.synthetic import GroupedClasses
 from fairveil.errors import ChecksumError, InputError, NoGroups, PrivacyError, WeakDelta
 from fairveil.estimators.reports.gap_report import GapLine, GapReport
-from fairveil.privacy.statement.statement import READ_FROM_DATA
+from fairveil.privacy.statement.parts import READ_FROM_DATA
 
 FEATURES = ["age", "hours", "job", "union"]
 NOTIONS = ["demographic_parity", "equalized_odds", "equal_opportunity"]

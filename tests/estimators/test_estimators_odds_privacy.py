@@ -21,7 +21,7 @@ from fairveil.facts import RowBlock, RowLayout
 from fairveil.learning.postprocessing import mixing, mixing_bounds
 from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.events import Gaussian
-from fairveil.privacy.statement.statement import READ_FROM_DATA
+from fairveil.privacy.statement.parts import READ_FROM_DATA
 
 RNG = np.random.default_rng(0)
 ROWS = 2000

@@ -18,7 +18,7 @@ from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import Gap, GMean, SmoothedOdds
 from fairveil.learning.group_objective.exponential import Sampling, plan_sampling
-from fairveil.learning.group_objective.problem import Found
+from fairveil.learning.group_objective.found import Found
 from fairveil.learning.oracles.choosing import Labellings, LinearClass, Listed, directions, thresholds
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.events import DiscreteLaplace, Exponential, spelled_out

@@ -20,7 +20,7 @@ from fairveil.fairness import BoundedGroupLoss
 from fairveil.fairness.objectives import LargestGroupLoss
 from fairveil.learning.descent import Reason
 from fairveil.learning.group_objective.descent import MOST, LossDescent, State, plan_descent
-from fairveil.learning.group_objective.problem import Found
+from fairveil.learning.group_objective.found import Found
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.events import NonPrivate

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fairveil.errors import InputError
 from fairveil.privacy.noise import samplers_exact as exact
 from fairveil.privacy.noise import samplers_kernels as kernels
+from fairveil.privacy.noise import samplers_words
 from fairveil.privacy.noise.samplers import Stream
 from fairveil.privacy.noise.sources import NoiseSource
 
@@ -59,7 +60,7 @@ def test_fast_and_exact_paths_agree_to_the_bit(case: str, blur: int) -> None:
     np.testing.assert_array_equal(found, expected)
     assert plain._state is not None
     assert slow._state is not None
-    assert plain._state[kernels.POSITION] == slow._state[kernels.POSITION]
+    assert plain._state[samplers_words.POSITION] == slow._state[samplers_words.POSITION]
     if blur == 64 and case not in ("gaussian, tiny scale", "poisson, all"):
         assert slow._tape is not None  # the exact path was really taken
 
@@ -178,9 +179,9 @@ def crafted(halves: dict[int, int]) -> Stream:
     """A stream whose next halves are these, at positions 1 to 15 of its first block."""
     stream = NoiseSource.seeded(2).stream("noise")
     state, buffer = stream._ready()
-    kernels.half(state, buffer)
+    samplers_words.half(state, buffer)
     for position, value in halves.items():
-        buffer[kernels.LANES * position] = value
+        buffer[samplers_words.LANES * position] = value
     return stream
 
 
@@ -201,7 +202,7 @@ def test_equal_digits_are_undecided_and_then_extended(halves: dict[int, int]) ->
     out = np.zeros(1, dtype=np.int64)
     scale = np.array([100.0])
     assert kernels.rounded_gaussian(state, buffer, scale.view(np.uint64), out, 0, np.uint64(0)) == 0
-    assert state[kernels.POSITION] == 1
+    assert state[samplers_words.POSITION] == 1
     answer = stream.rounded_gaussian(scale)
     assert stream._tape is not None
     assert answer[0] == exact.rounded_gaussian(tape(crafted(halves)), 100.0)
@@ -242,8 +243,8 @@ def test_a_full_batch_buffer_grows() -> None:
     """A first word that is small again and again: more rows than expected are kept, none is lost."""
     stream = NoiseSource.seeded(4).stream("noise")
     state, buffer = stream._ready()
-    kernels.half(state, buffer)
-    state[kernels.POSITION] = 2
+    samplers_words.half(state, buffer)
+    state[samplers_words.POSITION] = 2
     buffer[:] = 0  # 63 words of zero: gaps of zero
     batch = stream.poisson_batch(2_000, 0.001)
     assert batch[:63].tolist() == list(range(63))

@@ -14,7 +14,7 @@ import pytest
 from randomgen import ChaCha
 
 from fairveil.errors import InputError, PrivacyError
-from fairveil.privacy.noise import samplers_kernels
+from fairveil.privacy.noise import samplers_words
 from fairveil.privacy.noise.sources import NoiseSource, encode_path
 
 # RFC 8439, sec. 2.3.2 (key 00 01 .. 1f, counter 1, nonce 00:00:00:09:00:00:00:4a:00:00:00:00), and vectors 1, 2 of A.1
@@ -31,16 +31,16 @@ RFC_ZERO = (
 
 
 def test_the_cipher_is_chacha20_of_rfc_8439() -> None:
-    state, buffer = samplers_kernels.new_state(bytes(32), 0)
+    state, buffer = samplers_words.new_state(bytes(32), 0)
     out = np.empty(16, dtype=np.uint64)
-    samplers_kernels.words(state, buffer, out)
+    samplers_words.words(state, buffer, out)
     assert out.astype("<u8").tobytes().hex() == RFC_ZERO
     # words 12..15 of the input are counter 1 and the nonce 09000000 4a000000 00000000
     low, lane = 1 | (0x09000000 << 32), 0x4A000000
-    chunk_start = low - low % samplers_kernels.LANES
-    state, buffer = samplers_kernels.new_state(bytes(range(32)), lane)
-    samplers_kernels.refill(state, buffer, np.uint64(chunk_start // samplers_kernels.LANES))
-    block = buffer.reshape(16, samplers_kernels.LANES)[:, low % samplers_kernels.LANES]
+    chunk_start = low - low % samplers_words.LANES
+    state, buffer = samplers_words.new_state(bytes(range(32)), lane)
+    samplers_words.refill(state, buffer, np.uint64(chunk_start // samplers_words.LANES))
+    block = buffer.reshape(16, samplers_words.LANES)[:, low % samplers_words.LANES]
     assert block.astype("<u4").tobytes().hex() == RFC_BLOCK
 
 
@@ -78,9 +78,9 @@ def test_floats_come_from_a_lane_of_their_own() -> None:
     assert stream.generator() is stream.generator()
     lane = ChaCha(key=derived_key(7, ("initialisation",)), counter=2 << 68, rounds=20).random_raw(64)
     assert not set(words.tolist()) & set(lane.tolist())
-    state, buffer = samplers_kernels.new_state(derived_key(7, ("initialisation",)).to_bytes(32, "little"), 2)
+    state, buffer = samplers_words.new_state(derived_key(7, ("initialisation",)).to_bytes(32, "little"), 2)
     out = np.empty(64, dtype=np.uint64)
-    samplers_kernels.words(state, buffer, out)
+    samplers_words.words(state, buffer, out)
     np.testing.assert_array_equal(out, lane)
 
 

@@ -27,7 +27,7 @@ from fairveil.privacy.events import (
     VisiblySampled,
 )
 from fairveil.privacy.promise import NEIGHBOURS, Neighbours
-from fairveil.privacy.statement.checks import is_prefix
+from fairveil.privacy.statement.prefixes import is_prefix
 
 PROMISES = {
     "add-remove": Promise(20.0, 1e-6),

@@ -17,7 +17,7 @@ from fairveil.privacy.accounting.accountant import epsilon
 from fairveil.privacy.accounting.by_group import by_group
 from fairveil.privacy.events import Event, Gaussian, NonPrivate, PerCell, PoissonSampled, Repeated
 from fairveil.privacy.statement.documents import checksum
-from fairveil.privacy.statement.statement import GroupGuarantee
+from fairveil.privacy.statement.parts import GroupGuarantee
 from fairveil.privacy.statement.words import items
 
 PROMISE = Promise(8.0, 1e-6)

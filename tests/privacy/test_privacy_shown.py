@@ -14,7 +14,8 @@ from fairveil.privacy.accounting.calibration import calibrate, full_batch
 from fairveil.privacy.events import Event, Gaussian, Laplace, PerCell, Repeated
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.shown import at_least, at_most, promised
-from fairveil.privacy.statement.statement import NamedGroups, PrivacyStatement
+from fairveil.privacy.statement.parts import NamedGroups
+from fairveil.privacy.statement.statement import PrivacyStatement
 from fairveil.report import Report
 from fairveil.report import ledger as section
 from fairveil.report.page import render

@@ -24,9 +24,9 @@ from fairveil.privacy import NamedGroups, PrivacyStatement, Promise, PublicFact,
 from fairveil.privacy.events import Gaussian, PerCell
 from fairveil.privacy.statement.checks import ON_TRUST, RECOMPUTED, examine
 from fairveil.privacy.statement.documents import FIELDS, LATER, checksum
+from fairveil.privacy.statement.parts import READ_FROM_DATA, Audit, Receipt, StatedBound
 from fairveil.privacy.statement.releases import releases_of
 from fairveil.privacy.statement.signatures import canonical, remarks
-from fairveil.privacy.statement.statement import READ_FROM_DATA, Audit, Receipt, StatedBound
 
 PLAN = [Gaussian(20.0), PerCell(((40.0, 120.0),), (2.0,))]
 

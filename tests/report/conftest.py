@@ -13,7 +13,7 @@ from fairveil.figures import Floor, FrontierFigure, GapFigure, Point, Series
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger
-from fairveil.privacy.statement.statement import PublicFact
+from fairveil.privacy.statement.parts import PublicFact
 from fairveil.report import Coefficient, GroupPayment, GroupSection, LedgerSection, Payments, Report
 from fairveil.report import ledger as ledger_section
 

@@ -18,7 +18,8 @@ from ..errors import InputError, complaint
 from ..privacy.accounting import accountant as accounting
 from ..privacy.events import Gaussian
 from ..privacy.promise import Promise
-from ..privacy.statement.statement import Audit, PrivacyStatement
+from ..privacy.statement.parts import Audit
+from ..privacy.statement.statement import PrivacyStatement
 from . import bounds
 from .claims import Claim, PointClaim
 from .drawn import figure

@@ -14,7 +14,8 @@ from ..privacy.accounting import accountant as accounting
 from ..privacy.accounting.inventory import inventory
 from ..privacy.events import Event, Gaussian, compose
 from ..privacy.promise import Neighbours
-from ..privacy.statement.statement import Audit, PrivacyStatement
+from ..privacy.statement.parts import Audit
+from ..privacy.statement.statement import PrivacyStatement
 from . import bounds
 from .claims import Claim, EventsClaim, GaussianClaim, PointClaim, claim_of
 

@@ -8,9 +8,9 @@ from shlex import quote
 from typing import Any
 
 from ..privacy.ledger.balance import Balance, Told, share, told
+from ..privacy.ledger.costs import WHOLE
 from ..privacy.ledger.handle import Ledger
 from ..privacy.ledger.stores.entries import CREATED, Entry
-from ..privacy.ledger.terms import WHOLE
 from ..privacy.ledger.terms_words import (
     APART,
     NO_SUM,

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..privacy.ledger import Ledger
+from ..privacy.ledger.costs import WHOLE
 from ..privacy.ledger.stores.entries import RESERVED
-from ..privacy.ledger.terms import WHOLE
 from ..privacy.shown import at_most
 from ..privacy.statement.statement import PrivacyStatement
 from .ending import INTERRUPTED, Ended

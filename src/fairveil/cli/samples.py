@@ -19,7 +19,7 @@ from ..estimators.reading import inputs
 from ..estimators.reading.coding import TableCoding
 from ..estimators.reading.inputs import Ways
 from ..facts import Schema
-from ..privacy.statement.statement import PublicFact
+from ..privacy.statement.parts import PublicFact
 from ..study.held_out import HeldOut
 from .coins import set_aside
 from .tables import Columns, Place, picked

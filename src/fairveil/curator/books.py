@@ -18,8 +18,9 @@ from ..privacy.accounting.filters import Filter
 from ..privacy.events import Event, NoOp, compose
 from ..privacy.ledger import Ledger
 from ..privacy.promise import Promise
+from ..privacy.statement.parts import Arithmetic, NamedGroups, PublicFact, StatedBound, names_read
 from ..privacy.statement.releases import releases_of
-from ..privacy.statement.statement import Arithmetic, NamedGroups, PrivacyStatement, PublicFact, StatedBound, names_read
+from ..privacy.statement.statement import PrivacyStatement
 from .budget import Budget
 from .journal.journal import Journal, earlier_entries
 from .journal.lines import SITTING

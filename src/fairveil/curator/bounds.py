@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..privacy.promise import Promise
-from ..privacy.statement.statement import Origin, StatedBound
+from ..privacy.statement.parts import Origin, StatedBound
 from . import pricing
 from .books import Books
 from .pricing import Ask

@@ -30,7 +30,8 @@ from ..privacy.events import Event, Exponential
 from ..privacy.ledger import Ledger
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
-from ..privacy.statement.statement import NamedGroups, PrivacyStatement, PublicFact, StatedBound
+from ..privacy.statement.parts import NamedGroups, PublicFact, StatedBound
+from ..privacy.statement.statement import PrivacyStatement
 from . import pricing
 from .books import Books
 from .bounds import Bounds, adds_by_person, cap_of

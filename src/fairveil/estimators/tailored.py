@@ -22,7 +22,8 @@ from ..learning.tailoring.steps import ITERATES, REGIONS, STEP_SIZES
 from ..privacy.accounting.routes import gaussian_mu
 from ..privacy.promise import Promise
 from ..privacy.shown import at_most
-from ..privacy.statement.statement import NamedGroups, PrivacyStatement
+from ..privacy.statement.parts import NamedGroups
+from ..privacy.statement.statement import PrivacyStatement
 from .fitting import unused
 from .reports.constraint_report import ConstraintLine
 from .saving import values as files_json

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from .promise import NEIGHBOURS as NEIGHBOURS
     from .promise import PROTECTS as PROTECTS
     from .promise import Promise as Promise
+    from .statement.parts import NamedGroups as NamedGroups
+    from .statement.parts import PublicFact as PublicFact
     from .statement.signatures import Signature as Signature
     from .statement.signatures import sign as sign
     from .statement.signatures import verify_signature as verify_signature
     from .statement.signing_keys import new_key as new_key
-    from .statement.statement import NamedGroups as NamedGroups
     from .statement.statement import PrivacyStatement as PrivacyStatement
-    from .statement.statement import PublicFact as PublicFact
     from .units import Unit as Unit
 
 PLACES = {

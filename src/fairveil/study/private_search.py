@@ -28,7 +28,8 @@ from ..privacy.ledger import Ledger
 from ..privacy.ledger.ambient import checked, current, paid_for
 from ..privacy.promise import Promise
 from ..privacy.shown import at_most
-from ..privacy.statement.statement import PrivacyStatement, PublicFact, StatedBound
+from ..privacy.statement.parts import PublicFact, StatedBound
+from ..privacy.statement.statement import PrivacyStatement
 from . import search_price
 from .search_fits import COUNTED, Fits, Run, candidates_of, moves, parts_of, split
 from .search_price import ALL, GEOMETRIC, SHAPES, WAYS, SearchPrice

@@ -22,7 +22,7 @@ from ..privacy.ledger.ambient import paid_for
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import of_histogram
-from ..privacy.statement.statement import names_read
+from ..privacy.statement.parts import names_read
 from . import search_price, search_scores
 from .search_price import SearchPrice
 from .search_scores import Scoring

@@ -51,7 +51,8 @@ from ..privacy import epsilon as price
 from ..privacy.events import Event, NonPrivate, NoOp
 from ..privacy.promise import Promise
 from ..privacy.shown import at_most
-from ..privacy.statement.statement import ARITHMETICS, PrivacyStatement, StatedBound
+from ..privacy.statement.parts import ARITHMETICS, StatedBound
+from ..privacy.statement.statement import PrivacyStatement
 from .families import Family, Judge
 from .held_out import HeldOut, error_of
 from .result import Frontier, Key

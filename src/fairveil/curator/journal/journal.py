@@ -24,7 +24,7 @@ from ...errors import InputError, complaint
 from ...privacy.accounting.filters import Filter
 from ...privacy.events import Event
 from ...privacy.promise import Promise
-from ...privacy.statement.statement import StatedBound
+from ...privacy.statement.parts import StatedBound
 from .lines import PAID, SITTING, encoded, header_of, read, refused
 from .log import Entry
 

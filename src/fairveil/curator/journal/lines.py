@@ -20,7 +20,7 @@ from ...errors import FairveilError, PrivacyError, complaint
 from ...privacy.accounting.filters import Filter
 from ...privacy.events import Event, compose, from_dict, from_json_dict, spelled_out, to_json_dict
 from ...privacy.promise import Promise
-from ...privacy.statement.statement import StatedBound
+from ...privacy.statement.parts import StatedBound
 from .log import Entry
 
 FORMAT = "fairveil journal"

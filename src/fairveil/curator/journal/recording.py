@@ -37,8 +37,8 @@ from ...errors import BudgetError, FairveilError, LedgerError, NotSettled, WentO
 from ...privacy.events import Event, NoOp, compose, spelled_out
 from ...privacy.ledger import Ledger, Spend, current
 from ...privacy.promise import Promise
-from ...privacy.statement.checks import is_whole
-from ...privacy.statement.statement import Receipt
+from ...privacy.statement.parts import Receipt
+from ...privacy.statement.prefixes import is_whole
 from .journal import Journal
 from .lines import refused
 

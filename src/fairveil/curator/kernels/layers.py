@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .linear import MAGIC, MAGIC_BITS, jit
+from .elementary import MAGIC, MAGIC_BITS, jit
 
 EXPONENT = 126  # the bits of a float32 above its 23 of fraction, less this: e of m 2^e with m in [1/2, 1)
 NO_NUMBER = 0x7F800000  # the bits of infinity; NaN's are above

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .linear import MAGIC, MAGIC_BITS, TILE, ZERO_ONE_LOSS, cell_index_into, cell_of, jit, log_into, scores_into, softmax_into
+from .elementary import MAGIC, MAGIC_BITS, TILE, jit, log_into, softmax_into
+from .tiles import ZERO_ONE_LOSS, cell_index_into, cell_of, scores_into
 
 
 @jit

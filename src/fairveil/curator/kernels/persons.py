@@ -15,19 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from .linear import (
-    LOG_LOSS,
-    TILE,
-    add_costs,
-    cell_index_into,
-    clip_into,
-    jit,
-    residuals_into,
-    scores_into,
-    sigmoid_into,
-    softmax_into,
-    weigh_by_cell,
-)
+from .elementary import TILE, jit, sigmoid_into, softmax_into
+from .tiles import LOG_LOSS, add_costs, cell_index_into, clip_into, residuals_into, scores_into, weigh_by_cell
 
 
 @jit

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .linear import LOG_LOSS, NO_LOSS, TILE, jit, residuals_into, scores_into, sigmoid_into, softmax_into
+from .elementary import TILE, jit, sigmoid_into, softmax_into
+from .tiles import LOG_LOSS, NO_LOSS, residuals_into, scores_into
 
 
 @jit

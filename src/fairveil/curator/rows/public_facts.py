@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...privacy.statement.statement import READ_FROM_DATA, Origin, PublicFact
+from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 from .rows import Rows
 
 

@@ -12,7 +12,7 @@ from ...privacy.events import Event
 from ...privacy.ledger import Ledger
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
-from ...privacy.statement.statement import PublicFact
+from ...privacy.statement.parts import PublicFact
 from ..reading import cautions, origins
 from ..reading.cautions import Numbers
 from ..reading.inputs import Training

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from ...curator import Curator
 from ...privacy.promise import Promise
-from ...privacy.statement.statement import READ_FROM_DATA, NamedGroups, PrivacyStatement, StatedBound
+from ...privacy.statement.parts import READ_FROM_DATA, NamedGroups, StatedBound
+from ...privacy.statement.statement import PrivacyStatement
 from ..reading.inputs import Training
 
 READS_GROUPS = (

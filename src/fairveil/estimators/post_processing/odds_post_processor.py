@@ -31,7 +31,8 @@ from ...privacy.events import compose
 from ...privacy.ledger import Ledger
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
-from ...privacy.statement.statement import PrivacyStatement, Receipt
+from ...privacy.statement.parts import Receipt
+from ...privacy.statement.statement import PrivacyStatement
 from ..certifying.certified_fits import certified
 from ..faces import blind
 from ..faces.blind import Blindly

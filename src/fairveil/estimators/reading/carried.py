@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import InputError, complaint
 from ...facts import Cells
-from ...privacy.statement.statement import READ_FROM_DATA
+from ...privacy.statement.parts import READ_FROM_DATA
 
 if TYPE_CHECKING:
     from .inputs import Training

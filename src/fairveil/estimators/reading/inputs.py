@@ -26,7 +26,7 @@ from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.columns import Boolean, Category
 from ...fairness.inputs import read_weights, same_length
 from ...models.model import known_classes
-from ...privacy.statement.statement import READ_FROM_DATA, Origin, PublicFact
+from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 from . import sharded
 from . import units as units_of
 from .additive import Additive, words_of

@@ -9,7 +9,7 @@ import inspect
 from numbers import Real
 from typing import Any
 
-from ...privacy.statement.statement import Origin, PublicFact
+from ...privacy.statement.parts import Origin, PublicFact
 from .inputs import Training
 
 DEFAULT: Origin = "library default"

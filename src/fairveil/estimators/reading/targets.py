@@ -21,7 +21,7 @@ from ...data.encoding import Encoding
 from ...errors import InputError, UnstatedBounds, complaint
 from ...facts import RowBlock
 from ...facts.columns import Number
-from ...privacy.statement.statement import READ_FROM_DATA, Origin, PublicFact
+from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from ...learning.released.group_counts import GroupCounts
 from ...learning.released.rates import SoftValue
 from ...models.model import known_classes
 from ...privacy.promise import Promise
-from ...privacy.statement.statement import PrivacyStatement, PublicFact
+from ...privacy.statement.parts import PublicFact
+from ...privacy.statement.statement import PrivacyStatement
 from ..fitting import promises
 from ..reading import cautions, inputs
 from ..reading.carried import groups_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._json import Node
 from ...learning.group_objective.exponential import Certain
-from ...learning.group_objective.problem import Found
+from ...learning.group_objective.found import Found
 from ...learning.oracles.oracle import Rule
 from .values import arrays_from_dict, numbers, reason_of, require_one_each, sampling_from, sampling_to_list
 

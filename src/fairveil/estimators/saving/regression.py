@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._json import Node
 from ...learning.least_squares.task import RegressionOutcome
-from ...privacy.statement.statement import ORIGINS
+from ...privacy.statement.parts import ORIGINS
 from ..reading.targets import TargetScale
 from .values import numbers, require_one_each, sampling_from, sampling_to_list
 

@@ -25,7 +25,7 @@ from ...facts.columns import Category
 from ...facts.given import is_masked
 from ...fairness.inputs import read_columns, same_length
 from ...models.model import known_classes
-from ...privacy.statement.statement import READ_FROM_DATA, PublicFact
+from ...privacy.statement.parts import READ_FROM_DATA, PublicFact
 from ..reading.carried import require_few_classes
 from ..reading.coding import RowsCoding
 from ..reading.columns import coded_groups, names_in, read_labels

@@ -28,7 +28,7 @@ from ...learning.systems import NO_GROUPS
 from ...models import PostProcessedModel
 from ...models.model import known_classes
 from ...privacy.promise import Promise
-from ...privacy.statement.statement import READ_FROM_DATA, Origin, PublicFact
+from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 from ..faces.coded import as_array as values_array
 from ..fitting import promises
 from ..reading.carried import require_few_values

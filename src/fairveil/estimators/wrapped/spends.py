@@ -24,7 +24,7 @@ from ...privacy.accounting.routes import gaussian_mu
 from ...privacy.events import Event, Gaussian, Pure
 from ...privacy.ledger import Ledger
 from ...privacy.ledger.stores.entries import REFUNDED
-from ...privacy.statement.statement import Receipt, names_read
+from ...privacy.statement.parts import Receipt, names_read
 from .bases import Base, BaseOptions, carries_a_promise, is_fitted, thawed
 
 

@@ -13,8 +13,9 @@ from ...privacy.events import NonPrivate
 from ...privacy.promise import Promise
 from ...privacy.shown import at_most
 from ...privacy.statement.checks import BASE_FACT
+from ...privacy.statement.parts import Origin, PublicFact, Receipt
 from ...privacy.statement.releases import same_releases
-from ...privacy.statement.statement import Origin, PrivacyStatement, PublicFact, Receipt
+from ...privacy.statement.statement import PrivacyStatement
 from ..fitting.publish import READS_GROUPS
 from ..reading.inputs import Training
 from .bases import Base

@@ -46,7 +46,8 @@ from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from ..lagrangian.plan import usual_clip
 from ..lagrangian.primal import PrimalState
 from ..oracles.oracle import LinearRule, count_rows, counting_event
-from .problem import Found, Problem, ReleasedProblem
+from .found import Found
+from .problem import Problem, ReleasedProblem
 
 MOST = 3.0  # of one row's log loss
 COUNTS_SHARE, LOSSES_SHARE, REPORT_SHARE = 0.05, 0.2, 0.05  # of the squared budget; gradients have the rest

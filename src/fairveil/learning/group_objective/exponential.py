@@ -46,7 +46,8 @@ from ..descent import Progress, Reason
 from ..oracles.choosing import Class
 from ..oracles.ground import GameInstance
 from ..oracles.oracle import LinearRule, Rule, audit_asks, audited, count_rows, counting_event
-from .problem import Found, Problem, ReleasedProblem
+from .found import Found
+from .problem import Problem, ReleasedProblem
 
 CHOICE_SHARE, COUNTS_SHARE = 0.8, 0.1  # of epsilon; the rest measures the chosen decision
 PENALTIES = np.geomspace(0.2, 1000.0, 60)

@@ -47,9 +47,10 @@ from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from ..oracles.ground import GameInstance
 from ..oracles.oracle import LinearRule, Oracle, Rule, audit_asks, audited, constant_rule
 from .floor import Stake, shares_of
+from .found import Found
 from .hearing import Heard, aimed, blocks_of, noise_of_excesses
 from .master import ENOUGH, LAST_PASSES, NEAR, PASSES, Master
-from .problem import Found, Problem, ReleasedProblem
+from .problem import Problem, ReleasedProblem
 
 FREE = "without constraints"
 """The key of that rule among those that were played."""

@@ -6,11 +6,9 @@ Guarantees (tests/learning/test_learning_group_loop.py):
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,13 +20,13 @@ from ...fairness.group_function import GroupFunction, Joint, LossFunction, Worst
 from ...fairness.objectives import Constraint, Frame, Objective
 from ...privacy.promise import Promise
 from ..comparison import Constant, Rival
-from ..descent import Reason
 from ..oracles.ground import GameInstance
-from ..oracles.oracle import Rule
-from ..outcome import not_met
 from ..systems import NO_GROUPS
+from .comparisons import above_floor, each_value, measured_values, shown_of, values_of, with_lines
 
 STEP = 1e-4  # of a share, for the slope of a value in it
+
+
 TINY = 1e-9
 
 
@@ -128,9 +126,9 @@ class Problem:
         shares, least = counts / rows, floor / rows
         f, asked = self.functions(shares, least)
         lower, others = self.functions(shares, least / 2.0)
-        told = tuple(_above_floor(one, two) for one, two in zip([f, *asked], [lower, *others], strict=True))
-        f = _with(f, told[0])
-        constraints = tuple(_with(one, lines) for one, lines in zip(asked, told[1:], strict=True) if lines.any())
+        told = tuple(above_floor(one, two) for one, two in zip([f, *asked], [lower, *others], strict=True))
+        f = with_lines(f, told[0])
+        constraints = tuple(with_lines(one, lines) for one, lines in zip(asked, told[1:], strict=True) if lines.any())
         g = Worst(constraints) if constraints else None
         return ReleasedProblem(self, counts, rows, least, told, tuple(asked), f, constraints, Joint(f, g, penalty))
 
@@ -173,8 +171,8 @@ class ReleasedProblem:
 
     def values(self, losses: Floats) -> tuple[tuple[str, ...], Floats, Floats]:
         """(names, bounds, values) of what is constrained, a line a comparison."""
-        shown = _shown(self.asked, self.told[1:])
-        names, bounds, values = _values(shown, losses, self.problem.constraint.titles)
+        shown = shown_of(self.asked, self.told[1:])
+        names, bounds, values = values_of(shown, losses, self.problem.constraint.titles)
         return names, bounds, np.where(self.defined, values, np.nan)
 
     def cells_of_values(self) -> tuple[tuple[int, ...], ...]:
@@ -204,7 +202,7 @@ class ReleasedProblem:
 
     def excesses(self, losses: Floats) -> Floats:
         """How far each comparison is above its bound, or each constraint where it is none: their largest is g."""
-        parts = [_each(function, losses) for function in self.constraints]
+        parts = [each_value(function, losses) for function in self.constraints]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def pull(self, duals: Floats, losses: Floats) -> Floats:
@@ -311,154 +309,8 @@ class ReleasedProblem:
     def _numbers(self, shares: Floats) -> Callable[[Floats], Floats]:
         """f and the constraints' values of losses, where cells and labels have these shares."""
         f, asked = self.problem.functions(shares, self.least)
-        told, shown = _with(f, self.told[0]), _shown(asked, self.told[1:])
-        return lambda losses: np.concatenate([[float(told.value(losses))], _measured(shown, losses)])
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What was found: released values only.
-
-    `rules` with their `weights`; `objective`: f of the mixture, with the deviation of its noise in `objective_noise`; `values`
-    of what is constrained, with `spread` of noise and `sampling` error; `duals`: how hard each was pressed.
-    `losses`: the mixture's, as released. `excess`: no mixture's h is lower by more, if the oracle is as good as without noise;
-    None where nothing is known. `constant`: the best decision that is the same for everybody, by the objective; None where
-    decisions are not counted by label, and of what was read from disk. `free`: the rule without constraints, beside it; None
-    where there is none, too.
-    """
-
-    rules: tuple[Rule, ...]
-    weights: Floats
-    reason: Reason
-    rounds: int
-    names: tuple[str, ...]
-    bounds: Floats
-    values: Floats
-    spread: Floats
-    duals: Floats
-    counts: Floats
-    rows: float
-    losses: Floats
-    objective: float
-    objective_noise: float
-    penalty: float
-    excess: float | None = None
-    constant: Constant | None = None
-    sampling: Floats | None = None
-    free: Rival | None = None
-
-    @property
-    def broken(self) -> tuple[int, ...]:
-        """The constraints that are not met."""
-        return not_met(self.values, self.bounds, self.spread)
-
-    @property
-    def learnt(self) -> bool:
-        """Whether there is anything in the rules."""
-        return any(getattr(rule, "weights", np.ones(1)).any() for rule in self.rules)
-
-    @staticmethod
-    def of(
-        posed: ReleasedProblem,
-        rules: tuple[Rule, ...],
-        weights: Floats,
-        measured: Floats,
-        *,
-        noise: float,
-        count_noise: float,
-        duals: Floats,
-        reason: Reason,
-        rounds: int,
-        excess: float | None = None,
-        constant: Floats | None = None,
-        free: tuple[Floats, float] | None = None,
-    ) -> Found:
-        """From losses (rules, *shape) that were released with that noise, each number's, and independent of the weights.
-
-        `constant`: see `ReleasedProblem.spread`. `free`: losses of a rule without constraints, and their noise."""
-        losses = np.tensordot(weights, measured, axes=1)
-        names, bounds, values = posed.values(losses)
-        of_objective, spread = posed.spread(losses, noise / posed.rows, count_noise / posed.rows, constant)
-        return Found(
-            rules=tuple(rule.published() for rule in rules),
-            weights=weights,
-            reason=reason,
-            rounds=rounds,
-            names=names,
-            bounds=bounds,
-            values=values,
-            spread=spread,
-            duals=posed.placed(duals),
-            counts=posed.counts,
-            rows=posed.rows,
-            losses=losses,
-            objective=float(posed.f.value(losses)),
-            objective_noise=of_objective,
-            penalty=posed.h.penalty,
-            excess=excess,
-            constant=posed.best_constant(losses, of_objective, count_noise / posed.rows),
-            sampling=posed.sampling(losses),
-            free=None if free is None else posed.beside(losses, free[0], noise / posed.rows, free[1] / posed.rows),
-        )
-
-
-def _above_floor(function: GroupFunction, lower: GroupFunction) -> Mask:
-    """The lines that a lower floor leaves as they are: they divide by no share below it. All, of functions that need all."""
-    if isinstance(function.outer, outer.Total | outer.Stated) and not isinstance(function.outer, outer.MeanOfRates):
-        return np.ones(function.lines.shape[0], np.bool_)
-    return np.asarray(np.diff((function.lines - lower.lines).tocsr().indptr) == 0)
-
-
-def _with(function: GroupFunction, lines: Mask) -> GroupFunction:
-    """The function of these rates alone; of nothing but zeros, if there are none."""
-    if lines.all():
-        return function
-    if function.outer.keeps_lines:
-        return replace(function, lines=function.lines.multiply(lines[:, np.newaxis]).tocsr())
-    kept = lines if lines.any() else np.arange(len(lines)) == 0
-    offsets = function.offsets if np.ndim(function.offsets) == 0 else np.asarray(function.offsets)[kept]
-    names = tuple(itertools.compress(function.names, kept))
-    return replace(function, lines=function.lines[kept] * float(lines.any()), offsets=offsets, names=names)
-
-
-def _shown(asked: Sequence[GroupFunction], told: Sequence[Mask]) -> list[GroupFunction]:
-    """What values are reported of: all comparisons of a largest, and other functions of the rates that take part."""
-    pairs = zip(asked, told, strict=True)
-    return [one if isinstance(one.outer, outer.Largest) else _with(one, lines) for one, lines in pairs]
-
-
-def _each(function: GroupFunction, losses: Floats) -> Floats:
-    if isinstance(function.outer, outer.Largest):
-        return np.asarray(function.rates(losses) - function.offsets - function.bound)
-    return np.array([float(function.value(losses))])
-
-
-def _values(constraints: Any, losses: Floats, titles: tuple[str, ...]) -> tuple[tuple[str, ...], Floats, Floats]:
-    """(names, bounds, values): a line for each comparison of a largest, one for any other function."""
-    names: list[str] = []
-    bounds: list[Floats] = []
-    for title, function in zip(titles, constraints, strict=True):
-        if isinstance(function.outer, outer.Largest):
-            offsets = np.broadcast_to(function.offsets, len(function.names))
-            names += [name if np.ndim(function.offsets) else f"{name} <= {function.bound:g}" for name in function.names]
-            bounds.append(offsets + function.bound)
-        else:
-            names.append(title)
-            bounds.append(np.array([function.outer.theta if isinstance(function.outer, outer.Inequality) else function.bound]))
-    return tuple(names), np.concatenate(bounds) if bounds else np.zeros(0), _measured(constraints, losses)
-
-
-def _measured(constraints: Any, losses: Floats) -> Floats:
-    """The values alone: they are asked for again and again."""
-    values: list[Any] = [np.zeros(0)]
-    for function in constraints:
-        if isinstance(function.outer, outer.Largest):
-            values.append(function.rates(losses))
-        elif isinstance(function.outer, outer.Inequality):
-            values.append([float(outer.gini(np.maximum(function.rates(losses), 0.0)))])
-        else:
-            values.append([float(function.value(losses)) + function.bound])
-    return np.concatenate(values)
+        told, shown = with_lines(f, self.told[0]), shown_of(asked, self.told[1:])
+        return lambda losses: np.concatenate([[float(told.value(losses))], measured_values(shown, losses)])
 
 
 def _require_loss(constraint: Constraint, loss: str) -> None:

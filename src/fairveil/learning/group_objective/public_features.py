@@ -39,9 +39,10 @@ from ..oracles.ground import GameInstance
 from ..oracles.oracle import LinearRule, Rule, audit_asks, audited
 from ..oracles.responses import PARTS, Responses, ResponseState
 from ..oracles.settled import any_ask, counted
+from .found import Found
 from .hearing import aimed, noise_of_excesses
 from .master import LAST_PASSES, Master
-from .problem import Found, Problem, ReleasedProblem
+from .problem import Problem, ReleasedProblem
 
 TINY = 1e-9
 SETTLED = 0.6

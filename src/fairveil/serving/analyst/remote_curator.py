@@ -28,7 +28,8 @@ from ...privacy.events import Event, NoOp, compose
 from ...privacy.ledger.ambient import current
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
-from ...privacy.statement.statement import NamedGroups, PrivacyStatement, PublicFact
+from ...privacy.statement.parts import NamedGroups, PublicFact
+from ...privacy.statement.statement import PrivacyStatement
 from ..wire.catalogue import CodesHandle, ModelHandle, ask_described, described
 from ..wire.described import rule_described
 from ..wire.messages import Message, Packing

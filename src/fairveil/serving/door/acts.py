@@ -20,7 +20,7 @@ from ...curator import FULL, Ask, Attached, AttachedCodes, Curator, Full, Part, 
 from ...errors import InputError, complaint
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.statement import signatures
-from ...privacy.statement.statement import NamedGroups
+from ...privacy.statement.parts import NamedGroups
 from ..wire.catalogue import MOST_ASKS, MOST_NUMBERS, Reading, ask_of, question_of
 from ..wire.messages import Message, Packing, packed
 from .attaching import attached, rule_of

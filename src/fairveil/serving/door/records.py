@@ -24,7 +24,7 @@ from typing import Any
 from ...curator import Entry
 from ...errors import PrivacyError, complaint
 from ...privacy.events import from_dict
-from ...privacy.statement.statement import StatedBound
+from ...privacy.statement.parts import StatedBound
 
 try:
     import fcntl

@@ -20,7 +20,7 @@ from ...curator.journal.lines import SITTING, Written, header_of
 from ...privacy.accounting.filters import Filter
 from ...privacy.events import Event, from_json_dict
 from ...privacy.promise import Promise
-from ...privacy.statement.statement import StatedBound
+from ...privacy.statement.parts import StatedBound
 from .records import Records
 
 

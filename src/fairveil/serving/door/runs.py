@@ -22,7 +22,7 @@ from ...curator import Attached, AttachedCodes, Curator
 from ...errors import FairveilError
 from ...privacy.accounting.accountant import price
 from ...privacy.ledger import Ledger
-from ...privacy.statement.statement import PublicFact
+from ...privacy.statement.parts import PublicFact
 from ..wire.messages import Message, packed, unpacked
 from .acts import ACTS, STATEFUL, STATEMENT, Doing
 from .attaching import digest_of

@@ -1,0 +1,171 @@
+"""What is known of a tile of rows before it is added to a sum, compiled: scores, residuals, costs, cells and the clip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .elementary import TINY, jit
+
+LOG_LOSS, SQUARED_LOSS, ZERO_ONE_LOSS, NO_LOSS = 0, 1, 2, 3
+
+
+SOFT, HARD = 0, 1
+
+
+@jit
+def scores_into(
+    numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, coef: Any, lo: int, m: int, z: Any, s2: Any
+) -> None:
+    """z[k, t] = coef[k] . row and s2[t] = |row|^2 with the intercept's 1, for rows lo .. lo + m.
+
+    `numbers` is (columns, rows), or, when `indptr` is not empty, the data of a CSR array.
+    """
+    K = z.shape[0]
+    for t in range(m):
+        s2[t] = 1.0 + codes.shape[0]
+    for k in range(K):
+        for t in range(m):
+            z[k, t] = coef[k, 0]
+    if indptr.shape[0] > 0:
+        data = numbers[0]
+        for t in range(m):
+            for e in range(indptr[lo + t], indptr[lo + t + 1]):
+                x = np.float64(data[e])
+                s2[t] = s2[t] + x * x
+                for k in range(K):
+                    z[k, t] = z[k, t] + coef[k, 1 + indices[e]] * x
+    else:
+        for j in range(numbers.shape[0]):
+            column = numbers[j, lo : lo + m]
+            for t in range(m):
+                x = np.float64(column[t])
+                s2[t] = s2[t] + x * x
+            for k in range(K):
+                w = coef[k, 1 + j]
+                for t in range(m):
+                    z[k, t] = z[k, t] + w * np.float64(column[t])
+    q = codes.shape[0]
+    for c in range(0, q - 3, 4):  # four terms to a loop save loads and stores; they are added in order all the same
+        line, also = codes[c, lo : lo + m], codes[c + 1, lo : lo + m]
+        third, last = codes[c + 2, lo : lo + m], codes[c + 3, lo : lo + m]
+        i, j, v, n = offsets[c], offsets[c + 1], offsets[c + 2], offsets[c + 3]
+        for k in range(K):
+            w = coef[k]
+            for t in range(m):
+                z[k, t] = (((z[k, t] + w[i + line[t]]) + w[j + also[t]]) + w[v + third[t]]) + w[n + last[t]]
+    for c in range(q - q % 4, q):
+        line = codes[c, lo : lo + m]
+        first = offsets[c]
+        for k in range(K):
+            for t in range(m):
+                z[k, t] = z[k, t] + coef[k, first + line[t]]
+
+
+@jit
+def residuals_into(loss: int, weight: float, p: Any, z: Any, labels: Any, lo: int, m: int, u: Any) -> None:
+    """u = weight x d loss / d score: p - indicator(label) (log loss), or score - target (squared loss)."""
+    K = z.shape[0]
+    for k in range(K):
+        for t in range(m):
+            u[k, t] = 0.0
+    if loss == NO_LOSS:
+        return
+    for k in range(K):
+        if loss == SQUARED_LOSS:
+            for t in range(m):
+                u[k, t] = weight * (z[k, t] - np.float64(labels[lo + t]))
+        else:
+            wanted = 1 if K == 1 else k
+            for t in range(m):
+                u[k, t] = weight * (p[k, t] - (1.0 if labels[lo + t] == wanted else 0.0))
+
+
+@jit
+def cell_of(cells: Any, line: int, labels: Any, n_labels: int, i: int) -> Any:
+    """Which (cell, label) of a flattened table row i falls in; the cell alone when n_labels is 1."""
+    index = np.int64(cells[line, i])
+    return index * n_labels + np.int64(labels[i]) if n_labels > 1 else index
+
+
+@jit
+def cell_index_into(cells: Any, line: int, labels: Any, n_labels: int, lo: int, m: int, index: Any) -> None:
+    """Which (cell, label) of a flattened table a row falls in; the cell alone when n_labels is 1."""
+    for t in range(m):
+        index[t] = np.int64(cells[line, lo + t])
+    if n_labels > 1:
+        for t in range(m):
+            index[t] = index[t] * n_labels + np.int64(labels[lo + t])
+
+
+@jit
+def weigh_by_cell(cell_weights: Any, cells: Any, lo: int, m: int, u: Any, total: Any) -> None:
+    """u <- u x the sum of the weights of a row's cells, cells in order."""
+    for t in range(m):
+        total[t] = 0.0
+    for line in range(cells.shape[0]):
+        for t in range(m):
+            total[t] = total[t] + cell_weights[np.int64(cells[line, lo + t])]
+    for k in range(u.shape[0]):
+        for t in range(m):
+            u[k, t] = u[k, t] * total[t]
+
+
+@jit
+def add_costs(costs: Any, index: Any, p: Any, sharpness: float, m: int, u: Any, mean: Any) -> None:
+    """u += J' costs: the derivative, in the scores, of sum_k p_k costs_k, with p = softmax(sharpness z)."""
+    K = p.shape[0]
+    if K == 1:
+        for t in range(m):
+            u[0, t] = u[0, t] + p[0, t] * (1.0 - p[0, t]) * sharpness * costs[index[t], 0]
+        return
+    for t in range(m):
+        mean[t] = 0.0
+    for k in range(K):
+        for t in range(m):
+            mean[t] = mean[t] + p[k, t] * costs[index[t], k]
+    for k in range(K):
+        for t in range(m):
+            u[k, t] = u[k, t] + p[k, t] * (costs[index[t], k] - mean[t]) * sharpness
+
+
+@jit
+def clip_into(u: Any, s2: Any, clip: float, weights: Any, scale: float, lo: int, m: int, work: Any) -> None:
+    """u <- weight x u x min(1, clip / (|u| |row|)) x scale; zero where that is not finite.
+
+    With one score a row, |u| is cut at clip / |row|; with several the vector u is shortened.
+    """
+    K = u.shape[0]
+    if clip < np.inf:
+        for t in range(m):
+            limit = clip / np.sqrt(s2[t])
+            work[t] = limit if limit >= 0.0 else 0.0
+        if K == 1:
+            for t in range(m):
+                r = work[t] if u[0, t] > work[t] else u[0, t]
+                u[0, t] = -work[t] if r < -work[t] else r
+            for t in range(m):
+                work[t] = 1.0
+        else:
+            for t in range(m):
+                total = 0.0
+                for k in range(K):
+                    total = total + u[k, t] * u[k, t]
+                size = np.sqrt(total)
+                if size < TINY:  # its square may have been lost: such a residual counts as zero, however long the row
+                    work[t] = 0.0
+                elif not size <= work[t]:  # NaN goes on to become zero
+                    work[t] = work[t] / size
+                else:
+                    work[t] = 1.0
+    else:
+        for t in range(m):
+            work[t] = 1.0
+    if weights.shape[0] > 0:
+        for t in range(m):
+            work[t] = work[t] * weights[lo + t]
+    for k in range(K):
+        for t in range(m):
+            r = u[k, t] * work[t] * scale
+            u[k, t] = r if abs(r) < np.inf else 0.0
