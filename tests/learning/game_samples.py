@@ -11,7 +11,8 @@ from scipy import optimize
 from fairveil.curator import Curator, Rows
 from fairveil.errors import InputError
 from fairveil.fairness import Notion, resolve
-from fairveil.learning.game.game import Equilibrium, Game, play
+from fairveil.learning.game.equilibrium import Equilibrium
+from fairveil.learning.game.game import Game, play
 from fairveil.learning.game.plan import plan
 from fairveil.learning.oracles.ground import GameInstance
 from fairveil.learning.oracles.oracle import Oracle

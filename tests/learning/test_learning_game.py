@@ -22,7 +22,7 @@ from fairveil.fairness import EqualizedOdds
 from fairveil.learning.descent import Reason
 from fairveil.learning.game import game as games
 from fairveil.learning.game import plan as game_plan
-from fairveil.learning.game.game import Equilibrium
+from fairveil.learning.game.equilibrium import Equilibrium
 from fairveil.learning.oracles.choosing import Choice, Labellings, reach, thresholds
 from fairveil.learning.oracles.descent import Begun, Descent
 from fairveil.learning.oracles.oracle import GroupedRule, LinearRule, indicators

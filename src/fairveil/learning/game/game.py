@@ -24,181 +24,37 @@ Guarantees (tests/learning/test_learning_game.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import chdtri, ndtri
 
 from ..._types import Floats
-from ...curator import Ask, Curator, describe
-from ...fairness import ConstraintSystem, sampling
+from ...curator import Curator
 from ...fairness.systems import FixedCounts
-from ...privacy.events import Event, Repeated, compose
 from .. import constants
 from ..comparison import Comparison, Free, Limits, Table
 from ..descent import Progress, Reason
 from ..lagrangian import program
-from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
+from ..lagrangian.duals import ExponentiatedGradientState
 from ..lagrangian.program import Choice
-from ..oracles.ground import GameInstance
-from ..oracles.oracle import GroupedRule, LinearRule, Oracle, Rule, audit_asks, audited, constant_rule, indicators
-from ..oracles.settled import Settled, any_ask, counted
-from ..outcome import not_met
-from ..systems import lengths, slopes_of_counts
+from ..oracles.oracle import LinearRule, Rule, audited, constant_rule
+from ..oracles.settled import counted
 from .bounds import PARTS, ROUNDING, Guarantee, Seen
+from .description import COMPARING, DescribedGame
+from .equilibrium import Equilibrium, State
 
 TINY = 1e-9  # of a number of rows that divides
-COMPARING = 0.3
-"""Of an audit's price, for the comparison with the indicators, where there are any. What is measured has noise of its own: kept
-by a comparison on the same noise, rules would look better than they are."""
+
+
 PARTS_OF_MIXTURE = 1_000_000
 """In which shares of a choice are told: rates of what is handed out are off by a millionth for each rule at most."""
 
 
 @dataclass(frozen=True, eq=False)
-class Equilibrium:
-    """What a game found: released values only.
-
-    `rules` and how often each was played, `plays`; `values`: each constraint's value of the mixture, noisy, and the standard
-    deviation of its noise in `spread`, over draws of the rows in `sampling`; `duals`: the mean of the auditor's plays.
-    `comparison`: what was released to compare it with what costs nothing; None of a game that was read from disk. `looks`: from
-    how many mixtures this one may have been picked by these very values; `choice`: what `program` picked, None where it did
-    not choose.
-    """
-
-    rules: tuple[Rule, ...]
-    plays: tuple[int, ...]
-    reason: Reason
-    rounds: int
-    names: tuple[str, ...]
-    bounds: Floats
-    values: Floats
-    spread: Floats
-    duals: Floats
-    counts: Floats
-    rows: float
-    guarantee: Guarantee | None
-    comparison: Comparison | None = None
-    sampling: Floats | None = None
-    looks: int = 1
-    choice: Choice | None = None
-
-    @property
-    def broken(self) -> tuple[int, ...]:
-        """The constraints that are not met."""
-        return not_met(self.values, self.bounds, self.spread)
-
-    @property
-    def learnt(self) -> bool:
-        """Whether there is anything in the rules."""
-        return any(not isinstance(rule, LinearRule) or bool(rule.weights.any()) for rule in self.rules)
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """Between rounds: released values only. `noise`: of each value in one audit, where the oracle settles. `free`: the rule
-    without constraints and how it decides, (cells, labels, classes)."""
-
-    prepared: Any
-    counts: Floats
-    rows: float
-    fixed: FixedCounts | None
-    leaning: ExponentiatedGradientState
-    played: dict[Hashable, tuple[Rule, int]]
-    seen: Seen
-    round: int = 0
-    noise: Floats | None = None
-    settled: Settled | None = None
-    free: tuple[Rule, Floats] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Game:
+class Game(DescribedGame):
     """A game that is planned and priced: public values alone. Made by `game_plan.plan`."""
-
-    ground: GameInstance
-    oracle: Oracle[Any]
-    rounds: int
-    dual_bound: float
-    counts_multiplier: float
-    audit_multiplier: float
-    confidence: float = 0.95
-    only_false_positives: bool = False
-    settled_multiplier: float = 0.0
-    free_multiplier: float = 0.0
-    plan: Event | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "plan", self.events() if self.ground.promise.is_private else None)
-
-    @property
-    def system(self) -> ConstraintSystem | None:
-        """The constraints, or None."""
-        return self.ground.system
-
-    @property
-    def floor(self) -> float | None:
-        """The least number of rows that an event is taken to have. None without noise: one without rows is undefined."""
-        return None if self.ground.is_exact else self.ground.floor(self.counts_multiplier)
-
-    def events(self) -> Event:
-        """The whole game's events."""
-        parts = self.oracle.first_events(self.ground, self.counts_multiplier)
-        one = self.oracle.round_events(self.ground)
-        if self.system is not None:
-            one = [*one, self._audit_event()]
-        last = [self._event_of(asks)] if (asks := self.last_asks()) else []
-        return compose([*parts, Repeated(compose(one), self.rounds), *last] if one else parts)
-
-    @property
-    def settles(self) -> bool:
-        """Whether the oracle makes the mixture, which is counted once more."""
-        return self.oracle.settles and self.system is not None
-
-    @property
-    def compares(self) -> bool:
-        """Whether the mixture may give way to the oracle's rule without constraints, which is audited for it."""
-        return compared(self.ground, self.oracle)
-
-    def _audit_event(self) -> Event:
-        return self._event_of(self.audit_asks())
-
-    def _event_of(self, asks: list[Ask]) -> Event:
-        g = self.ground
-        return describe(asks, g.layout, g.promise, max_sample_weight=g.max_sample_weight)
-
-    def audit_asks(self) -> list[Ask]:
-        """What a round asks of a rule: for plans, which depend on shapes alone."""
-        return [] if self.system is None else self._audits(self._any_rule)
-
-    @property
-    def _any_rule(self) -> LinearRule:
-        return LinearRule(np.zeros((self.ground.outputs, 1 + self.ground.layout.width)))
-
-    def last_asks(self) -> list[Ask]:
-        """What is asked at the end, for plans: of the mixture, or of the rule without constraints."""
-        if self.compares:
-            return audit_asks(self.ground, self._any_rule, [self.free_multiplier])
-        return [any_ask(self.ground, self.settled_multiplier)] if self.settles else []
-
-    def noise_of(self, counts: Floats, histogram: Floats, heard: int) -> Floats:
-        """The standard deviation of each constraint's value: of the mean of so many audits (of the mixture's own count, where
-        it has one), and of the counts."""
-        scale = self._settled_scale if self.settles else self._audit_scale / math.sqrt(max(1, heard))
-        return np.hypot(self._noise_of_values(counts, scale), self._count_noise(counts, histogram))
-
-    def _audits(self, rule: Rule) -> list[Ask]:
-        return audit_asks(self.ground, rule, self._multipliers)
-
-    @property
-    def _multipliers(self) -> list[float]:
-        """Of one audit; where rules are compared with the indicators of two, that together cost as much: to compare, to
-        measure."""
-        shares = (COMPARING, 1.0 - COMPARING) if self._indicators else (1.0,)
-        return [self.audit_multiplier / math.sqrt(share) for share in shares]
 
     # -- init, step, stop, finish ------------------------------------------------------------------------------------------
 
@@ -221,11 +77,6 @@ class Game:
         duals = self.dual_bound * np.eye(1, len(self.system))[0]
         unit, _ = self.oracle.regret(self.ground, self.ground.costs(fixed.cell_costs(duals), rows))
         return unit if math.isfinite(unit) else 1.0
-
-    @property
-    def auditor(self) -> ExponentiatedGradient:
-        """How the duals are played."""
-        return ExponentiatedGradient(self.dual_bound)
 
     def step(self, curator: Curator, state: State) -> State:
         """One round."""
@@ -283,12 +134,6 @@ class Game:
         """How the rule decides, (cells, labels, classes), with noise: to compare, and to measure."""
         shown = audited(curator, self.ground, rule, self._multipliers, state.counts)
         return shown[0], shown[-1]
-
-    @cached_property
-    def _indicators(self) -> list[GroupedRule]:
-        """The maximally discriminatory classifiers, where rules may read the group and there are two classes."""
-        g = self.ground
-        return indicators(g.cells, g.layout.width) if g.group_aware and g.cells is not None and g.outputs == 1 else []
 
     def _better(self, state: State, rule: Rule, noisy: Floats, histogram: Floats, costs: Floats) -> tuple[Rule, Floats]:
         """The rule, or the cheapest indicator of a group if released values say that it costs less: how those decide is in
@@ -449,10 +294,6 @@ class Game:
         table = table_of(shown, self._free_scale * math.sqrt(len(state.counts)) / per_row)
         return Free(rule.weights, table, values, spread, self._sampling(shown, state.counts))
 
-    def _sampling(self, histogram: Floats, counts: Floats) -> Floats:
-        assert self.system is not None
-        return sampling.deviations(self.system, histogram, counts, heaviest=self.ground.max_sample_weight)
-
     def _rows_off(self, state: State) -> tuple[float, float]:
         """Between what the true number of rows lies, over the number that errors are divided by."""
         g = self.ground
@@ -464,57 +305,6 @@ class Game:
         size = state.counts.size
         away = 0.0 if g.sees_features else float(ndtri(1.0 - part)) * self._count_scale * math.sqrt(size) + ROUNDING * size
         return (total - away / per_row) / state.rows, (total + away / per_row) / state.rows
-
-    @cached_property
-    def _count_scale(self) -> float:
-        """The standard deviation of the noise in one count."""
-        return 0.0 if self.ground.is_exact else self.counts_multiplier * self.ground.move(self.ground.counts)
-
-    @cached_property
-    def _audit_scale(self) -> float:
-        """The standard deviation of the noise in one number of what an audit measures."""
-        return self._scale_of(self._audits(self._any_rule)[-1])
-
-    @cached_property
-    def _free_scale(self) -> float:
-        """The same of the audit of the rule without constraints."""
-        return self._scale_of(self.last_asks()[0])
-
-    def _scale_of(self, ask: Ask) -> float:
-        return 0.0 if self.ground.is_exact else ask.multiplier * self.ground.move(ask.question)
-
-    @cached_property
-    def _settled_scale(self) -> float:
-        """The standard deviation of the noise in one number of the mixture's own count."""
-        return self._scale_of(any_ask(self.ground, self.settled_multiplier))
-
-    def _audit_noise(self, counts: Floats) -> Floats:
-        """The standard deviation of each constraint's value by the noise of one audit."""
-        return self._noise_of_values(counts, self._audit_scale)
-
-    def _noise_of_values(self, counts: Floats, scale: float) -> Floats:
-        """The same where each number of a histogram has noise of that deviation."""
-        g, system = self.ground, self.system
-        assert system is not None
-        if g.is_exact:
-            return np.zeros(len(system))
-        pulls = system.jacobian(counts, self.floor)
-        if g.outputs == 1:
-            pulls = pulls[:, 1::2] - pulls[:, ::2]
-        return np.asarray(scale * lengths(pulls))
-
-    def _count_noise(self, counts: Floats, histogram: Floats) -> Floats:
-        """The same by the noise of the counts."""
-        g, system = self.ground, self.system
-        assert system is not None
-        if self.floor is None:
-            return np.zeros(len(system))
-        return self._count_scale * slopes_of_counts(system, counts, histogram, self.floor, g.outputs)
-
-
-def compared(ground: GameInstance, oracle: Oracle[Any]) -> bool:
-    """Whether a game on this ground audits the oracle's rule without constraints: where records are protected, by label."""
-    return oracle.knows_free and ground.system is not None and ground.by_label and not ground.sees_features
 
 
 def play(

@@ -17,7 +17,8 @@ from ...privacy.events import Event
 from ..gaussian import budget_of
 from ..oracles.ground import GameInstance
 from ..oracles.oracle import Oracle
-from .game import Game, compared
+from .description import compared
+from .game import Game
 
 FEWEST, MOST = 50, 500  # rounds
 LEAST_BOUND, MOST_BOUND = 2.0, 5.0
