@@ -26,7 +26,8 @@ from fairveil.curator import Curator
 from fairveil.estimators.fitting import promises
 from fairveil.estimators.reading import inputs
 from fairveil.facts import RowBlock
-from fairveil.learning.game.game import Equilibrium, Game, play
+from fairveil.learning.game.equilibrium import Equilibrium
+from fairveil.learning.game.game import Game, play
 from fairveil.learning.game.plan import plan
 from fairveil.learning.oracles.descent import Descent
 from fairveil.learning.oracles.ground import GameInstance

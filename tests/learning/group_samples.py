@@ -15,9 +15,10 @@ from fairveil.audit import Tape, Witness
 from fairveil.curator import Curator, pricing
 from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.learning.group_objective.found import Found
-from fairveil.learning.group_objective.loop import Loop, run
+from fairveil.learning.group_objective.loop import Loop
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.problem import Problem, ReleasedProblem
+from fairveil.learning.group_objective.running import run
 from fairveil.learning.oracles.choosing import Choice, Each, thresholds
 from fairveil.learning.oracles.descent import Begun, Descent
 from fairveil.learning.oracles.oracle import count_rows

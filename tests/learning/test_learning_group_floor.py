@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from fairveil.learning.group_objective import loop as group_loop
+from fairveil.learning.group_objective import running
 from fairveil.learning.group_objective.floor import ENOUGH, Stake, shares_of
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.privacy.promise import Promise
@@ -97,7 +97,7 @@ def test_a_loop_hands_out_a_rule_without_constraints_where_its_own_is_worse(prom
         rows, Promise(8.0, 1e-5, neighbours=promise.neighbours), "error", "demographic_parity:0.9", stated=3000
     )
     loop = plan_loop(problem, s.ORACLES["begun"](rows.layout), rounds=2)
-    found = group_loop.run(s.curator_for(loop, rows), loop)
+    found = running.run(s.curator_for(loop, rows), loop)
     assert found.free is not None
     assert found.objective <= found.free.error + 3 * found.free.noise
     assert found.constant is not None

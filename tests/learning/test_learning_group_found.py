@@ -18,7 +18,7 @@ from fairveil.errors import InputError
 from fairveil.fairness import DemographicParity
 from fairveil.fairness.objectives import Custom, Gap, GMean, LargestGroupLoss, WeightedError
 from fairveil.learning.descent import Reason
-from fairveil.learning.group_objective import loop as group_loop
+from fairveil.learning.group_objective import played
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.oracles.choosing import Choice, thresholds
 from fairveil.privacy.promise import Promise
@@ -141,8 +141,7 @@ def test_caps_of_noisy_rules_hold() -> None:
     times = {key: one.times for key, one in state.played.items()}
     assert sum(times.values()) == 60
     assert all(
-        weight <= group_loop.CROWD * times[rule.key] / 60 + 1e-9
-        for rule, weight in zip(found.rules, found.weights, strict=True)
+        weight <= played.CROWD * times[rule.key] / 60 + 1e-9 for rule, weight in zip(found.rules, found.weights, strict=True)
     )
 
 

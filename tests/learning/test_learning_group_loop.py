@@ -20,7 +20,7 @@ from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import Gap
 from fairveil.learning.descent import Reason
-from fairveil.learning.group_objective import loop as group_loop
+from fairveil.learning.group_objective import played, running
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.oracles.choosing import Choice, Each, LinearClass
 from fairveil.learning.oracles.oracle import LinearRule, audit_asks, audited, count_rows
@@ -69,7 +69,7 @@ def test_guarantee_1_the_log_is_the_plan_event_for_event_and_costs_the_promise(
     for objective, constraint, stated in (("error", odds, None), ("gmean", [odds, "largest_group_loss:0.3"], 80)):
         loop = a_loop(rows, promise, kind, objective, constraint, mode=mode, stated=stated, rounds=3, step_by=step_by)
         curator = s.curator_for(loop, rows)
-        found = group_loop.run(curator, loop)
+        found = running.run(curator, loop)
         curator.log.reconcile([loop.plan])
         spent = price(curator.log.events, 1e-5, promise.neighbours)
         assert 0.98 * promise.epsilon <= spent <= promise.epsilon * (1 + 1e-12)
@@ -89,7 +89,7 @@ def test_guarantee_1_without_groups(relation: str) -> None:
     for one in (rows, bare) if relation != "groups" else (rows,):
         loop = a_loop(one, g.PROMISES[relation], "choice", "gmean", None, rounds=3, stated=80)
         curator = s.curator_for(loop, one)
-        found = group_loop.run(curator, loop)
+        found = running.run(curator, loop)
         curator.log.reconcile([loop.plan])
         assert bool(len(curator.log.events)) == (relation != "groups")
         assert found.names == ()
@@ -101,7 +101,7 @@ def test_guarantee_1_without_privacy_nothing_is_planned() -> None:
         loop = a_loop(rows, g.EXACT, kind, rounds=3)
         assert loop.plan is None
         curator = s.curator_for(loop, rows)
-        assert group_loop.run(curator, loop).objective_noise == 0.0
+        assert running.run(curator, loop).objective_noise == 0.0
         assert all(isinstance(event, NonPrivate) for event in curator.log.events)
 
 
@@ -140,9 +140,9 @@ def test_a_loop_that_is_broken_off_leaves_a_beginning_of_its_plan_and_a_closed_c
 
     curator = s.curator_for(loop, rows, of=Breaks)
     with pytest.raises(KeyboardInterrupt):
-        group_loop.run(curator, loop, watch=watch)
+        running.run(curator, loop, watch=watch)
     whole = s.curator_for(loop, rows)
-    group_loop.run(whole, loop)
+    running.run(whole, loop)
     assert 0 < len(curator.log.events) < len(whole.log.events)
     assert curator.log.events == whole.log.events[: len(curator.log.events)]
     with pytest.raises(PrivacyError):
@@ -158,7 +158,7 @@ def test_no_neighbour_is_further_away_than_the_plan_in_all_releases(relation: st
     rows = g.rows_from(*data)
     loop = a_loop(rows, promise, kind, "gmean", rounds=4, stated=24)
     curator = s.curator_for(loop, rows, of=s.Recorded)
-    group_loop.run(curator, loop)
+    running.run(curator, loop)
     gaussians = loop.oracle.first_guarantee(loop.ground, loop.counts_multiplier).zero_concentrated * 2
     if kind == "begun":
         gaussians += 1 / loop.free_multiplier**2
@@ -195,13 +195,13 @@ def test_guarantee_2_what_is_found_follows_from_what_was_answered(kind: str, rel
     for step_by, constraint in (("auditor", ODDS), ("frank-wolfe", "gini:0.05"), ("leader", [ODDS, "gmean:0.5"])):
         loop = a_loop(rows, g.PROMISES[relation], kind, constraint=constraint, rounds=6, step_by=step_by)
         curator = s.curator_for(loop, rows, 5, s.Recorded)
-        first = group_loop.run(curator, loop)
+        first = running.run(curator, loop)
         teller: Any = s.Teller(g.PROMISES[relation], curator.told)
-        again = group_loop.run(teller, loop)
+        again = running.run(teller, loop)
         assert teller.closed
         assert not teller.told
         assert s.same(first, again)
-        assert not s.same(first, group_loop.run(s.curator_for(loop, rows, 6), loop))
+        assert not s.same(first, running.run(s.curator_for(loop, rows, 6), loop))
 
 
 def test_guarantee_2_two_data_sets_with_the_same_answers_get_the_same() -> None:
@@ -213,7 +213,7 @@ def test_guarantee_2_two_data_sets_with_the_same_answers_get_the_same() -> None:
     for second in (X[:, 1], np.zeros(300)):
         rows = g.rows_from(np.column_stack([X[:, 0], second]), y, A)
         loop = plan_loop(s.problem_of(rows, g.REPLACE, "gmean", ODDS), Choice(LinearClass(weights)), rounds=10)
-        found.append(group_loop.run(s.curator_for(loop, rows, 3), loop))
+        found.append(running.run(s.curator_for(loop, rows, 3), loop))
     assert s.same(*found)
 
 
@@ -316,7 +316,7 @@ def test_stated_noise_of_constants_is_that_of_counts(classes: int) -> None:
     curator, numbers, said = Curator(rows, promise, noise=NoiseSource.seeded(1)), [], []
     for _ in range(300):
         posed = problem.pose(count_rows(curator, problem.ground, 8.0), 8.0, 1.0)
-        losses = sum(weight * one.measuring for weight, one in zip(mixture, group_loop.constants(posed), strict=True))
+        losses = sum(weight * one.measuring for weight, one in zip(mixture, played.constants(posed), strict=True))
         numbers.append(float(posed.f.value(losses)))
         if len(said) < 3:
             of_counts = 8.0 * problem.ground.move(problem.ground.counts) / posed.rows

@@ -14,9 +14,11 @@ from fairveil.curator import Rows
 from fairveil.fairness.objectives import GMean, HMean
 from fairveil.learning.descent import Reason
 from fairveil.learning.group_objective import master
-from fairveil.learning.group_objective.loop import Loop, State, run
+from fairveil.learning.group_objective.loop import Loop
 from fairveil.learning.group_objective.master import NEAR
 from fairveil.learning.group_objective.plan import plan_loop
+from fairveil.learning.group_objective.played import State
+from fairveil.learning.group_objective.running import run
 from fairveil.learning.oracles.choosing import Choice, thresholds
 
 

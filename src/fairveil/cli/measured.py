@@ -21,7 +21,7 @@ from ..fairness.notions import uses_groups
 from ..fairness.objectives import Frame, Objective
 from ..fairness.resolution import resolve
 from ..learning.systems import NO_GROUPS
-from ..learning.tailoring.descent import MOST
+from ..learning.tailoring.description import MOST
 from .deciding import Fitted, Shown
 from .methods import Asked
 from .samples import Sample, Truth

@@ -21,10 +21,11 @@ from ..learning.descent import Progress
 from ..learning.group_objective.descent import LossDescent, plan_descent
 from ..learning.group_objective.exponential import Certain, Sampling, plan_sampling
 from ..learning.group_objective.found import Found
-from ..learning.group_objective.loop import Loop, run
+from ..learning.group_objective.loop import Loop
 from ..learning.group_objective.plan import ROUNDS, plan_loop, plan_public
 from ..learning.group_objective.problem import Problem
 from ..learning.group_objective.public_features import PublicSearch
+from ..learning.group_objective.running import run
 from ..learning.oracles.choosing import Choice, Class, Each, Labellings, LinearClass, directions, thresholds
 from ..learning.oracles.oracle import Oracle
 from ..learning.oracles.regression import Regression

@@ -18,7 +18,8 @@ from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowBlock, RowSource
 from ..fairness import FalsePositiveRateParity, Notion
 from ..learning.game.bounds import Guarantee
-from ..learning.game.game import Equilibrium, Game, play
+from ..learning.game.equilibrium import Equilibrium
+from ..learning.game.game import Game, play
 from ..learning.game.plan import plan
 from ..learning.lagrangian.program import Choice as HistogramCache
 from ..learning.oracles.choosing import Choice, Labellings, thresholds

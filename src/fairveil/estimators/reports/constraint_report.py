@@ -22,7 +22,7 @@ from ... import _html
 from ... import _verdicts as verdicts
 from ..._verdicts import Verdict
 from ...learning import Outcome
-from ...learning.game.game import Equilibrium
+from ...learning.game.equilibrium import Equilibrium
 from ...learning.group_objective.found import Found
 from ...learning.least_squares.task import RegressionOutcome
 

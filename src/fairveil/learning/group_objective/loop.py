@@ -32,7 +32,7 @@ Guarantees (tests/learning/test_learning_group_loop.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,78 +42,30 @@ from ..._types import Floats
 from ...curator import Ask, Curator, describe
 from ...fairness.group_function import smoothed, smoothing_adds
 from ...privacy.events import Event, Repeated, compose
-from ..descent import Progress, Reason
+from ..descent import Reason
 from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from ..oracles.ground import GameInstance
-from ..oracles.oracle import LinearRule, Oracle, Rule, audit_asks, audited, constant_rule
+from ..oracles.oracle import LinearRule, Oracle, Rule, audit_asks, audited
 from .floor import Stake, shares_of
 from .found import Found
 from .hearing import Heard, aimed, blocks_of, noise_of_excesses
 from .master import ENOUGH, LAST_PASSES, NEAR, PASSES, Master
+from .played import FREE, Played, State, compared, constants, crowd_of, halves
 from .problem import Problem, ReleasedProblem
 
-FREE = "without constraints"
-"""The key of that rule among those that were played."""
-MEASURING = 0.3
-"""Of an audit's price, for what is reported; the rest steers."""
 LEAST_STEP = 0.1
+
+
 SHARES = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 60)])
+
+
 BEYOND = 3.0  # deviations of a block's noise, by which g has to be above 0 for constants to take part
+
+
 OPENING = 0.4  # of the rounds, where another objective than the error is to be small
+
+
 CLEARLY = 1.0  # deviations by which it has to be smaller than that of the opening's rules
-CROWD = 2.0
-"""How many times a fair share one rule may weigh in a mixture of noisy ones: best weights would pick the luckiest noise."""
-TOLERATED = 0.015
-"""Noise of a rate, or of the objective, that is put up with in a list that a mixture is chosen from."""
-
-
-@dataclass(frozen=True, eq=False)
-class Played:
-    """A rule with its losses as they were released: to steer by, and to measure; the mean of `times` releases each.
-
-    `always`: the class that it decides for, whatever the row."""
-
-    rule: Rule
-    steering: Floats
-    measuring: Floats
-    times: float = 1
-    always: int | None = None
-
-    def again(self, steering: Floats, measuring: Floats) -> Played:
-        """Released once more; which tells nothing of what is in the counts."""
-        n = self.times
-        if math.isinf(n):
-            return self
-        return Played(self.rule, (n * self.steering + steering) / (n + 1), (n * self.measuring + measuring) / (n + 1), n + 1)
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """Between rounds: released values only.
-
-    `played`: rules with their losses; `weights` of theirs, in that order; `mean`: the losses of that mixture. `price`: what the
-    next decision is asked to be cheap at, and `base`: no mixture is below base + the cheapest decision's price, of which
-    `least` is the largest so far, or, with noise, the mean. `leaning`: the auditor's; `duals`: the sum of its plays; `ear`: how
-    it hears excesses. `heard`: what each round released of its rule, to steer by, and `places` the rules' places in `played`.
-    `repeated`: the last answer was a rule that was there already.
-    """
-
-    posed: ReleasedProblem
-    prepared: Any
-    master: Master
-    played: dict[Hashable, Played]
-    weights: Floats
-    mean: Floats
-    price: Floats
-    base: float
-    leaning: ExponentiatedGradientState
-    duals: Floats
-    ear: Heard
-    heard: tuple[Floats, ...] = ()
-    places: tuple[int, ...] = ()
-    least: float = -math.inf
-    round: int = 0
-    repeated: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,11 +138,11 @@ class Loop:
     @property
     def _multipliers(self) -> tuple[float, float]:
         """Of one round's release: what steers, what is reported."""
-        return _halves(self.audit_multiplier)
+        return halves(self.audit_multiplier)
 
     @property
     def _free_multipliers(self) -> tuple[float, float]:
-        return _halves(self.free_multiplier)
+        return halves(self.free_multiplier)
 
     # -- init, step, stop, finish ------------------------------------------------------------------------------------------
 
@@ -445,48 +397,3 @@ class Loop:
         """The standard deviation of each number of an audit."""
         ground = self.ground
         return 0.0 if ground.is_exact else multiplier * ground.move(audit_asks(ground, self._any_rule, [1.0])[0].question)
-
-
-def compared(ground: GameInstance, oracle: Oracle[Any]) -> bool:
-    """Whether a loop on this ground audits the oracle's rule without constraints: where records are protected."""
-    return oracle.knows_free and not ground.sees_features
-
-
-def _halves(multiplier: float) -> tuple[float, float]:
-    """Of a release at that price: what steers, what is reported."""
-    return multiplier / math.sqrt(1.0 - MEASURING), multiplier / math.sqrt(MEASURING)
-
-
-def crowd_of(size: float, rounds: int) -> float:
-    """The most that one rule of a list may weigh, where one round's steering has noise of this size."""
-    return max(CROWD / rounds, (TOLERATED / size) ** 2 if size > 0 else 1.0)
-
-
-def constants(posed: ReleasedProblem) -> list[Played]:
-    """The rules that decide alike for everybody, a class each: their losses are in the counts, without noise of their own."""
-    ground = posed.problem.ground
-    out = []
-    for k in range(ground.classes):
-        steering, measuring = np.zeros((2, *posed.shares.shape, ground.classes))
-        steering[..., k], measuring[..., k] = posed.shares, posed.counts / posed.rows
-        out.append(Played(constant_rule(ground, k), steering, measuring, math.inf, k))
-    return out
-
-
-def run(
-    curator: Curator, search: Any, progress: Progress | None = None, *, watch: Callable[[State], None] | None = None
-) -> Found:
-    """Run a loop to its end with a curator that was made for its plan; the curator is closed afterwards, come what may."""
-    try:
-        state = search.init(curator)
-        while (reason := search.stop(state)) is None:
-            state = search.step(curator, state)
-            if watch is not None:
-                watch(state)
-            if progress is not None:
-                progress(state.round, search.rounds)
-        found: Found = search.finish(state, reason)
-        curator.finish()
-    finally:
-        curator.close()
-    return found

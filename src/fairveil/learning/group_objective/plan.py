@@ -12,7 +12,8 @@ from ..gaussian import budget_of
 from ..oracles.ground import GameInstance
 from ..oracles.oracle import Oracle
 from ..oracles.responses import Responses
-from .loop import MEASURING, Loop, compared
+from .loop import Loop
+from .played import MEASURING, compared
 from .problem import Problem
 from .public_features import SETTLED, PublicSearch
 

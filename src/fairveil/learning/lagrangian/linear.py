@@ -46,44 +46,18 @@ from ..units import in_coded_units
 from . import plan as plans
 from . import threshold
 from .companion import Companion, compared
+from .linear_state import ARRAYS, WALK, State, restarted, start_of
 from .plan import Plan
 from .players import Player, constraints_of
 from .primal import PrimalState
 from .settings import Settings
 
-WALK = ("weights", "velocity", "total", "counted")
-ARRAYS = ("counts", "rows", "rate", "reach", "age", "stopped", "probe", "pull", "opened")  # of a state; some may be None
 CURVATURE_ROUNDS = 12
 """Passes of power iteration for the largest curvature, where features are public."""
+
+
 WARM_ROUNDS = 60
 """Exact rounds without constraints before the first noisy one, where features and labels are public: they are free."""
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """Between two rounds. Released or public values only; a leading axis for the models."""
-
-    walk: PrimalState
-    play: Any  # the max player's own state; None without one
-    counts: Floats  # rows by (model, cell, label), released
-    rows: Floats  # what averages divide by, a number a model
-    rate: Floats
-    reach: Floats  # the largest step size that noise leaves room for, (models, 1, 1)
-    clip: float  # of every round, at the released or public number of rows
-    round: int = 0
-    age: Floats | None = None  # where all is exact: rounds since each model's momentum began anew
-    stopped: Floats | None = None  # where all is exact: the round after which each model moved no more; 0 while it does
-    probe: Floats | None = None  # power iteration: the direction, while it runs
-    pull: Floats | None = None  # and the gradient at zero
-    warming: bool = False
-    standard: tuple[Floats, Floats] | None = None  # centre and scale of each number, while it is searched
-    opened: Floats | None = None  # the models that the opening rounds found, which know no constraint
-
-    def after(self, walk: PrimalState, play: Any) -> State:
-        """The state after a noisy round; `dataclasses.replace` would cost a tenth of one."""
-        other = object.__new__(State)
-        other.__dict__.update(self.__dict__, walk=walk, play=play, round=self.round + 1)
-        return other
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +123,7 @@ class LinearDescent(Search[State, list[Outcome]]):
         state = State(walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], clip, standard=standard)
         if self.planned.sees_features:
             warming = not self.planned.is_exact
-            state = replace(state, probe=_start(self._shape[2], self.models), warming=warming)
+            state = replace(state, probe=start_of(self._shape[2], self.models), warming=warming)
         return state
 
     def scaling(self, state: State) -> tuple[Floats, Floats] | None:
@@ -388,7 +362,7 @@ class LinearDescent(Search[State, list[Outcome]]):
     def _accelerate(self, state: State, gradient: Floats, *, count: bool) -> tuple[PrimalState, Floats]:
         """A step along an exact gradient: Nesterov's growing momentum, begun anew where it points uphill."""
         age = np.zeros(self.models) if state.age is None else state.age
-        walk, age = _restarted(state.walk, gradient, age)
+        walk, age = restarted(state.walk, gradient, age)
         momentum = ((age + 1.0) / (age + 4.0))[:, np.newaxis, np.newaxis]
         return walk.step(gradient, state.rate[:, np.newaxis, np.newaxis], momentum, count=count), age + 1.0
 
@@ -416,17 +390,3 @@ class LinearDescent(Search[State, list[Outcome]]):
             return replace(state, probe=probe, round=state.round + 1)
         curvature = (0.25 if self.planned.outputs == 1 else 0.5) * 1.1 * np.maximum(size, 1e-300)
         return replace(state, probe=None, pull=None, round=0, rate=1.0 / curvature)
-
-
-def _start(width: int, models: int) -> Floats:
-    """A direction that no symmetry of the features is likely to be orthogonal to."""
-    line = np.cos(np.arange(1.0, width + 1.0))
-    return np.broadcast_to(line / np.sqrt((line * line).sum()), (models, 1, width)).copy()
-
-
-def _restarted(walk: PrimalState, gradient: Floats, age: Floats) -> tuple[PrimalState, Floats]:
-    """Without noise: forget the velocity where it points uphill (O'Donoghue and Candes 2015)."""
-    uphill = (walk.velocity * gradient).sum(axis=(1, 2)) > 0
-    if not uphill.any():
-        return walk, age
-    return replace(walk, velocity=np.where(uphill[:, np.newaxis, np.newaxis], 0.0, walk.velocity)), np.where(uphill, 0.0, age)
