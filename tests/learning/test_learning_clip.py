@@ -12,7 +12,7 @@ from fairveil.curator import Ask, Curator, GradientSum, Linear, Rows
 from fairveil.errors import InputError
 from fairveil.learning import Settings
 from fairveil.learning.lagrangian import plan as plans
-from fairveil.learning.lagrangian.plan import LOSS_CLIP
+from fairveil.learning.lagrangian.noise import LOSS_CLIP
 
 INF = math.inf
 PARITY, ODDS = (DemographicParity(0.1),), (EqualizedOdds(0.1),)

@@ -22,7 +22,7 @@ from ...fairness.objectives import from_dict as objective_from_dict
 from ...learning import Outcome, Reason
 from ...learning.game.bounds import Guarantee
 from ...learning.game.equilibrium import Equilibrium
-from ...learning.lagrangian.plan import EDGES
+from ...learning.lagrangian.noise import EDGES
 from ...learning.oracles.oracle import Rule
 from ..reading.additive import Additive
 

@@ -19,7 +19,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..._types import Floats
-from ..lagrangian.plan import LONG_ROW, Plan
+from ..lagrangian.noise import LONG_ROW
+from ..lagrangian.plan import Plan
 
 SPREAD = 2.0
 CURVATURE = 0.15

@@ -43,7 +43,7 @@ from ...privacy.events import Event, Repeated, compose
 from ..descent import Progress, Reason
 from ..gaussian import budget_of
 from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
-from ..lagrangian.plan import usual_clip
+from ..lagrangian.noise import usual_clip
 from ..lagrangian.primal import PrimalState
 from ..oracles.oracle import LinearRule, count_rows, counting_event
 from .found import Found

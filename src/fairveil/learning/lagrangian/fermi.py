@@ -30,6 +30,7 @@ from ...privacy.promise import Promise
 from . import plan as plans
 from .linear import LinearDescent
 from .network import NetworkDescent
+from .noise import usual_clip
 from .plan import Plan
 from .players import Penalty
 from .settings import Settings
@@ -66,7 +67,7 @@ class PenaltySettings:
 
 def usual_settings(promise: Promise) -> Settings:
     """The settings of a linear model's run. W needs the histogram more than duals do, and shares given a label the counts."""
-    clip = 0.6 if promise.protects == "sensitive_features" else plans.usual_clip(promise)
+    clip = 0.6 if promise.protects == "sensitive_features" else usual_clip(promise)
     return Settings(rounds=120, averaged=0.35, clip=clip, thresholds_share=0.0, histogram_share=0.5, counts_share=0.1)
 
 

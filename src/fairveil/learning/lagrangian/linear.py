@@ -43,10 +43,10 @@ from ..checkpoint import Value, identity_of
 from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome
 from ..units import in_coded_units
-from . import plan as plans
 from . import threshold
 from .companion import Companion, compared
 from .linear_state import ARRAYS, WALK, State, restarted, start_of
+from .noise import EDGES
 from .plan import Plan
 from .players import Player, constraints_of
 from .primal import PrimalState
@@ -288,7 +288,7 @@ class LinearDescent(Search[State, list[Outcome]]):
         for m, counts in enumerate(state.counts):
             decisions = answers[0][m].reshape(shape)
             chosen = threshold.choose(
-                plans.EDGES,
+                EDGES,
                 decisions,
                 answers[1][m],
                 partial(self._values_at, counts),

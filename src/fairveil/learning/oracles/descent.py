@@ -23,7 +23,8 @@ from ...curator import Ask, Curator, GradientSum, Linear, describe
 from ...privacy.events import Event, compose
 from ..descent import follow
 from ..lagrangian.linear import LinearDescent
-from ..lagrangian.plan import Plan, usual_clip
+from ..lagrangian.noise import usual_clip
+from ..lagrangian.plan import Plan
 from ..lagrangian.settings import Settings
 from ..systems import columns_of
 from ..units import in_inner_units

@@ -42,7 +42,7 @@ from ..comparison import Rival
 from ..descent import Progress, Reason
 from ..gaussian import budget_of
 from ..lagrangian.duals import AscentState
-from ..lagrangian.plan import usual_clip
+from ..lagrangian.noise import usual_clip
 from ..lagrangian.primal import PrimalState
 from ..least_squares.by_group import Scaling
 from ..least_squares.grams import CERTAIN, GroupQuadratics

@@ -45,7 +45,7 @@ from ..allocation import (
 )
 from ..descent import Batch
 from ..lagrangian.duals import ProjectedAscent
-from ..lagrangian.plan import usual_clip
+from ..lagrangian.noise import usual_clip
 from ..least_squares.by_group import LENGTH, MOMENTS_SHARE, moments_of
 from ..least_squares.task import RegressionTask
 from ..systems import NO_GROUPS, columns_of
