@@ -6,6 +6,7 @@ import ast
 import functools
 import importlib
 import inspect
+import itertools
 import re
 from pathlib import Path
 from types import ModuleType
@@ -108,9 +109,10 @@ def home_of(value: object, room: ModuleType) -> str:
 
 
 def members(kind: type) -> list[str]:
-    """Public methods and properties that the class itself defines and describes."""
+    """Public methods and properties that the class itself defines and describes, and those of a base that is only its own."""
     lines = []
-    for name, member in vars(kind).items():
+    owned = [base for base in kind.__mro__[:0:-1] if f"Abstract: see `{kind.__name__}`" in (base.__doc__ or "")]
+    for name, member in itertools.chain(*(vars(one).items() for one in (*owned, kind))):
         inside = ("fget", "func", "__func__")  # of a property, a cached one, a static or class method
         function = next((getattr(member, part) for part in inside if hasattr(member, part)), member)
         if name.startswith("_") or not inspect.isfunction(function) or not function.__doc__:

@@ -12,11 +12,16 @@ An event holds only public numbers, and may be printed.
 
 from __future__ import annotations
 
-from .composition import MOST_TIMES, Composed, Repeated, compose, joint_parts, spelled_out
-from .event import LARGEST, SMALLEST, Event
-from .files import FORMAT_VERSION, KINDS, from_dict, from_json_dict, to_json_dict
+from .composition import MOST_TIMES as MOST_TIMES
+from .composition import Composed, Repeated, compose, joint_parts, spelled_out
+from .event import LARGEST as LARGEST
+from .event import SMALLEST as SMALLEST
+from .event import Event
+from .files import FORMAT_VERSION as FORMAT_VERSION
+from .files import KINDS as KINDS
+from .files import from_dict, from_json_dict, to_json_dict
+from .mechanisms import MOST_SENSITIVITY as MOST_SENSITIVITY
 from .mechanisms import (
-    MOST_SENSITIVITY,
     Approximate,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -29,42 +34,36 @@ from .mechanisms import (
     SamplerError,
     ZeroConcentrated,
 )
-from .per_cell import LATER, PerCell
-from .sampled import MOST_CUTS, MOST_PARTS, OnPart, PoissonSampled, PrivateSelection, VisiblySampled
+from .per_cell import LATER as LATER
+from .per_cell import PerCell
+from .sampled import MOST_CUTS as MOST_CUTS
+from .sampled import MOST_PARTS as MOST_PARTS
+from .sampled import OnPart, PoissonSampled, PrivateSelection, VisiblySampled
 
-__all__ = [
-    "FORMAT_VERSION",
-    "KINDS",
-    "LARGEST",
-    "LATER",
-    "MOST_CUTS",
-    "MOST_PARTS",
-    "MOST_SENSITIVITY",
-    "MOST_TIMES",
-    "SMALLEST",
-    "Approximate",
-    "Composed",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
+__all__ = [  # noqa: RUF022 -- from one mechanism to several
     "Event",
-    "Exponential",
-    "Gaussian",
-    "Laplace",
     "NoOp",
     "NonPrivate",
-    "OnPart",
-    "PerCell",
-    "PoissonSampled",
-    "PrivateSelection",
+    "Gaussian",
+    "DiscreteGaussian",
+    "Laplace",
+    "DiscreteLaplace",
+    "Exponential",
     "Pure",
-    "Repeated",
-    "SamplerError",
-    "VisiblySampled",
+    "Approximate",
     "ZeroConcentrated",
+    "SamplerError",
+    "PerCell",
+    "Composed",
+    "Repeated",
+    "PoissonSampled",
+    "VisiblySampled",
+    "OnPart",
+    "PrivateSelection",
     "compose",
-    "from_dict",
-    "from_json_dict",
-    "joint_parts",
     "spelled_out",
+    "joint_parts",
     "to_json_dict",
+    "from_json_dict",
+    "from_dict",
 ]
