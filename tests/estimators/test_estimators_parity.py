@@ -21,7 +21,7 @@ from fairveil.facts import Cells
 from fairveil.learning import parity
 from fairveil.privacy.accounting import accountant
 from fairveil.privacy.events import compose, spelled_out
-from fairveil.privacy.statement.statement import READ_FROM_DATA
+from fairveil.privacy.statement.parts import READ_FROM_DATA
 
 RNG = np.random.default_rng(0)
 ROWS = 6000

@@ -24,7 +24,8 @@ from ...models import RandomState
 from ...models.model import draw_codes, known_classes
 from ...privacy.ledger.ambient import checked, current
 from ...privacy.noise.sources import NoiseSource
-from ...privacy.statement.statement import READ_FROM_DATA, Origin, PrivacyStatement, PublicFact
+from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
+from ...privacy.statement.statement import PrivacyStatement
 from ..certifying.certifying import OWN_DECISIONS
 from ..faces.coded import as_array
 from ..fitting import promises
