@@ -12,8 +12,10 @@ import pytest
 from scipy import stats
 
 import fairveil as fv
+from fairveil import privacy
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
 from fairveil.estimators.certifying import certified_run
+from fairveil.privacy.events import compose
 
 
 @pytest.fixture(autouse=True)
@@ -107,13 +109,13 @@ def test_parts_are_disjoint_and_everyone_and_coins_are_anew(monkeypatch: pytest.
     """The certificate really sees those whom the fit did not. Ids are a feature; secure coins of two fits differ."""
     ids = np.column_stack([X, np.arange(3000) / 3000.0])
     seen: list[set[float]] = []
-    certify = certified_run.certify
+    certify = certified_run.certify_beside
 
     def watched(model: object, rows: np.ndarray, *args: object, **options: object) -> object:
         seen.append(set(rows[:, 2].tolist()))
         return certify(model, rows, *args, **options)
 
-    monkeypatch.setattr(certified_run, "certify", watched)
+    monkeypatch.setattr(certified_run, "certify_beside", watched)
     fitted: list[set[float]] = []
     fit = fv.RateConstrainedClassifier._intend
 
@@ -247,12 +249,27 @@ def test_a_notion_with_a_confidence_is_written_and_read() -> None:
     assert fv.SelectionRateRatio.from_dict(ratio.to_dict()) == ratio
 
 
-def test_a_ledger_has_room_for_both_or_nothing_begins(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_ledger_charges_a_fit_and_its_certificate_once(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    """A budget of one fit is enough for it and its certificate, whose counts lose no more; under both relations."""
+    for relation in ("add-remove", "replace-one"):
+        ledger = fv.Ledger.create(None, relation, epsilon=1.0, delta=1e-6, neighbours=relation)
+        clf = _fit(ledger=ledger, random_state=None, neighbours=relation, rounds=20)
+        assert ledger.balance().committed == 1
+        assert certified_run.PAID in clf.certificate_.assumptions
+        (count,) = clf.certificate_.privacy_.events
+        for at in (0.0, 0.2, 1.0):
+            fit, counts = (privacy.delta(one, at, relation) for one in (compose(clf.privacy_.events), count))
+            assert counts <= fit * (1 + 1e-9)
+        assert clf.certificate_.privacy_.epsilon <= 1.0
+        assert not clf.certificate_.check()
+
+
+def test_what_is_no_gaussian_release_of_all_rows_is_charged_twice_or_refused_before_it_begins(tmp_path) -> None:  # type: ignore[no-untyped-def]
     small = fv.Ledger.create(tmp_path / "small.db", "people", epsilon=1.2, delta=1e-5)
     with pytest.raises((LedgerError, PrivacyError)):
-        _fit(ledger=small, random_state=None)
+        _fit(ledger=small, random_state=None, sampling_rate=0.2)
     assert small.balance().committed == 0
-    large = fv.Ledger.create(tmp_path / "large.db", "people", epsilon=5.0, delta=1e-5)
-    clf = _fit(ledger=large, random_state=None)
+    large = fv.Ledger.create(tmp_path / "large.db", "people", epsilon=9.0, delta=1e-5)
+    clf = _fit(ledger=large, random_state=None, sampling_rate=0.2, rounds=20)
     assert large.balance().committed == 2
-    assert clf.certificate_.privacy_.ledger is not None
+    assert certified_run.PAID not in clf.certificate_.assumptions

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
-from fairveil.errors import DecisionsReplaced, InputError
+from fairveil.errors import ChecksumError, DecisionsReplaced, InputError
 from fairveil.estimators.certifying.certificate_json import examine
 from fairveil.estimators.faces.blind import Blindly, mixture_of
 from fairveil.models import MixtureModel
@@ -71,6 +71,12 @@ def test_law_and_certificate_are_those_of_the_mixture(fits: tuple[Any, Any]) -> 
 def test_files_keep_the_mixture(fits: tuple[Any, Any], tmp_path: Path) -> None:
     loaded = fv.load(fv.save(fits[1], tmp_path / "m"))
     assert (_law(loaded) == _law(fits[1])).all()
+    assert loaded.certificate_.to_json() == fits[1].certificate_.to_json()
+    assert loaded.certified_aim_ == fits[1].certified_aim_
+    changed = tmp_path / "m" / "certificate.json"
+    changed.write_text(changed.read_text().replace('"certified": true', '"certified": false'))
+    with pytest.raises(ChecksumError):
+        fv.load(tmp_path / "m")
 
 
 def test_what_decides_otherwise_is_not_certified(fits: tuple[Any, Any]) -> None:

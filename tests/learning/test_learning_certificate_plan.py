@@ -12,7 +12,7 @@ from fairveil import DemographicParity, FalseNegativeRate
 from fairveil.curator import Curator, Rows
 from fairveil.facts import Cells
 from fairveil.learning.certificates.parts import layout_of
-from fairveil.learning.certificates.plan import noise_of, plan
+from fairveil.learning.certificates.plan import beside, noise_of, plan
 from fairveil.privacy import epsilon
 from fairveil.privacy.events import NonPrivate, NoOp
 from fairveil.privacy.noise.sources import NoiseSource
@@ -81,3 +81,20 @@ def test_counts_that_nobody_protects_are_exact() -> None:
     free = plan(Promise(1.0, 0.0, "sensitive_features"), reads_groups=False)
     assert (free.event, free.noise.sd) == (NoOp(), 0.0)
     assert plan(Promise(1.0, 0.0), reads_groups=False).noise.sd > 0
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_counts_beside_a_release_lose_no_more_than_its_gaussian_part(neighbours: str) -> None:
+    """Guarantee 4, and none where the release has little of it."""
+    from fairveil.privacy import delta
+    from fairveil.privacy.events import Event, Gaussian, PoissonSampled, Pure, Repeated, compose
+
+    promise = Promise(1.0, 1e-6, neighbours=neighbours)
+    steps: Event = compose([Repeated(Gaussian(40.0), 60), Gaussian(6.5)])
+    found = beside(promise, compose([steps, Pure(0.01)]))
+    assert found is not None
+    assert found.multiplier >= 1.0 / np.sqrt(60 / 40.0**2 + 1 / 6.5**2) * (1 - 1e-12)
+    assert all(delta(found.event, at, neighbours) <= delta(steps, at, neighbours) * (1 + 1e-9) for at in (0.0, 0.3, 1.0))
+    assert beside(promise, Pure(1.0)) is None
+    assert beside(promise, compose([Gaussian(30.0), PoissonSampled(0.1, Gaussian(1.0))])) is None
+    assert beside(Promise(1.0, 0.0, neighbours=neighbours), steps) is None

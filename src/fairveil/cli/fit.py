@@ -315,8 +315,6 @@ def _write(clf: Fitted, report: Report, made: Staged) -> None:
     made.free()
     save(clf, made.folder)
     write(made.folder / "report.html", report)
-    if (found := getattr(clf, "certificate_", None)) is not None:
-        found.write(made.folder / "certificate.json")
     made.move()
 
 

@@ -41,6 +41,8 @@ from ..models import files as model_files
 from ..models.folders import LARGEST_TEXT, read_folder, write_folder
 from ..models.model import known_classes
 from ..privacy.statement.statement import PrivacyStatement
+from .certifying import certified_aim
+from .certifying.certificate import Certificate
 from .descending import DescentClassifier
 from .faces.coded import as_array
 from .fermi import FermiClassifier
@@ -72,9 +74,11 @@ ESTIMATOR_FILE, STATEMENT_FILE = "estimator.json", "statement.json"
 OTHERS = (model_files.MODEL_FILE, model_files.ARRAYS_FILE, STATEMENT_FILE)
 BASELINES = "baselines"  # of what was released to know them: nothing of earlier versions' fits
 SHARED = {"format", "version", "kind", "parameters", "cells", "columns", "features", "sha256"}
+CERTIFICATE_FILE = "certificate.json"  # of fits with a confidence
+AIM = "certified_aim"
 BASE = "base."
 DEEPEST = 4  # estimators inside estimators
-KNOWN_FILES = {f"{BASE * depth}{name}" for depth in range(DEEPEST + 1) for name in (*OTHERS, ESTIMATOR_FILE)}
+KNOWN_FILES = {f"{BASE * depth}{name}" for depth in range(DEEPEST + 1) for name in (*OTHERS, ESTIMATOR_FILE, CERTIFICATE_FILE)}
 DOCUMENT = Document(ESTIMATOR_FILE, "It is not what was saved: save the estimator again.", largest=LARGEST_TEXT)
 
 
@@ -155,6 +159,9 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     check_is_fitted(estimator, "model_")
     model = {} if estimator.model_ is None else model_files.to_files(estimator.model_)
     files = model | {STATEMENT_FILE: estimator.privacy_.to_json().encode()}
+    certified = getattr(estimator, "certificate_", None)
+    if certified is not None:
+        files[CERTIFICATE_FILE] = certified.to_json().encode()
     parameters = estimator.get_params(deep=False)
     parameters |= {"ledger": None} if "ledger" in parameters else {}
     if not isinstance(parameters.get("unit", ""), str):  # one value a row says whose each row is: never written
@@ -182,6 +189,8 @@ def _to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     }
     if (compared := getattr(estimator, "baselines_", None)) is not None:
         content[BASELINES] = compared.to_dict()
+    if certified is not None:
+        content[AIM] = certified_aim.to_dict(estimator.certified_aim_)
     text = json.dumps(content, indent=1, allow_nan=False, sort_keys=True) + "\n"
     return files | {ESTIMATOR_FILE: text.encode()}
 
@@ -213,7 +222,11 @@ def _from_files(files: Mapping[str, bytes], given: Any, module: Any, depth: int 
     inner = {name.removeprefix(BASE): raw for name, raw in files.items() if name.startswith(BASE)}
     base = _base_of(content, _from_files(inner, None, module, depth + 1) if ESTIMATOR_FILE in inner else None, given)
     try:
-        return _revive(content, model, statement, base, module)
+        revived = _revive(content, model, statement, base, module)
+        if CERTIFICATE_FILE in listed:
+            revived.certificate_ = Certificate.from_json(files[CERTIFICATE_FILE].decode("utf-8", "replace"))
+            revived.certified_aim_ = certified_aim.from_dict(content[AIM])
+        return revived
     except FairveilError:
         raise
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError, RecursionError) as error:
@@ -310,7 +323,7 @@ def _content(raw: bytes) -> Node:
     if kind is None:
         expected = f"one of {', '.join(KINDS)}"
         raise InputError(complaint(expected=expected, of="kind", got=shown(name), remedy=remedy, quote=False))
-    content.only(SHARED | kind.fields, (BASELINES, *kind.optional))
+    content.only(SHARED | kind.fields, (BASELINES, AIM, *kind.optional))
     for name in content["sha256"].mapping():
         content["sha256"][name].text()
     content["parameters"].mapping()

@@ -4,8 +4,9 @@
 
 Every row is set aside with probability `certify_share` by a coin of its own: new, secret, and of no other row. A model is
 fitted to the other rows with the whole promise, and certified on those set aside with the whole promise (`certify`). A person
-is in one of the two parts, so the two together keep the same promise (theory.md#set-aside), not twice of it. A ledger does not
-know this yet: it charges both.
+is in one of the two parts, so the two together keep the same promise (theory.md#set-aside), not twice of it. Where a ledger
+holds a fit with Gaussian releases of all its rows, the certificate's counts have Gaussian noise that these cover, and nothing
+more is charged (`beside`); else the ledger has two spends.
 
 The model aims inside each bound by the margin of `learning/certificates/margin.py`, for a chance of 0.8 if
 the fit reaches its aim (notions given labels often do not: docs/benchmarks.md), or at a fifth of the
@@ -26,6 +27,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -41,11 +43,13 @@ from ...fairness import Notion
 from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.margin import SupposedPeople, even, margins
 from ...learning.certificates.parts import layout_of
-from ...learning.certificates.plan import plan
+from ...learning.certificates.plan import PartsPlan, beside, plan
 from ...learning.certificates.replacing import blind, least, sums_of
 from ...learning.systems import NO_GROUPS
-from ...privacy.ledger.ambient import current
+from ...privacy.events import compose
+from ...privacy.ledger.ambient import current, paid_for
 from ...privacy.noise.sources import NoiseSource
+from ..descending import DescentClassifier
 from ..faces.blind import Blindly
 from ..fitting import promises
 from ..fitting.recorded import remembered, require_room
@@ -66,13 +70,17 @@ from .certified_aim import (
     tightened,
 )
 from .certified_fits import IF_REFUSED, REPLACE
-from .certifying import certify, confidence_of
+from .certifying import certify_beside, confidence_of
 
 SHARE = 0.3
 """The share that is set aside."""
 SET_ASIDE = (
     "rows were set aside by a coin of their own each, thrown anew, so that the model has not seen them: a person is in one "
     "part, and fit and certificate together keep the promise that each of them keeps"
+)
+PAID = (
+    "the ledger holds one spend for both, that of the fit: the counts of the people set aside have Gaussian noise, and may "
+    "lose no more than the fit's Gaussian releases"
 )
 
 
@@ -115,8 +123,9 @@ class Both:
 
     def _certificate(self, inner: Any, X: Any, y: Any, groups: Any) -> Certificate:
         estimator = self.estimator
-        with cautions.said_around():
-            return certify(
+        paid = self._paid(inner)
+        with cautions.said_around(), nullcontext() if paid is None else paid_for():
+            return certify_beside(
                 inner,
                 X,
                 y,
@@ -129,9 +138,21 @@ class Both:
                 neighbours=estimator.neighbours,
                 schema=estimator.schema,
                 random_state=bases.derived_seed(self.seed, 32),
-                ledger=estimator.ledger,
-                assumptions=[SET_ASIDE],
+                ledger=estimator.ledger if paid is None else None,
+                assumptions=[SET_ASIDE, *(() if paid is None else (PAID,))],
+                asked=paid,
             )
+
+    @property
+    def _book(self) -> Any:
+        found = self.estimator.ledger or current() or remembered(self.estimator)
+        return found if self.promise.is_private else None
+
+    def _paid(self, inner: Any) -> PartsPlan | None:
+        """Counts that the ledger need not hold, beside the fit's own spend, which is all that this fit released there."""
+        if self._book is None or hasattr(self.estimator, "estimator"):
+            return None
+        return beside(self.promise, compose(inner.privacy_.events))
 
     def _replaced(self, inner: Any, found: Certificate) -> Certificate:
         """What is handed out instead, and its certificate; the same where nothing blind would keep the bounds."""
@@ -212,10 +233,12 @@ class Both:
             raise InputError(complaint(expected=expected, of=of, got=got, remedy=remedy))
 
     def _require_room(self) -> None:
-        book = self.estimator.ledger or current() or remembered(self.estimator)
-        if book is not None and self.promise.is_private:
+        """Both spends; descent by Gaussian releases of all rows pays for both."""
+        of = self.estimator
+        one = isinstance(of, DescentClassifier) and self.promise.delta > 0.0 and of.sampling_rate is None and of._module is None
+        if self._book is not None and not one:
             event = plan(self.promise, reads_groups=True).event
-            require_room(book, [event, event], self.promise, "a fit and its certificate")
+            require_room(self._book, [event, event], self.promise, "a fit and its certificate")
 
 
 def one_confidence(notions: Sequence[Notion]) -> float:

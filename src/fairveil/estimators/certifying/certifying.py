@@ -20,7 +20,7 @@ from ...fairness.notions import uses_groups
 from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.certificate import certified
 from ...learning.certificates.parts import layout_of
-from ...learning.certificates.plan import plan
+from ...learning.certificates.plan import PartsPlan, plan
 from ...privacy.ledger.ambient import checked, current
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
@@ -114,6 +114,47 @@ def certify(
     >>> found.certified
     True
     """
+    return certify_beside(
+        model,
+        X,
+        y,
+        sensitive_features=sensitive_features,
+        constraints=constraints,
+        confidence=confidence,
+        epsilon=epsilon,
+        delta=delta,
+        protects=protects,
+        neighbours=neighbours,
+        schema=schema,
+        random_state=random_state,
+        ledger=ledger,
+        assumptions=assumptions,
+        unit=unit,
+        max_rows_per_unit=max_rows_per_unit,
+    )
+
+
+def certify_beside(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    constraints: Any,
+    confidence: Any,
+    epsilon: Any,
+    delta: Any,
+    protects: Any,
+    neighbours: Any,
+    schema: Any,
+    random_state: Any,
+    ledger: Any,
+    assumptions: Iterable[str],
+    unit: Any = None,
+    max_rows_per_unit: Any = None,
+    asked: PartsPlan | None = None,
+) -> Certificate:
+    """`certify`, of people whose counts are part of another release (`asked`): then that has been paid for."""
     whose = one_row_each(unit, max_rows_per_unit, schema, epsilon)
     promise = required_promise(epsilon, delta, protects, neighbours, whose)
     confidence = confidence_of(confidence)
@@ -129,7 +170,7 @@ def certify(
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
     read = {"features", *(["label"] if layout.needs_labels else ()), *(["sensitive"] if layout.needs_groups else ())}
     read |= {"sensitive"} if people.by_group else set()
-    asked = plan(promise, reads_groups="sensitive" in read)
+    asked = plan(promise, reads_groups="sensitive" in read) if asked is None else asked
     noise = NoiseSource.of(bases.derived_seed(seed, 2))
     event = asked.event if promise.is_private else None
     options: dict[str, Any] = {"facts": people.facts, "ledger": ledger, "purpose": "certify"}

@@ -4,6 +4,7 @@ Guarantees (tests/learning/test_learning_certificate_plan.py):
 1. The plan is one event, made of the promise and the relation alone, and costs at most the promise.
 2. One neighbour moves the counts by 1 in L1 and L2 (add-remove), or by 2 and sqrt 2 (a row replaced, or its group changed).
 3. `noise` is the distribution that the curator draws from.
+4. `beside` loses no more, at any epsilon, than the Gaussian releases of what was paid before.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import numpy.typing as npt
 
 from ...curator import Ask, AttachedCodes, CodeHistogram, Curator
 from ...privacy.accounting.calibration import calibrate
-from ...privacy.events import DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp
+from ...privacy.events import Composed, DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp, Repeated
 from ...privacy.promise import Promise
 from ..counts.noise import CountNoise
 
 NONE = CountNoise("none", 0.0)
+WIDEST = 1.25
+"""How much more noise than the promise asks is worth a price of nothing."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,29 @@ def plan(promise: Promise, *, reads_groups: bool) -> PartsPlan:
         z = calibrate(promise, lambda z, shape=shape: event_of(shape.kind, z, shape.moved)).multiplier  # type: ignore[misc]
         found.append(PartsPlan(promise, kind, z))
     return min(found, key=lambda one: one.noise.sd)
+
+
+def beside(promise: Promise, before: Event) -> PartsPlan | None:
+    """Counts of other people that cost nothing beside a release that is paid for: the Gaussian part of what that may lose
+    covers them, as a person is in one of both (theory.md#one-price). None: it has none, or too little for useful counts."""
+    precision = _gaussian(before)
+    if precision <= 0.0 or promise.delta <= 0.0:
+        return None
+    own = calibrate(promise, Gaussian).multiplier
+    found = PartsPlan(promise, "gaussian", max(1.0 / math.sqrt(precision), own))
+    return found if found.multiplier <= WIDEST * own else None
+
+
+def _gaussian(event: Event) -> float:
+    """The sum of 1 / multiplier^2 of all its Gaussian releases that every row is in."""
+    match event:
+        case Gaussian():
+            return 1.0 / event.noise_multiplier**2
+        case Repeated():
+            return event.count * _gaussian(event.event)
+        case Composed():
+            return math.fsum(map(_gaussian, event.events))
+    return 0.0
 
 
 def event_of(kind: str, z: float, moved: int) -> Event:
