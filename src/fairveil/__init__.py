@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from .study import frontier as frontier
     from .study import plan_sample_size as plan_sample_size
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 PLACES = {
     "BudgetDisplay": ".displays",
