@@ -158,11 +158,13 @@ def kills(count: int, folder: Path, seed: int = 0) -> None:
         try:
             data = fv.remote(f"http://127.0.0.1:{port}", "applicants", token=token, key=place.public_key)
             clf = fv.FermiClassifier(rounds=6).fit(data)
-            whole = clf.privacy_.events == alone and not place.ledger().check([clf.privacy_.ledger])
-            outcomes["whole, paid once" if whole else "WRONG"] += 1
+            wrong = [] if clf.privacy_.events == alone else ["other events than the plan's"]
+            wrong += [str(finding) for finding in place.ledger().check([clf.privacy_.ledger])]
+            wrong += [str(finding) for finding in clf.privacy_.check() if finding.grave]
+            outcomes[f"WRONG {point} {at} {when}: {wrong}" if wrong else "whole, paid once"] += 1
             data.close()
         except fv_errors() as error:
-            outcomes[f"charged and ended: {type(error).__name__}"] += 1
+            outcomes[f"charged and ended at {point} {at} {when}: {error}"[:200]] += 1
         over.set()
         watching.join()
         outcomes["servers killed"] += len(current) - 1

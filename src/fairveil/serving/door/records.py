@@ -147,6 +147,11 @@ class Records:
                 (*values, run.opened, run.touched),
             )
 
+    def retire(self, id: str) -> None:
+        """Free the key of a run that never began."""
+        with self.writing() as db:
+            db.execute("UPDATE runs SET key = key || ' ' || id WHERE id = ?", (id,))
+
     def run(self, id: str) -> RunRecord | None:
         """A run by its id."""
         found = self.rows("SELECT * FROM runs WHERE id = ?", (id,))

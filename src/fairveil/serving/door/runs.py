@@ -84,42 +84,23 @@ class Runs:
             dataset = self._seen(token, message.content["dataset"].text())
             asked = opening_of(message, dataset, self.limits)
             dataset.ledger.require(asked.promise, secure=asked.seeds is None, schema=dataset.schema)
-            if known is None or known.how == NEVER_BEGAN:
-                self.tokens.require_room(token, asked.promise)
-                self._require_few(token)
-            else:
-                orphans_of(known, dataset.ledger, self.records)
-            return packed({"run": self._begun(token, key, digest, body, asked, known).id})
+            if known is not None:  # it died before it was open: what it reserved goes back, and another run takes its key
+                self._settled(known.id, NEVER_BEGAN, False)
+                self.records.retire(known.id)
+            self.tokens.require_room(token, asked.promise)
+            self._require_few(token)
+            return packed({"run": self._begun(token, key, digest, body, asked).id})
 
-    def _begun(self, token: Token, key: str, digest: bytes, body: bytes, asked: Opened, known: RunRecord | None) -> Run:
-        if known is None:
-            now = time.time()
-            known = RunRecord(
-                Opened.new_id(),
-                token.id,
-                key,
-                digest,
-                asked.dataset.name,
-                body,
-                OPENING,
-                "",
-                asked.promise.epsilon,
-                now,
-                now,
-                None,
-                True,
-                0,
-                None,
-            )
-            self.records.begin(known)
-        else:
-            self.records.put(known.id, state=OPENING, how="")
+    def _begun(self, token: Token, key: str, digest: bytes, body: bytes, asked: Opened) -> Run:
+        id, now, name, epsilon = Opened.new_id(), time.time(), asked.dataset.name, asked.promise.epsilon
+        record = RunRecord(id, token.id, key, digest, name, body, OPENING, "", epsilon, now, now, None, True, 0, None)
+        self.records.begin(record)
         try:
-            run = self._taken_up(known, asked, token.name)
+            run = self._taken_up(record, asked, token.name)
         except FairveilError:
-            self._settled(known.id, NEVER_BEGAN, False)
+            self._settled(id, NEVER_BEGAN, False)
             raise
-        self.records.put(known.id, state=OPEN)
+        self.records.put(id, state=OPEN)
         return run
 
     def _taken_up(self, record: RunRecord, asked: Opened, who: str) -> Run:
