@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ... import _checks
 from ..._types import Floats
 from ...curator import Curator
+from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
 from ...facts import Cells
 from ...fairness import resolve
@@ -203,6 +204,10 @@ def release_groups(
     >>> clf.predict(X, random_state=0).shape
     (2000,)
     """
+    if isinstance(X, Elsewhere):
+        remedy = "Fit a classifier on the remote data; or release the groups where features and labels are."
+        expected = "features and labels, which clusters are made of"
+        raise InputError(complaint(expected=expected, of="X", got="remote data", remedy=remedy))
     promise = promise_for(epsilon, delta, protects)
     asked = SimpleNamespace(ledger=ledger, unsafe_data_dependent_bounds=False, random_state=random_state, schema=schema)
     record = promises.ledger_of(asked, promise)

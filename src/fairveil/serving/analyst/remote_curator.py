@@ -191,6 +191,10 @@ class RemoteCurator(Curator):
             values.setflags(write=False)
         self._scalings = (*self._scalings, (scale, shift))
 
+    def describe_range(self, question: Question | Sequence[Question], score: Any) -> tuple[float, float]:
+        """Of a choice by a function, which no door makes."""
+        raise _refused("a choice by a function, which would run beside the rows", "Choose by costs or cell_weights.")
+
     # -- the end -----------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
