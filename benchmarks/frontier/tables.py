@@ -13,7 +13,7 @@ VERDICTS = (
     "not below",
     "not compared: under the floor",
 )
-PROTECTED = {"records": "whole records, add-remove", "sensitive_features": "the sensitive column alone, replace-one"}
+PROTECTED = {"records": "record-level privacy, add-remove", "sensitive_features": "attribute-level privacy, replace-one"}
 
 
 def section(result: dict[str, Any]) -> str:
