@@ -26,35 +26,143 @@ ITERATES = ("last", "average", "uniform")
 
 
 class FermiClassifier(DescentClassifier):
-    """A classifier whose predictions are made independent of groups by a penalty, and which keeps a promise of privacy.
+    """Classifier whose predictions a penalty makes independent of groups, with privacy.
 
-    min_w  mean loss(w) + strength x D(w),    D: the exponential Renyi mutual information of prediction and group, as a maximum
-    over a matrix W; see docs/fermi.md. For linear models (logistic, softmax) and torch modules, any number of classes, groups
-    and sensitive columns. Where a bound on a gap is wanted rather than a trade, see `RateConstrainedClassifier`.
+    Minimizes the mean loss plus `strength` times the exponential Rényi mutual information of prediction and group. The
+    information is the maximum over a matrix W; see docs/fermi.md. It is for linear models and torch modules, with any number of
+    classes, groups and sensitive columns.
 
     Parameters
     ----------
-    notion : of what predictions are to be independent: "demographic_parity" (the group), "equalized_odds" (the group, given the
-        label; every label has a W of its own) or "equal_opportunity" (the group, given the label `positive`).
-    strength : of the penalty; 0: none. A gap falls about as 1 / strength once it is small.
-    model : None, a linear model; "additive", or an `Additive`: steps of each number beside it (docs/additive_models.md); or a
-        `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
-    epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
-    ledger, unit, max_rows_per_unit, sensitive_as_feature : as in `RateConstrainedClassifier`.
-    positive : the class of "equal_opportunity"; None: the second of two.
-    groups : "product" or "marginal", for several sensitive columns: every combination is a group, or every value of each.
-    rounds, clip, temperature, sampling_rate, learning_rate, device, checkpoint, checkpoint_every : as in
-        `RateConstrainedClassifier`; None: the library's defaults.
-    iterate : which model of the descent is handed out: "last", "average" (of the late ones), or "uniform" (one drawn
-        beforehand, of which the paper's theorem speaks); None: the average for linear models, the last for modules. All cost
-        the same.
-    radius : of the ball in which W is kept; None: 2 sqrt(classes x columns). least_share : the share of rows that a group is
-        taken to have at least. Public constants, both.
+    notion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
+        Predictions are to be independent of the group, of the group given the label, or of the group given the label
+        `positive`. With ``"equalized_odds"`` every label has a W of its own.
+    strength : float, default=1.0
+        Weight of the penalty; 0 is no penalty. A gap falls about as 1 / strength once it is small.
+    model : str, Additive or torch.nn.Module, default=None
+        None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line (docs/additive_models.md). A
+        module is copied, and training starts from its weights (docs/networks.md).
+    epsilon : float, default=1.0
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
+        is flagged ``not-private``. Choose it without looking at the data.
+    delta : float, default=1e-6
+        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+        ``"replace-one"`` for sensitive features.
+    schema : Schema, default=None
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
+        them is read from the data. None: they are read, and the statement says so.
+    public_rows : int, default=None
+        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
+        many are read. None: the schema's number, else one noisy count that is part of the plan.
+    max_sample_weight : float, default=1.0
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
+        so the noise.
+    unsafe_data_dependent_bounds : bool, default=False
+        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
+        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+    random_state : int or Generator, default=None
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+    ledger : Ledger, default=None
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
+        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+    unit : str, mapping of one name, or one value a row, default=None
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
+        apart, which is then no feature, or one value a row. None: protects each row by itself.
+    max_rows_per_unit : int, default=None
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
+        of them drawn. Noise of counts grows with it, and a `clip` is then of the sum of a person's gradients.
+    positive : label, default=None
+        The class of equal opportunity. None: the second of two.
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each column.
+    rounds : int, default=None
+        Number of rounds of gradient descent. None: 240, and without privacy until it converges.
+    clip : float, default=None
+        Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: chosen from public facts and the
+        released number of rows.
+    temperature : float, default=None
+        Temperature of the soft decisions that the gradient of a constraint acts on. None: 1.
+    sampling_rate : float, default=None
+        Share of the rows in each secret random batch. None: every round reads all rows.
+    learning_rate : float, default=None
+        Step size of a module's descent. None: 0.1.
+    iterate : {"last", "average", "uniform"}, default=None
+        Which model of the descent is handed out: the last one, the average of the late ones, or one drawn in advance. The
+        paper's theorem is about ``"uniform"``. All cost the same. None: the average for linear models, the last for modules.
+    radius : float, default=None
+        Radius of the ball in which W is kept, a public constant. None: 2 sqrt(classes x columns).
+    least_share : float, default=0.01
+        Share of the rows that a group is taken to have at least, a public constant.
+    sensitive_as_feature : bool, default=False
+        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+    device : str, default=None
+        Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
+    checkpoint : path, default=None
+        Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and it is resumed. Finished
+        releases stay charged. None: nothing is kept.
+    checkpoint_every : int, default=10
+        Number of rounds between two checkpoints.
 
-    Fitted: `model_`, `privacy_`, `gap_report_`, `outcome_` (released values alone), `classes_`, `groups_`, `n_features_in_`,
-    `feature_names_in_`, `n_iter_`, `coding_`, `cells_`; linear models also `coef_`, `intercept_` in the units of X and
-    `coef_names_`.
+    Attributes
+    ----------
+    model_ : LinearModel or NetworkModel
+        The model that was found.
+    privacy_ : PrivacyStatement
+        Statement of what the fit cost and of what it covers.
+    gap_report_ : GapReport
+        Released differences of rates among groups on the training rows.
+    baselines_ : BaselineReport or None
+        Released error of the result beside results that cost nothing further.
+    outcome_ : Outcome
+        Everything that the search released.
+    classes_ : ndarray of shape (n_classes,)
+        Classes, in the order of the columns of `predict_proba`.
+    groups_ : tuple
+        Keys of the groups; empty for a fit without sensitive features.
+    coef_ : ndarray
+        Coefficients, in the units of X; of linear models alone.
+    intercept_ : ndarray or float
+        Intercept; of linear models alone.
+    coef_names_ : tuple of str
+        Name of each coefficient; of linear models alone.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X; there only if X had names.
+    coding_ : TableCoding or SchemaCoding
+        How tables are coded: which column is which number or category.
+    cells_ : Cells or None
+        Groups as cells of the sensitive columns; None for a fit without them.
+    n_iter_ : int
+        Number of rounds that ran.
 
+    See Also
+    --------
+    RateConstrainedClassifier : Keeps a bound on a gap.
+    TailoredClassifier : Shares the privacy budget among groups.
+
+    Notes
+    -----
+    Guarantees (tests/estimators/test_estimators_fermi.py):
+
+    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
+       `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most (epsilon, delta).
+    3. With a schema, nothing is read from the data.
+    4. A fit that fails or is interrupted changes no attribute.
+
+    References
+    ----------
+    .. [1] Lowy, Gupta and Razaviyayn 2023. *Stochastic Differentially Private and Fair Learning.* arXiv:2210.08781. Corrected
+       as docs/theory/papers.md tells.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> A = rng.integers(2, size=2000)
@@ -65,13 +173,6 @@ class FermiClassifier(DescentClassifier):
     (3,)
     >>> clf.privacy_.epsilon <= 2.0, clf.groups_
     (True, (0, 1))
-
-    Guarantees (tests/estimators/test_estimators_fermi.py):
-    1. What is fitted depends on the rows through the curator's answers alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
-    2. `privacy_` is the price of the whole plan, at most the promise.
-    3. With a schema, nothing is read from the data.
-    4. A fit that fails or is broken off changes no attribute.
     """
 
     def __init__(

@@ -54,47 +54,141 @@ NAMED = ("thresholds", "directions", "labellings")
 
 
 class GroupObjectiveClassifier(MixingClassifier):
-    """Decisions that make a function of group losses small, subject to another being at most 0 (docs/group_objective.md).
+    """Classifier that minimizes a function f of group losses, subject to another, g, of at most 0.
+
+    The result is a mixture of decisions, one decision of a list, or one linear model; see docs/group_objective.md.
 
     Parameters
     ----------
-    objective : what is made small: "error", "gmean", "hmean", "largest_group_loss", "false_negative_rate", a gap such as
-        "equalized_odds", or any of `fairveil.fairness.objectives`, your own function among them.
-    constraint : None, one or several: "equalized_odds:0.05", a notion such as `EqualizedOdds(0.05)`, or "gmean:0.3": 1 less the
-        G-mean is at most 0.3, the same as `objectives.GMean().at_least(0.7)`.
-    method : "linear-oracle": a mixture, found by private linear oracles; "frank-wolfe": the same by Algorithm 4; "exponential":
-        one decision out of a finite list, which holds even at delta=0 and for functions that are not convex.
-    decisions : what is decided among. None: linear rules ("exponential": thresholds). "thresholds": one column against one
-        number; "directions": 100 x 100 linear rules in a ball, fixed without the data (two classes); "labellings": those
-        that cuts of public scores induce (sensitive features protected, two classes); weights (m, 1 + width) of linear rules,
-        the intercept first; a list of fitted classifiers that were made without these rows, which are trusted.
-    epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds,
-    random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`. unit, max_rows_per_unit : refused, as yet.
-    model : None, linear in the columns; or "additive", or an `Additive`: steps of each number beside it, which
-        docs/additive_models.md is about.
-    oracle : where decisions are linear rules, how the oracle finds one. "responses": by several searches on public rows, whose
-        groups are guessed from sums that are released once (features public); "regression": of costs, from such sums;
-        "descent": private gradient descent. None: where features are public or nothing is private responses, or regression
-        for one sum of losses without a constraint and for Frank-Wolfe; where records are protected descent, or regression for
-        more than two classes and for at most 40 numbers whose bounds no schema states.
-    penalty : G in h = f + G max(0, g). None: 20 for mixtures, 5 for Frank-Wolfe; for "exponential" that of Corollary 4.2 for
-        `alpha`, or a smaller one (`learning.exponential`).
-    alpha : how far f and g may be above the best ("exponential").
-    rounds : None: 100; 60 of responses; 20 where public facts foretell little noise; without noise, until no decision is
-        better. Of a list that is no longer than that (100) each decision is looked at once instead.
-    clip : the largest norm of a row in released sums (records protected); None: 1 for each number and category column. With
-        `loss="log"` of a row's gradient in the group that weighs most, before it is weighed; None: 2, and 1 of the part that
-        differs by group where features are public.
-    confidence : of `certain_`.
-    loss : "zero_one", errors of decisions; "log", the log loss of probabilities: one linear model, by private descent on losses
-        weighed by group, for objectives that grow with every group's loss ("error" is then the mean loss, and
-        `BoundedGroupLoss(0.4, loss="log")` a constraint).
+    objective : str or objective, default="error"
+        f, the minimized function: ``"error"``, ``"gmean"``, ``"hmean"``, ``"largest_group_loss"``, ``"false_negative_rate"``, a
+        gap such as ``"equalized_odds"``, or one of `fairveil.fairness.objectives`, your own function among them.
+    constraint : notion, str, objective or list of these, default=None
+        g: ``"equalized_odds:0.05"``, a notion such as ``EqualizedOdds(0.05)``, or a bound of an objective. ``"gmean:0.3"``
+        means that 1 less the G-mean is at most 0.3, like ``objectives.GMean().at_least(0.7)``. None: no constraint.
+    method : {"linear-oracle", "frank-wolfe", "exponential"}, default="linear-oracle"
+        ``"linear-oracle"`` and ``"frank-wolfe"`` (Algorithm 4) find a mixture by private linear oracles. ``"exponential"``
+        chooses one decision of a finite list; it works at ``delta=0`` and for functions that are not convex.
+    decisions : str, array or list of classifiers, default=None
+        What is decided among. ``"thresholds"``: one column against one number. ``"directions"``: 100 x 100 linear rules in a
+        ball, of two classes, fixed without the data. ``"labellings"``: those that cuts of public scores induce, for two classes
+        where sensitive features are protected. An array (m, 1 + width): weights of linear rules, the intercept first. A list:
+        fitted classifiers, which are trusted to be made without these rows. None: linear rules, and thresholds for
+        ``"exponential"``.
+    epsilon : float, default=1.0
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
+        is flagged ``not-private``. Choose it without looking at the data.
+    delta : float, default=1e-6
+        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+        ``"replace-one"`` for sensitive features.
+    schema : Schema, default=None
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
+        them is read from the data. None: they are read, and the statement says so.
+    public_rows : int, default=None
+        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
+        many are read. None: the schema's number, else one noisy count that is part of the plan.
+    max_sample_weight : float, default=1.0
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
+        so the noise.
+    unsafe_data_dependent_bounds : bool, default=False
+        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
+        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+    random_state : int or Generator, default=None
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+    ledger : Ledger, default=None
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
+        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+    unit : str, mapping of one name, or one value a row, default=None
+        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+    max_rows_per_unit : int, default=None
+        Must be None, like `unit`.
+    oracle : {"responses", "regression", "descent"}, default=None
+        How a linear rule is found. ``"responses"``: by searches on public rows, whose groups are estimated from sums that are
+        released once. ``"regression"``: by regression of costs, from such sums. ``"descent"``: by private gradient descent.
+        None: the choice follows public facts (docs/group_objective.md).
+    penalty : float, default=None
+        G in f + G max(0, g). None: 20 for mixtures and 5 for ``"frank-wolfe"``. For ``"exponential"`` it is that of Corollary
+        4.2 for `alpha`, or a smaller one.
+    alpha : float, default=None
+        How far f and g may be above the best, for ``"exponential"``. None: `penalty` is chosen without it.
+    rounds : int, default=None
+        Number of rounds. None: 100, or 60 of responses, or 20 where public facts foretell little noise. Without noise it runs
+        until no decision is better. A list of at most so many decisions is measured once instead.
+    clip : float, default=None
+        Largest norm of a row in released sums, where records are protected. None: 1 for each number and category column. With
+        ``loss="log"`` it is of a row's gradient in the group that weighs most. None is then 2, and 1 where features are public.
+    confidence : float, default=0.9
+        Probability, over the noise, with which `certain_` holds.
+    loss : {"zero_one", "log"}, default="zero_one"
+        ``"zero_one"``: errors of decisions. ``"log"``: the log loss of probabilities, for one linear model and objectives that
+        grow with every group's loss. ``"error"`` is then the mean loss, and ``BoundedGroupLoss(0.4, loss="log")`` a constraint.
+    sensitive_as_feature : bool, default=False
+        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+    model : str or Additive, default=None
+        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
+        (docs/additive_models.md).
 
-    Fitted: `model_` (a mixture; with a list of classifiers None, and `candidates_`, `plays_`), `objective_` (of the mixture, as
-    released), `constraint_report_`, `baselines_`, `certain_` ("exponential": bounds on f and g above the best in the list),
-    `outcome_` (released values alone), `privacy_`, `classes_`, `groups_`, `n_features_in_`, `feature_names_in_`, `n_iter_`,
-    `coding_`, `cells_`.
+    Attributes
+    ----------
+    model_ : MixtureModel or None
+        The mixture of rules; None for a mixture of given classifiers, `candidates_`.
+    candidates_ : tuple
+        Given classifiers that the mixture is of; empty for mixtures of the fit's own rules.
+    plays_ : ndarray
+        Share of the mixture that each of `candidates_` has.
+    objective_ : float
+        Released value of the minimized objective.
+    constraint_report_ : ConstraintReport
+        Released value, noise and bound of each constraint on the training rows.
+    baselines_ : BaselineReport or None
+        Released error of the result beside results that cost nothing further.
+    certain_ : Certain or None
+        Bounds on f and g above the best in the list; of ``"exponential"`` alone.
+    outcome_ : Found
+        Everything that the search released.
+    privacy_ : PrivacyStatement
+        Statement of what the fit cost and of what it covers.
+    classes_ : ndarray of shape (n_classes,)
+        Classes, in the order of the columns of `predict_proba`.
+    groups_ : tuple
+        Keys of the groups; empty for a fit without sensitive features.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X; there only if X had names.
+    coding_ : TableCoding or SchemaCoding
+        How tables are coded: which column is which number or category.
+    cells_ : Cells or None
+        Groups as cells of the sensitive columns; None for a fit without them.
+    n_iter_ : int
+        Number of rounds that ran.
 
+    See Also
+    --------
+    GroupObjectiveRegressor : Does the same for squared errors.
+    RateConstrainedClassifier : One model under rate constraints.
+
+    Notes
+    -----
+    Guarantees (tests/estimators/test_estimators_group_objective.py):
+
+    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
+       `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most (epsilon, delta).
+    3. A fit that fails or is interrupted changes no attribute.
+
+    References
+    ----------
+    .. [1] Alabi 2019. *The Cost of a Reductions Approach to Private Fair Optimization.* Corrected as docs/theory/papers.md
+       tells.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> A = rng.integers(2, size=2000)
@@ -105,12 +199,6 @@ class GroupObjectiveClassifier(MixingClassifier):
     (3,)
     >>> clf.privacy_.epsilon <= 1.0, clf.n_iter_
     (True, 20)
-
-    Guarantees (tests/estimators/test_estimators_group_objective.py):
-    1. What is fitted depends on the rows through the curator's answers alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
-    2. `privacy_` is the price of the whole plan, at most the promise.
-    3. A fit that fails or is broken off changes no attribute.
     """
 
     outcome_: Found

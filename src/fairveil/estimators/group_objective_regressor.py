@@ -38,40 +38,133 @@ Planned = GroupRegression | CoefficientChoice
 
 
 class GroupObjectiveRegressor(CodedRegressor):
-    """A linear regression whose coefficients make a convex function of the groups' mean squared errors small.
+    """Linear regression that minimizes a convex function f of the groups' mean squared errors.
 
-    min_c f(l(c)) subject to g(l(c)) <= 0, l_k(c) the squared errors of group k, for one coefficient vector c; see
-    docs/group_objective.md. Works without groups and without a constraint: then it is private least squares.
+    It finds one coefficient vector that minimizes f of the groups' squared errors, subject to g of them being at most 0; see
+    docs/group_objective.md. It works without groups and without a constraint, and is private least squares then.
 
     Parameters
     ----------
-    objective : "error" (the mean squared error), "largest_group_loss", or an objective of `fairness.objectives`:
-        `WeightedError(groups={"f": 2.0})`, `LargestGroupLoss()`, `Custom(...)`, a function of losses in squared ranges of y.
-    constraint : None, one or several: `BoundedGroupLoss(max_loss, loss="squared")`, "largest_group_loss:0.5", "gini:0.1" or
-        a bound of an objective. Losses are in squared units of y.
-    method : "linear-oracle" (cutting planes; exact for what was released), "frank-wolfe", or "exponential": a private choice
-        among `decisions`.
-    decisions : of the exponential method: public coefficient vectors (candidates, 1 + features), the intercept first, then
-        one for each of `coef_names_`, in the units of X and y. None: a grid, for at most two features.
-    epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
-    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`. unit, max_rows_per_unit : refused here, as yet.
-    model : None, linear in the columns; or "additive", or an `Additive`: steps of each number beside it, which
-        docs/additive_models.md is about.
-    target_bounds : (low, high), public: y is cut to them. None: the schema's; or y's own range where y is public, or as
-        unsafe_data_dependent_bounds=True asks; else (-1, 1), with a warning.
-    radius : the largest norm of coefficients, the intercept's included, in the units of the search: y and dense numbers in
-        their standard deviations, as they were released. None: none, but 10 where losses may get negative weights. Of the
-        grid, where y and a schema's numbers are in [-1, 1]: 1.5.
-    clip : the longest row (1, x, y) that counts in full, in these units; None: 1.5 sqrt(2 + columns), and up to 4 sqrt(2 +
-        columns) where noise is small. Longer rows count less,
-        in reported losses too: the smaller, the less noise, and the further losses are from plain means.
-    rounds : of linear oracle calls at most; they cost nothing.
-    penalty : G of f + G max(0, g); None: that of Corollary 4.2, or 5 with the exponential method, which pays for it.
+    objective : str or objective, default="error"
+        f: ``"error"`` (the mean squared error), ``"largest_group_loss"``, or an objective of `fairveil.fairness.objectives`,
+        such as ``WeightedError(groups={"f": 2.0})``. A `Custom` one is a function of losses in squared ranges of y.
+    constraint : notion, str, objective or list of these, default=None
+        g: ``BoundedGroupLoss(max_loss, loss="squared")``, ``"largest_group_loss:0.5"``, ``"gini:0.1"``, or a bound of an
+        objective. Losses are in squared units of y. None: no constraint.
+    method : {"linear-oracle", "frank-wolfe", "exponential"}, default="linear-oracle"
+        ``"linear-oracle"``: cutting planes, exact for the released values. ``"frank-wolfe"``: Algorithm 4. ``"exponential"``: a
+        private choice among `decisions`.
+    decisions : array of shape (candidates, 1 + features), default=None
+        Public coefficient vectors of ``"exponential"``, in the units of X and y: the intercept first, then one for each of
+        `coef_names_`. None: a grid, for at most two features.
+    epsilon : float, default=1.0
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
+        is flagged ``not-private``. Choose it without looking at the data.
+    delta : float, default=1e-6
+        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+        ``"replace-one"`` for sensitive features.
+    schema : Schema, default=None
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
+        them is read from the data. None: they are read, and the statement says so.
+    public_rows : int, default=None
+        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
+        many are read. None: the schema's number, else one noisy count that is part of the plan.
+    max_sample_weight : float, default=1.0
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
+        so the noise.
+    unsafe_data_dependent_bounds : bool, default=False
+        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
+        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+    random_state : int or Generator, default=None
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+    ledger : Ledger, default=None
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
+        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+    unit : str, mapping of one name, or one value a row, default=None
+        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+    max_rows_per_unit : int, default=None
+        Must be None, like `unit`.
+    target_bounds : pair of float, default=None
+        Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the schema's bounds, or the range of y
+        where y is public. Otherwise (-1, 1), with a warning.
+    radius : float, default=None
+        Largest norm of the coefficients, intercept included, where y and dense numbers are in their released standard
+        deviations. None: no limit, but 10 where losses may get negative weights. For the grid, where y and a schema's numbers
+        are in [-1, 1], it is 1.5.
+    clip : float, default=None
+        Largest norm of a row (1, x, y), in these units. Longer rows are clipped, in reported losses too. A smaller one has less
+        noise and more bias. None: 1.5 sqrt(2 + columns), and up to 4 sqrt(2 + columns) where noise is small.
+    rounds : int, default=200
+        Largest number of calls of the linear oracle; they cost no privacy.
+    penalty : float, default=None
+        G in f + G max(0, g). None: that of Corollary 4.2, or 5 for ``"exponential"``, which spends budget on it.
+    sensitive_as_feature : bool, default=False
+        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+    model : str or Additive, default=None
+        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
+        (docs/additive_models.md).
 
-    Fitted: `model_`, `coef_`, `intercept_` (units of X and y), `coef_names_`, `target_`, `objective_` (as released, in squared
-    units of y), `constraint_report_`, `baselines_`, `outcome_` (released values alone), `privacy_`, `groups_`,
-    `n_features_in_`, `feature_names_in_`, `n_iter_` (oracle calls), `coding_`, `cells_`.
+    Attributes
+    ----------
+    model_ : RegressionModel
+        The model that was found.
+    coef_ : ndarray
+        Coefficients, in the units of X; of linear models alone.
+    intercept_ : ndarray or float
+        Intercept; of linear models alone.
+    coef_names_ : tuple of str
+        Name of each coefficient; of linear models alone.
+    target_ : TargetScale
+        How y is clipped and scaled.
+    objective_ : float
+        Released value of the minimized objective.
+    constraint_report_ : ConstraintReport
+        Released value, noise and bound of each constraint on the training rows.
+    baselines_ : BaselineReport or None
+        Released error of the result beside results that cost nothing further.
+    outcome_ : RegressionOutcome
+        Everything that the search released.
+    privacy_ : PrivacyStatement
+        Statement of what the fit cost and of what it covers.
+    groups_ : tuple
+        Keys of the groups; empty for a fit without sensitive features.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X; there only if X had names.
+    coding_ : TableCoding or SchemaCoding
+        How tables are coded: which column is which number or category.
+    cells_ : Cells or None
+        Groups as cells of the sensitive columns; None for a fit without them.
+    n_iter_ : int
+        Number of rounds that ran.
 
+    See Also
+    --------
+    GroupObjectiveClassifier : Does the same for classification errors.
+    TailoredRegressor : Shares the privacy budget among groups.
+
+    Notes
+    -----
+    Guarantees (tests/estimators/test_estimators_group_regressor.py):
+
+    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
+       `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most (epsilon, delta).
+    3. A fit that fails or is interrupted changes no attribute.
+
+    References
+    ----------
+    .. [1] Alabi 2019. *The Cost of a Reductions Approach to Private Fair Optimization.* Corrected as docs/theory/papers.md
+       tells.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> A = rng.integers(2, size=4000)
@@ -82,12 +175,6 @@ class GroupObjectiveRegressor(CodedRegressor):
     array([1.5])
     >>> reg.privacy_.epsilon <= 2.0, reg.groups_
     (True, (0, 1))
-
-    Guarantees (tests/estimators/test_estimators_group_regressor.py):
-    1. What is fitted depends on the rows through the curator's answers alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
-    2. `privacy_` is the price of the whole plan, at most the promise.
-    3. A fit that fails or is broken off changes no attribute.
     """
 
     constraint_report_: ConstraintReport

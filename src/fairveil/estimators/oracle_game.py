@@ -55,45 +55,146 @@ ORACLES = ("responses", "regression", "exponential", "labellings", "descent")
 
 
 class OracleGameClassifier(MixingClassifier):
-    """A mixture of classifiers, the learner's plays in a private game against an auditor (docs/oracle_game.md).
+    """Mixture of classifiers: the learner's plays in a private game against an auditor.
+
+    The auditor holds the constraints, and the learner responds with cost-sensitive classifiers; see docs/oracle_game.md.
 
     Parameters
     ----------
-    constraints, epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds,
-    random_state, ledger, sensitive_as_feature : as in `RateConstrainedClassifier`.
-    dual_bound : the size of the auditor's simplex; larger: closer to the bounds, for more error and noise. None: 2 to
-        5, the more the less noise public facts foretell (with group_aware: the number of groups).
-    rounds : None: chosen from the promise, between 50 and 500; with "responses" 80 at most, with "descent" where records are
-        protected 120 (`learning.game_plan`).
-    oracle : how the learner responds. None: "responses" where features are public and "descent" where records are protected;
-        "regression" for rules that read the group, and for few numbers without public bounds.
-        "responses": searches on public rows, whose groups are guessed from sums released once; a linear program
-        over all rules and the constants makes the mixture. "regression": linear regression of costs, from the same sums.
-        "exponential": the exponential mechanism over `candidates`. "labellings": the same over the labellings that cuts of
-        public scores induce (sensitive features protected, two classes). "descent": private gradient descent; where records
-        are protected it starts from a model without constraints, and that model, the constants and the mixture that was played
-        are put together by a linear program.
-    candidates : of the exponential oracle: "thresholds" (one column against one number between -1 and 1, as a schema codes
-        them; without one, where features are public, in their standard deviations), or a list of fitted classifiers that
-        were made without these rows; they are trusted, and the statement says so.
-    group_aware : rules read the group, at prediction too: an intercept for each group, and the maximally discriminatory
-        classifiers (Jagielski et al., sec. 4.1). dual_bound=None is then the number of groups. Product groups.
-    clip : the largest norm of a row in released sums (records protected); None: 1 for each number and category column.
-    model : None, linear in the columns; or "additive", or an `Additive`: steps of each number beside it, which
-        docs/additive_models.md is about.
-    confidence : of `guarantee_`.
+    constraints : notion, str or list of these, default=None
+        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or its name and bound,
+        ``"demographic_parity:0.05"``. A list combines them. Bounds are shares of 1, so 0.05 is 5 percentage points. None: no
+        constraint.
+    epsilon : float, default=1.0
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
+        is flagged ``not-private``. Choose it without looking at the data.
+    delta : float, default=1e-6
+        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+        ``"replace-one"`` for sensitive features.
+    schema : Schema, default=None
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
+        them is read from the data. None: they are read, and the statement says so.
+    public_rows : int, default=None
+        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
+        many are read. None: the schema's number, else one noisy count that is part of the plan.
+    max_sample_weight : float, default=1.0
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
+        so the noise.
+    unsafe_data_dependent_bounds : bool, default=False
+        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
+        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+    random_state : int or Generator, default=None
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+    ledger : Ledger, default=None
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
+        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+    unit : str, mapping of one name, or one value a row, default=None
+        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+    max_rows_per_unit : int, default=None
+        Must be None, like `unit`.
+    dual_bound : float, default=None
+        Size of the auditor's simplex. A larger one comes closer to the bounds, for more error and noise. None: 2 to 5, the more
+        the less noise public facts foretell; with `group_aware` the number of groups.
+    rounds : int, default=None
+        Number of rounds. None: chosen from epsilon and delta, between 50 and 500; at most 80 for ``"responses"``, and 120 for
+        ``"descent"`` with records protected.
+    oracle : {"responses", "regression", "exponential", "labellings", "descent"}, default=None
+        How the learner responds. ``"responses"``: searches on public rows, whose groups are estimated from sums released once;
+        a linear program makes the mixture. ``"regression"``: linear regression of costs, from the same sums. ``"exponential"``:
+        the exponential mechanism over `candidates`. ``"labellings"``: the same over labellings that cuts of public scores
+        induce, for two classes. ``"descent"``: private gradient descent. None: ``"responses"`` where features are public,
+        ``"descent"`` where records are protected, and ``"regression"`` for rules that read the group or for few numbers without
+        public bounds.
+    candidates : str or list of classifiers, default="thresholds"
+        What ``"exponential"`` chooses among. ``"thresholds"``: one column against one number between -1 and 1, as a schema
+        codes it. A list: fitted classifiers, which are trusted to be made without these rows; the statement says so.
+    group_aware : bool, default=False
+        Whether rules read the group, at prediction too: an intercept for each group, and the maximally discriminatory
+        classifiers of section 4.1 of the paper.
+    clip : float, default=None
+        Largest norm of a row in released sums, where records are protected. None: 1 for each number and category column.
+    confidence : float, default=0.95
+        Probability, over the noise, with which `guarantee_` holds.
+    sensitive_as_feature : bool, default=False
+        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+    model : str or Additive, default=None
+        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
+        (docs/additive_models.md).
     certify_share : float, default=None
-        Of constraints with a `confidence`, such as ``DemographicParity(0.05, confidence=0.95)``: the part of the rows that is
-        set aside, by a coin of its own each, to certify the bound for people whom the model has not seen: `certificate_`. None:
-        0.3. See docs/certificates.md.
+        Share of the rows that is set aside to certify constraints with a `confidence`, such as ``DemographicParity(0.05,
+        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
+        result is `certificate_` (docs/certificates.md).
     if_refused : {"replace", "keep"}, default="replace"
-        If the bound cannot be certified of the model as it was found. "replace": as many of its decisions are replaced by
-        blind ones as it takes, and the mixture is certified. "keep": the model is handed out, and is not certified.
+        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
+        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
 
-    Fitted: `model_` (a mixture; with a list of candidates None, and `candidates_`, `plays_`), `privacy_`, `guarantee_`,
-    `constraint_report_`, `baselines_`, `outcome_` (released values alone), `classes_`, `groups_`, `n_features_in_`,
-    `feature_names_in_`, `n_iter_`, `coding_`, `cells_`.
+    Attributes
+    ----------
+    model_ : MixtureModel or None
+        The mixture of rules; None for a mixture of given classifiers, `candidates_`.
+    candidates_ : tuple
+        Given classifiers that the mixture is of; empty for mixtures of the fit's own rules.
+    plays_ : ndarray
+        Share of the mixture that each of `candidates_` has.
+    privacy_ : PrivacyStatement
+        Statement of what the fit cost and of what it covers.
+    guarantee_ : Guarantee
+        Bounds on gaps and error of the mixture, on the training rows, with probability `confidence`.
+    constraint_report_ : ConstraintReport
+        Released value, noise and bound of each constraint on the training rows.
+    baselines_ : BaselineReport or None
+        Released error of the result beside results that cost nothing further.
+    outcome_ : Equilibrium
+        Everything that the game released.
+    classes_ : ndarray of shape (n_classes,)
+        Classes, in the order of the columns of `predict_proba`.
+    groups_ : tuple
+        Keys of the groups; empty for a fit without sensitive features.
+    named_ : bool
+        Whether groups were given as names of columns of X.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X; there only if X had names.
+    coding_ : TableCoding or SchemaCoding
+        How tables are coded: which column is which number or category.
+    cells_ : Cells or None
+        Groups as cells of the sensitive columns; None for a fit without them.
+    n_iter_ : int
+        Number of rounds that ran.
+    certificate_ : Certificate
+        Bounds for people whom the model has not seen; only for constraints with a `confidence`.
+    certified_aim_ : CertifiedAim
+        Bounds that the fit aimed at, inside of those that it certifies; beside `certificate_`.
 
+    See Also
+    --------
+    RateConstrainedClassifier : One model under the same constraints.
+    GroupObjectiveClassifier : Functions of group losses, by similar oracles.
+
+    Notes
+    -----
+    Guarantees (tests/estimators/test_estimators_game.py):
+
+    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
+       `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most (epsilon, delta).
+    3. A fit that fails or is interrupted changes no attribute.
+
+    References
+    ----------
+    .. [1] Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019. *Differentially Private Fair Learning.*
+       arXiv:1812.02696. Corrected as docs/theory/papers.md tells.
+    .. [2] Agarwal, Beygelzimer, Dudík, Langford and Wallach 2018. *A Reductions Approach to Fair Classification.*
+       arXiv:1803.02453.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> A = rng.integers(2, size=2000)
@@ -104,12 +205,6 @@ class OracleGameClassifier(MixingClassifier):
     (3,)
     >>> clf.privacy_.epsilon <= 2.0, clf.n_iter_
     (True, 50)
-
-    Guarantees (tests/estimators/test_estimators_game.py):
-    1. What is fitted depends on the rows through the curator's answers alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
-    2. `privacy_` is the price of the whole plan, at most the promise.
-    3. A fit that fails or is broken off changes no attribute.
     """
 
     __metadata_request__score: ClassVar = {"sample_weight": True, "sensitive_features": True}

@@ -28,55 +28,147 @@ from .reports.constraint_report import ConstraintReport
 
 
 class RateConstrainedClassifier(DescentClassifier):
-    """A classifier, linear or a torch module, that keeps fairness constraints and a promise of privacy. The default answer.
+    """Classifier, linear or a torch module, under constraints on rates of its decisions, with privacy.
 
-    min_w  mean loss(w)   such that   rate constraints of the model's *decisions*; see docs/rate_constrained.md. Two classes:
-    logistic; more: softmax. Works without groups and without a constraint, with any number of classes, groups and sensitive
-    columns.
+    Minimizes the mean loss subject to rate constraints of the model's *decisions*; see docs/rate_constrained.md. The loss is
+    logistic for two classes, and softmax for more. It works without groups and without a constraint, with any number of
+    classes, groups and sensitive columns. Begin with this estimator.
 
     Parameters
     ----------
-    constraints : None, a notion such as `DemographicParity(max_gap=0.05)`, its name and bound ("demographic_parity:0.05"), or
-        a list of those, which are combined. All but a `FalseNegativeRate` or `RateConstraint` of the whole population need
-        `sensitive_features`.
-    epsilon, delta : the promise. `epsilon=inf` is not private: no noise, no clipping, run until it converges. Never derived
-        from data.
-    protects : "records" (whole rows) or "sensitive_features" (the sensitive columns alone; features and labels are public).
-    neighbours : None ("add-remove" for records, "replace-one" for sensitive features), "add-remove" or "replace-one".
-    schema : a `facts.Schema`: tables are coded by it alone, nothing is read from the data. Classes are in its order.
-    public_rows : about how many rows there are, where that is private (add-remove) but known to the public; None: the schema's
-        number, or one noisy count that is part of the plan. With a `unit`: about how many are read; None buys the count.
-    max_sample_weight : weights are cut here; it multiplies every sensitivity. Not without privacy.
-    unsafe_data_dependent_bounds : scale numbers by the training rows' means and deviations, as the papers do. Stamped.
-    random_state : None: secure noise. A whole number (or a NumPy generator): reproducible, and stamped insecure.
-    ledger : None, or a `Ledger`, where the fit reserves what it may come to before rows are read, or is refused; None is the
-        ledger of the `with fairveil.ledger(...)` block, if there is one. Never saved with the estimator.
-    unit : None protects rows. Else persons, with all of their rows (docs/persons.md): the name of the column of X that tells
-        them apart, which is no feature; or one value a row (a mapping of one name, or a named series, says the name, too).
-    max_rows_per_unit : how many rows of a person are read at most; needed beside `unit`. A public number: who has more rows has
-        so many of them drawn. Noise of counts grows with it; a `clip` is then of the sum of a person's gradients.
-    rounds, clip, temperature, sampling_rate : knobs of the algorithm; None: the library's defaults (`learning.Settings`).
-    sensitive_as_feature : whether columns of X that are named as sensitive are features too (records only).
-    model : None, a linear model; "additive", or an `Additive`: steps of each number beside it (docs/additive_models.md); or a
-        `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
-    learning_rate, device : of a module's descent; None: the library's default, a GPU where there is one.
-    checkpoint, checkpoint_every : a folder in which a long fit is kept every so many rounds, and gone on with after a crash:
-        fit again, with the same arguments and rows. What was released stays charged.
+    constraints : notion, str or list of these, default=None
+        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or its name and bound,
+        ``"demographic_parity:0.05"``. A list combines them. Bounds are shares of 1, so 0.05 is 5 percentage points. None: no
+        constraint.
+    epsilon : float, default=1.0
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
+        is flagged ``not-private``. Choose it without looking at the data.
+    delta : float, default=1e-6
+        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+        ``"replace-one"`` for sensitive features.
+    schema : Schema, default=None
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
+        them is read from the data. None: they are read, and the statement says so.
+    public_rows : int, default=None
+        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
+        many are read. None: the schema's number, else one noisy count that is part of the plan.
+    max_sample_weight : float, default=1.0
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
+        so the noise.
+    unsafe_data_dependent_bounds : bool, default=False
+        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
+        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+    random_state : int or Generator, default=None
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+    ledger : Ledger, default=None
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
+        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+    unit : str, mapping of one name, or one value a row, default=None
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
+        apart, which is then no feature, or one value a row. None: protects each row by itself.
+    max_rows_per_unit : int, default=None
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
+        of them drawn. Noise of counts grows with it, and a `clip` is then of the sum of a person's gradients.
+    rounds : int, default=None
+        Number of rounds of gradient descent. None: 240, and without privacy until it converges.
+    clip : float, default=None
+        Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: chosen from public facts and the
+        released number of rows.
+    temperature : float, default=None
+        Temperature of the soft decisions that the gradient of a constraint acts on. None: 1.
+    sampling_rate : float, default=None
+        Share of the rows in each secret random batch. None: every round reads all rows.
+    sensitive_as_feature : bool, default=False
+        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+    model : str, Additive or torch.nn.Module, default=None
+        None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line (docs/additive_models.md). A
+        module is copied, and training starts from its weights (docs/networks.md).
+    learning_rate : float, default=None
+        Step size of a module's descent. None: 0.1.
+    device : str, default=None
+        Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
+    checkpoint : path, default=None
+        Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and it is resumed. Finished
+        releases stay charged. None: nothing is kept.
+    checkpoint_every : int, default=10
+        Number of rounds between two checkpoints.
+    randomised : bool, default=True
+        Whether a linear fit may hand out a mixture of models, which decides by drawing one of them for each row. It hands out a
+        mixture, a constant or a model without constraints where released numbers say that this keeps the constraints better or
+        errs less. `baselines_` says which; it costs no further privacy.
     certify_share : float, default=None
-        Of constraints with a `confidence`, such as ``DemographicParity(0.05, confidence=0.95)``: the part of the rows that is
-        set aside, by a coin of its own each, to certify the bound for people whom the model has not seen: `certificate_`. None:
-        0.3. See docs/certificates.md.
+        Share of the rows that is set aside to certify constraints with a `confidence`, such as ``DemographicParity(0.05,
+        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
+        result is `certificate_` (docs/certificates.md).
     if_refused : {"replace", "keep"}, default="replace"
-        If the bound cannot be certified of the model as it was found. "replace": as many of its decisions are replaced by
-        blind ones as it takes, and the mixture is certified. "keep": the model is handed out, and is not certified.
-    randomised : a linear fit hands out the model that it found unless released numbers say that something else keeps the
-        constraints better, or errs less: a model without constraints, one class for everybody, or a mixture of these, which
-        decides by chance. False forbids mixtures. It costs no further privacy; `baselines_` says what was handed out.
+        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
+        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
 
-    Fitted: `model_`, `privacy_`, `constraint_report_`, `baselines_` (the model beside what costs nothing), `outcome_` (released
-    values alone), `classes_`, `groups_`, `coef_`, `intercept_` in the units of X, `coef_names_`, `n_features_in_`,
-    `feature_names_in_`, `n_iter_`, `coding_`, `cells_`.
+    Attributes
+    ----------
+    model_ : LinearModel, MixtureModel or NetworkModel
+        The model that was found.
+    privacy_ : PrivacyStatement
+        Statement of what the fit cost and of what it covers.
+    constraint_report_ : ConstraintReport
+        Released value, noise and bound of each constraint on the training rows.
+    baselines_ : BaselineReport or None
+        Released error of the result beside results that cost nothing further.
+    outcome_ : Outcome
+        Everything that the search released.
+    classes_ : ndarray of shape (n_classes,)
+        Classes, in the order of the columns of `predict_proba`.
+    groups_ : tuple
+        Keys of the groups; empty for a fit without sensitive features.
+    coef_ : ndarray
+        Coefficients, in the units of X; of linear models alone.
+    intercept_ : ndarray or float
+        Intercept; of linear models alone.
+    coef_names_ : tuple of str
+        Name of each coefficient; of linear models alone.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X; there only if X had names.
+    coding_ : TableCoding or SchemaCoding
+        How tables are coded: which column is which number or category.
+    cells_ : Cells or None
+        Groups as cells of the sensitive columns; None for a fit without them.
+    n_iter_ : int
+        Number of rounds that ran.
+    certificate_ : Certificate
+        Bounds for people whom the model has not seen; only for constraints with a `confidence`.
+    certified_aim_ : CertifiedAim
+        Bounds that the fit aimed at, inside of those that it certifies; beside `certificate_`.
 
+    See Also
+    --------
+    FermiClassifier : Trades the error against a penalty, where no bound is required.
+    OddsPostProcessor : Keeps a classifier as it is, and changes its decisions.
+    OracleGameClassifier : Mixture of classifiers from a private game.
+
+    Notes
+    -----
+    Guarantees (tests/estimators/test_estimators_privacy.py):
+
+    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
+       `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most (epsilon, delta).
+    3. With a schema, nothing is read from the data.
+    4. A fit that fails or is interrupted changes no attribute.
+
+    References
+    ----------
+    .. [1] Yaghini, Cebere, Menart, Bellet and Papernot 2025. *Private Rate-Constrained Optimization with Applications to Fair
+       Learning.* arXiv:2505.22703. Corrected as docs/theory/papers.md tells.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> A = rng.integers(2, size=2000)
@@ -87,13 +179,6 @@ class RateConstrainedClassifier(DescentClassifier):
     (3,)
     >>> clf.privacy_.epsilon <= 2.0, clf.groups_
     (True, (0, 1))
-
-    Guarantees (tests/estimators/test_estimators_privacy.py):
-    1. What is fitted depends on the rows through the curator's answers alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
-    2. `privacy_` is the price of the whole plan, at most the promise.
-    3. With a schema, nothing is read from the data.
-    4. A fit that fails or is broken off changes no attribute.
     """
 
     def __init__(

@@ -37,30 +37,150 @@ from .tailored import TailoringReport
 
 
 class TailoredClassifier(LinearClassifier):
-    """A linear classifier, or a torch module, in which groups share a privacy budget, and every group counts alike.
+    """Classifier, linear or a torch module, in which groups share a privacy budget and weigh the same.
 
-    min_v mean over groups of the group's mean log loss, where asked subject to a bound on each, by private descent; see
-    docs/tailoring.md. How much noise a group's sums get is how much privacy its people have: a larger share is less noise, and
-    a weaker guarantee.
+    Minimizes the mean over groups of the group's mean log loss, subject to a bound on each if there is one; see
+    docs/tailoring.md. A group with a larger share has less noise in its sums, and a weaker guarantee.
 
     Parameters
     ----------
-    allocation, objective, stage_one_share, spend, min_epsilon, max_epsilon, groups : as in `TailoredRegressor`;
-        "standard-error" shares by the groups' mean log losses under a private logistic precursor.
-    group_loss_bound : None, a bound on every group's mean log loss, or {group: bound}. Not for modules.
-    model : None, a linear model; "additive", or an `Additive`: steps of each number beside it (docs/additive_models.md); or a
-        `torch.nn.Module`, which is copied, and descended from where it stands: docs/networks.md.
-    epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
-    ledger, sensitive_as_feature : as in `RateConstrainedClassifier`. unit, max_rows_per_unit : refused here, as yet.
-    clip : the longest gradient of a row. rounds : how many. sampling_rate, device : of a module, which asks secret batches.
-    learning_rate : None: of a module 0.1 over the largest weight of a row, of a linear model by its noise.
-    radius, region, step_size, iterate, penalty : as in `TailoredRegressor`, of a linear model; `iterate` of both.
+    allocation : str or mapping of groups to float, default="least-noise"
+        How the budget is shared. ``"least-noise"``: the least noise in the minimized function. ``"standard-error"``: by the
+        groups' mean log losses under a private logistic precursor. ``"equal"``. ``"size"``: by one over released sizes. A
+        mapping has shares of any scale.
+    group_loss_bound : float or mapping of groups to float, default=None
+        Bound on every group's mean log loss; not for modules. None: no bound.
+    model : str, Additive or torch.nn.Module, default=None
+        None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line (docs/additive_models.md). A
+        module is copied, and training starts from its weights (docs/networks.md).
+    objective : {"groups", "people"}, default="groups"
+        ``"groups"`` minimizes the mean of the groups' losses. ``"people"`` minimizes the mean loss, in which large groups weigh
+        more.
+    stage_one_share : float, default=0.2
+        Share of the squared budget that releases of standard errors may cost.
+    spend : {"person", "total"}, default="person"
+        ``"person"``: epsilon bounds the cost to any one person. ``"total"``: the groups' shares of the last stage add up to
+        what is left of epsilon, as in the paper.
+    min_epsilon : float or mapping of groups to float, default=None
+        Smallest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no limit.
+    max_epsilon : float or mapping of groups to float, default=None
+        Largest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no limit.
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each column.
+    epsilon : float, default=1.0
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
+        is flagged ``not-private``. Choose it without looking at the data.
+    delta : float, default=1e-6
+        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+        ``"replace-one"`` for sensitive features.
+    schema : Schema, default=None
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
+        them is read from the data. None: they are read, and the statement says so.
+    public_rows : int, default=None
+        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
+        many are read. None: the schema's number, else one noisy count that is part of the plan.
+    max_sample_weight : float, default=1.0
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
+        so the noise.
+    unsafe_data_dependent_bounds : bool, default=False
+        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
+        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+    random_state : int or Generator, default=None
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+    ledger : Ledger, default=None
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
+        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+    unit : str, mapping of one name, or one value a row, default=None
+        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+    max_rows_per_unit : int, default=None
+        Must be None, like `unit`.
+    clip : float, default=None
+        Largest norm of a row's gradient. None: chosen from public facts.
+    rounds : int, default=None
+        Number of rounds of gradients. None: 100, or 600 without privacy.
+    sampling_rate : float, default=None
+        Share of the rows in each secret random batch. None: every round reads all rows.
+    learning_rate : float, default=None
+        Step size. None: 0.1 over the largest weight of a row for a module; for a linear model it follows the noise.
+    device : str, default=None
+        Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
+    radius : float, default=None
+        Largest norm of the coefficients of a linear model. None: no limit.
+    region : {"ball", "box"}, default="ball"
+        Set of coefficients that descent searches; its size is `radius`.
+    step_size : {"steady", "decaying"}, default="steady"
+        ``"decaying"`` follows appendix E of the paper, and needs a `radius`. ``"steady"``: one step size for all rounds.
+    iterate : {"average", "last"}, default=None
+        Which model is handed out: the average of the late rounds, or the last. None: the average for linear models, the last
+        for modules.
+    penalty : float, default=None
+        G in f + G max(0, g), for a linear model with a bound on losses. None: 5.
+    sensitive_as_feature : bool, default=False
+        Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
 
-    Fitted: `model_`, `privacy_`, `tailoring_` (shares, standard errors and each group's guarantee), `constraint_report_`,
-    `baselines_`, `outcome_` (released values alone: the groups' log losses, of a module their errors), `objective_`,
-    `classes_`, `groups_`, `n_features_in_`, `feature_names_in_`, `n_iter_`, `coding_`, `cells_`; linear models also `coef_`,
-    `intercept_` in the units of X and `coef_names_`.
+    Attributes
+    ----------
+    model_ : LinearModel or NetworkModel
+        The model that was found.
+    privacy_ : PrivacyStatement
+        Statement of what the fit cost and of what it covers.
+    tailoring_ : TailoringReport
+        Shares, standard errors and guarantee of each group.
+    constraint_report_ : ConstraintReport
+        Released value, noise and bound of each constraint on the training rows.
+    baselines_ : BaselineReport or None
+        Released error of the result beside results that cost nothing further.
+    outcome_ : RegressionOutcome
+        Everything that the search released.
+    objective_ : float
+        Released value of the minimized objective.
+    classes_ : ndarray of shape (n_classes,)
+        Classes, in the order of the columns of `predict_proba`.
+    groups_ : tuple
+        Keys of the groups; empty for a fit without sensitive features.
+    coef_ : ndarray
+        Coefficients, in the units of X; of linear models alone.
+    intercept_ : ndarray or float
+        Intercept; of linear models alone.
+    coef_names_ : tuple of str
+        Name of each coefficient; of linear models alone.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X; there only if X had names.
+    coding_ : TableCoding or SchemaCoding
+        How tables are coded: which column is which number or category.
+    cells_ : Cells or None
+        Groups as cells of the sensitive columns; None for a fit without them.
+    n_iter_ : int
+        Number of rounds that ran.
 
+    See Also
+    --------
+    TailoredRegressor : Does the same for squared errors.
+    GroupObjectiveClassifier : Other functions of group losses, one budget for all.
+
+    Notes
+    -----
+    Guarantees (tests/estimators/test_estimators_tailored_classifier.py):
+
+    1. The fit depends on the rows through the curator's releases alone, except for what `privacy_.facts` and
+       `privacy_.not_covered` list as read from the data.
+    2. `privacy_` is the price of the whole plan, at most (epsilon, delta). No group spends more than its own guarantee says.
+    3. A fit that fails or is interrupted changes no attribute.
+
+    References
+    ----------
+    .. [1] Alabi and Wiggins. *Privacy Budget Tailoring in Private Data Analysis.* OpenReview SnPEhMyuYX. Corrected as
+       docs/theory/papers.md tells.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> A = (rng.uniform(size=4000) < 0.1).astype(int)
@@ -72,12 +192,6 @@ class TailoredClassifier(LinearClassifier):
     >>> large, small = clf.tailoring_.epsilons
     >>> large < small
     True
-
-    Guarantees (tests/estimators/test_estimators_tailored_classifier.py):
-    1. What is fitted depends on the rows through the curator's answers alone, except for what `privacy_.facts` and
-       `privacy_.not_covered` list as read from the data.
-    2. `privacy_` is the price of the whole plan, at most the promise; no group pays more than its own guarantee says.
-    3. A fit that fails or is broken off changes no attribute.
     """
 
     constraint_report_: ConstraintReport

@@ -64,50 +64,151 @@ SLACKS = ("none", "theorem")
 
 
 class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Any classifier that never saw the groups, and after it thresholds on its score by group, so that rate constraints hold.
+    """Post-processor of any classifier: thresholds on its score, by group, that keep rate constraints.
 
-    The best mixture of thresholds for each group solves a linear program over a private histogram: the numbers of training rows
-    by group, label and bin of the base's score, released once, with noise. Chance is used where it gains more than half a
-    tenth of a point of error. A base without scores, or with several classes, has its decisions changed by chance instead, by
-    a table of chances over the same kind of counts: Jagielski et al. (2019), sec. 3, after Hardt, Price and Srebro (2016); see
-    docs/post_processing.md. **It reads the group at prediction**, unless `group_aware=False`. Any number of groups and
-    sensitive columns; without constraints it decides as the base does.
+    A linear program over a private histogram finds the best mixture of thresholds for each group. The histogram counts the
+    training rows by group, label and bin of the base's score, and is released once, with noise. Thresholds are mixed only where
+    this gains more than 0.05 percentage points of error. Decisions of a base without scores, or with several classes, are
+    changed at random instead, by a table over the same kind of counts; see docs/post_processing.md.
+
+    **It reads the group at prediction**, unless ``group_aware=False``. Any number of groups and sensitive columns is allowed.
+    Without constraints it decides as the base does.
 
     Parameters
     ----------
-    estimator : the base: a classifier of scikit-learn or of this library, fitted (then used as it is) or not (then cloned and
-        fitted); None: a linear classifier without constraints. Which are accepted depends on what is protected: `bases`.
-    constraints : None, a notion such as `EqualizedOdds(max_gap=0.05)`, its name and bound ("equalized_odds:0.05"), or a list.
-    epsilon, delta, protects, neighbours, schema, public_rows, max_sample_weight, unsafe_data_dependent_bounds, random_state,
-        ledger : as in `RateConstrainedClassifier`. unit, max_rows_per_unit : refused here, as yet. The promise is about
-        everything, the base's making included; the ledger
-        holds a base that is fitted here as one spend, and the counts as another.
-    confidence : of the bounds in `guarantee_`.
-    slack : "none": constraints hold at the released counts. "theorem": bounds are loosened by what the noise can hide, so that
-        the best table without noise stays feasible, as in Theorem 3.1 (the paper's way; `max_gap` is then exceeded).
-    public_base : the fitted base was made without these rows; it is not charged, and the statement says so.
-    base_share : of epsilon and delta, for a base that is fitted here and reads what is protected. The counts get what the
-        accountant says is left.
-    predict_method : what is asked of the base: "auto" (its score, if it has one of two classes), "decision_function",
-        "predict_proba" (its logit), or "predict" (its decisions).
-    bins : of the score. None: a number after the noise, the groups and the rows where they are public. A number, or rising
-        edges: public facts, to be fixed before data are touched.
-    group_aware : False: one threshold (or table) for everybody, which does not read the group at prediction.
+    estimator : classifier, default=None
+        The base: a classifier of scikit-learn or of this library. A fitted one is used as it is, and another is cloned and
+        fitted. None: a linear classifier without constraints.
+    constraints : notion, str or list of these, default=None
+        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or its name and bound,
+        ``"demographic_parity:0.05"``. A list combines them. Bounds are shares of 1, so 0.05 is 5 percentage points. None: no
+        constraint.
+    epsilon : float, default=1.0
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
+        is flagged ``not-private``. Choose it without looking at the data.
+    delta : float, default=1e-6
+        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+        ``"replace-one"`` for sensitive features.
+    schema : Schema, default=None
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
+        them is read from the data. None: they are read, and the statement says so.
+    public_rows : int, default=None
+        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
+        many are read. None: the schema's number, else one noisy count that is part of the plan.
+    max_sample_weight : float, default=1.0
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
+        so the noise.
+    unsafe_data_dependent_bounds : bool, default=False
+        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
+        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+    random_state : int or Generator, default=None
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+    ledger : Ledger, default=None
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
+        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+    unit : str, mapping of one name, or one value a row, default=None
+        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+    max_rows_per_unit : int, default=None
+        Must be None, like `unit`.
+    confidence : float, default=0.95
+        Probability, over the noise, with which the bounds in `guarantee_` hold.
+    slack : {"none", "theorem"}, default="none"
+        ``"none"``: constraints hold at the released counts. ``"theorem"``: bounds are loosened by the size of the noise, so
+        that the best table without noise stays feasible. This is Theorem 3.1 of the paper, and `max_gap` is then exceeded.
+    public_base : bool, default=False
+        Whether the fitted base was made without these rows. It is then not charged, and the statement says so.
+    base_share : float, default=0.8
+        Share of epsilon and delta for a base that is fitted here and reads protected data. The counts get the rest.
+    predict_method : {"auto", "decision_function", "predict_proba", "predict"}, default="auto"
+        Output of the base that is changed. ``"auto"``: its score, if it has one and two classes. ``"predict_proba"`` is read as
+        a logit, and ``"predict"`` gives decisions.
+    bins : int or array of float, default=None
+        Bins of the score: how many, or their rising edges. Both are public and fixed in advance. None: a number that follows
+        the noise, the groups and, where it is public, the number of rows.
+    group_aware : bool, default=True
+        Whether each group has its own threshold or table, which reads the group at prediction. False: one for everybody.
+    randomised : bool, default=True
+        Whether decisions may be drawn at random. False: the best one threshold for each group, or one class for each decision
+        of the base.
     certify_share : float, default=None
-        Of constraints with a `confidence`, such as ``DemographicParity(0.05, confidence=0.95)``: the part of the rows that is
-        set aside, by a coin of its own each, to certify the bound for people whom the model has not seen: `certificate_`. None:
-        0.3. See docs/certificates.md.
+        Share of the rows that is set aside to certify constraints with a `confidence`, such as ``DemographicParity(0.05,
+        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
+        result is `certificate_` (docs/certificates.md).
     if_refused : {"replace", "keep"}, default="replace"
-        If the bound cannot be certified of the model as it was found. "replace": as many of its decisions are replaced by
-        blind ones as it takes, and the mixture is certified. "keep": the model is handed out, and is not certified.
-    randomised : False: one threshold for each group (or one class for each base decision), the best ones, so that nothing is
-        decided by chance.
+        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
+        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
 
-    Fitted: `estimator_` (the base in use), `mixing_` (cells, base decisions or bins, decisions), `edges_` (of the bins; None:
-    it changes decisions), `predict_method_`, `guarantee_` (None without constraints), `constraint_report_`, `baselines_`
-    (beside the base and what costs nothing), `privacy_`, `model_`, `released_` (the noisy counts), `classes_`, `groups_`,
-    `cells_`, `n_features_in_`, `feature_names_in_`.
+    Attributes
+    ----------
+    estimator_ : classifier
+        The base in use.
+    model_ : PostProcessedModel or DerandomisedModel
+        The rule over the base's output.
+    mixing_ : ndarray of shape (n_cells, n_bins, n_classes)
+        Probability of each decision, by cell of groups and by bin, or by decision of the base.
+    edges_ : ndarray or None
+        Edges of the bins; None where decisions are changed.
+    predict_method_ : str
+        Output of the base that is changed.
+    guarantee_ : MixingGuarantee or None
+        Bounds on constraints and error, with probability `confidence`; None without constraints.
+    released_ : Released
+        The noisy counts.
+    sensitive_names_ : tuple of str
+        Names of the sensitive columns.
+    groups_named_ : bool
+        Whether groups were given as names of columns of X.
+    constraint_report_ : ConstraintReport
+        Released value, noise and bound of each constraint on the training rows.
+    baselines_ : BaselineReport or None
+        Released error of the result beside results that cost nothing further.
+    privacy_ : PrivacyStatement
+        Statement of what the fit cost and of what it covers.
+    classes_ : ndarray of shape (n_classes,)
+        Classes, in the order of the columns of `predict_proba`.
+    groups_ : tuple
+        Keys of the groups; empty for a fit without sensitive features.
+    cells_ : Cells or None
+        Groups as cells of the sensitive columns; None for a fit without them.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X; there only if X had names.
+    certificate_ : Certificate
+        Bounds for people whom the model has not seen; only for constraints with a `confidence`.
+    certified_aim_ : CertifiedAim
+        Bounds that the fit aimed at, inside of those that it certifies; beside `certificate_`.
 
+    See Also
+    --------
+    RateConstrainedClassifier : Keeps constraints while it trains.
+    release_groups : Releases the groups once, for many fits.
+
+    Notes
+    -----
+    Guarantees (tests/estimators/test_estimators_odds_privacy.py):
+
+    1. `privacy_` is the price of the counts and of the base's making, at most (epsilon, delta). A sentence in
+       `privacy_.not_covered` says what of the base is not charged, and why. For a base that was fitted before, this holds even
+       if the choice of all else but the guarantee followed a look at that base.
+    2. The fit depends on the protected data through the base and one noisy table of counts. The exceptions are what
+       `privacy_.facts` lists as read from the data.
+    3. No fitted attribute holds an exact statistic of protected data.
+    4. A fit that fails or is interrupted changes no attribute.
+
+    References
+    ----------
+    .. [1] Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019. *Differentially Private Fair Learning.*
+       arXiv:1812.02696. Corrected as docs/theory/papers.md tells.
+    .. [2] Hardt, Price and Srebro 2016. *Equality of Opportunity in Supervised Learning.* arXiv:1610.02413.
+
+    Examples
+    --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> rng = np.random.default_rng(0)
     >>> A = rng.integers(2, size=4000)
@@ -118,15 +219,6 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     (4000,)
     >>> clf.privacy_.epsilon <= 1.0, clf.guarantee_.gap_bound < 0.15
     (True, True)
-
-    Guarantees (tests/estimators/test_estimators_odds_privacy.py):
-    1. `privacy_` is the price of the counts and of the base's making, at most the promise; what of the base is not charged,
-       and why, is a sentence in `privacy_.not_covered`. Beside a base that was fitted before, it holds however everything but
-       the promise was chosen after looking at that base.
-    2. What is fitted depends on the groups (with records protected: on the rows) through the base and one noisy table of
-       counts, except for what `privacy_.facts` lists as read from the data.
-    3. No fitted attribute holds an exact statistic of what is protected.
-    4. A fit that fails or is broken off changes no attribute.
     """
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}

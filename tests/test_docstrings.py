@@ -1,0 +1,288 @@
+"""Docstrings of public names follow numpydoc, say what the signature says, and describe the same thing in the same words."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import docstring_parts
+import fairveil as fv
+import shared_docstrings as shared
+import test_words
+from docstring_parts import LISTS, ORDER, Entry, Parts, parts
+
+LATER = frozenset(fv.__all__) - {
+    "FermiClassifier",
+    "GroupObjectiveClassifier",
+    "GroupObjectiveRegressor",
+    "OddsPostProcessor",
+    "OracleGameClassifier",
+    "RateConstrainedClassifier",
+    "TailoredClassifier",
+    "TailoredRegressor",
+}
+"""Names whose docstrings have an older form."""
+
+NAMES = [name for name in fv.__all__ if not inspect.ismodule(getattr(fv, name)) and name not in LATER]
+CLASSES = [name for name in NAMES if inspect.isclass(getattr(fv, name))]
+WITH_METHODS: tuple[str, ...] = ()
+"""Classes whose methods have the form, too."""
+
+MADE_FOR_YOU = (
+    "BudgetDisplay",
+    "Certificate",
+    "ConstraintDisplay",
+    "Frontier",
+    "FrontierDisplay",
+    "GroupRatesDisplay",
+    "Ledger",
+    "Monitor",
+    "NoiseDisplay",
+    "PrivacyStatement",
+    "PrivateTable",
+    "ReleasedGroups",
+    "RemoteData",
+)
+"""Classes whose instances come from functions: what their constructors take is listed under Attributes where it is public."""
+
+FITTED: dict[str, dict[str, Any]] = {
+    "FermiClassifier": {"rounds": 3},
+    "GroupObjectiveClassifier": {"rounds": 3},
+    "GroupObjectiveRegressor": {"target_bounds": (-1.0, 1.0)},
+    "OddsPostProcessor": {"constraints": "equalized_odds:0.3"},
+    "OracleGameClassifier": {"constraints": "equalized_odds:0.3", "rounds": 3, "protects": "sensitive_features"},
+    "RateConstrainedClassifier": {"constraints": "demographic_parity:0.3", "rounds": 3},
+    "TailoredClassifier": {"rounds": 3},
+    "TailoredRegressor": {"rounds": 3, "target_bounds": (-1.0, 1.0)},
+}
+"""Estimators, and with what they are fitted here, quickly."""
+
+DESCENT = PERSONS = ("RateConstrainedClassifier", "FermiClassifier")
+CONSTRAINED = ("RateConstrainedClassifier", "OracleGameClassifier", "OddsPostProcessor")
+LAYOUT = re.compile(r"^(?:>>>|\.\.\. |Guarantees|Fitted:)", re.MULTILINE)
+LONGEST = 100
+
+
+def doc_of(value: Any) -> Parts:
+    """A docstring of its own, taken apart."""
+    assert value.__doc__, value
+    return parts(value.__doc__)
+
+
+def functions() -> list[Any]:
+    """Functions and methods of public names, each once, by a name for the report."""
+    found: dict[Any, str] = {getattr(fv, name): name for name in NAMES if name not in CLASSES}
+    for name in WITH_METHODS:
+        for member, function in docstring_parts.members(getattr(fv, name)):
+            if not docstring_parts.is_property(getattr(fv, name), member):
+                found.setdefault(function, f"{name}.{member}")
+    return [pytest.param(function, id=name) for function, name in found.items()]
+
+
+def everything() -> list[Any]:
+    """All public classes, functions, methods and properties."""
+    found: dict[Any, str] = {getattr(fv, name): name for name in NAMES}
+    for name in WITH_METHODS:
+        for member, function in docstring_parts.members(getattr(fv, name)):
+            found.setdefault(function, f"{name}.{member}")
+    return [pytest.param(value, id=name) for value, name in found.items()]
+
+
+def said_wrong(entry: Entry, parameter: inspect.Parameter) -> str:
+    """What is wrong with the entry of a parameter; empty where it says what the signature says."""
+    if entry.name != docstring_parts.starred(parameter):
+        return f"{entry.name} stands where {parameter.name} belongs"
+    if not entry.text.endswith((".", ")", "``")):
+        return f"{entry.name}: no sentence"
+    if entry.name.startswith("*"):
+        return ""
+    if not entry.kind:
+        return f"{entry.name}: no type"
+    bare = parameter.default is parameter.empty
+    if bare or entry.default is None:
+        return "" if bare == (entry.default is None) else f"{entry.name}: default={parameter.default!r}"
+    return "" if same_default(entry.default, parameter.default) else f"{entry.name}: {entry.default}, not {parameter.default!r}"
+
+
+def same_default(written: str, default: object) -> bool:
+    """Whether a default is written as it is: a literal, the name of a class, or words for what a factory makes."""
+    if inspect.isclass(default):
+        return written == default.__name__
+    if type(default).__repr__ is object.__repr__ or repr(default).startswith("<"):
+        return bool(written)
+    try:
+        return bool(ast.literal_eval(written) == default)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def checked(value: Any, entries: list[Entry]) -> list[str]:
+    """Everything that is wrong with the parameters of a call."""
+    given = docstring_parts.parameters(value)
+    wrong = [said_wrong(entry, parameter) for entry, parameter in zip(entries, given, strict=False)]
+    extra = [entry.name for entry in entries[len(given) :]] + [one.name for one in given[len(entries) :]]
+    return [one for one in (*wrong, *extra) if one]
+
+
+@pytest.mark.parametrize("value", everything())
+def test_a_docstring_begins_with_a_sentence_and_has_its_sections_in_order(value: Any) -> None:
+    doc = doc_of(value)
+    assert len(doc.first) <= LONGEST
+    assert re.match(r'[A-Z`*|"(]', doc.first)
+    assert doc.first.endswith(".")
+    assert inspect.cleandoc(value.__doc__).partition("\n")[2].partition("\n")[0] == "", "no empty line below the first"
+    titles = [title for title, _ in doc.sections]
+    assert titles == [title for title in ORDER if title in titles]
+    outside = "\n".join((doc.more, *(text for title, text in doc.sections if title not in ("Notes", "Examples"))))
+    assert not LAYOUT.search(outside)
+
+
+@pytest.mark.parametrize("value", everything())
+def test_a_docstring_uses_the_terms_of_the_field_in_short_sentences(value: Any) -> None:
+    text = re.sub(r"``.*?``", "CODE", doc_of(value).prose, flags=re.DOTALL)
+    plain = test_words.prose(text)
+    assert [name for name, pattern in test_words.PRIVATE.items() if re.search(pattern, plain, re.IGNORECASE)] == []
+    assert [one for one in test_words.sentences(text) if test_words.words(one) > test_words.MOST_WORDS] == []
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if name not in MADE_FOR_YOU])
+def test_every_parameter_of_a_class_is_described_as_it_is(name: str) -> None:
+    kind = getattr(fv, name)
+    assert checked(kind, doc_of(kind).entries("Parameters")) == []
+
+
+@pytest.mark.parametrize("name", [name for name in MADE_FOR_YOU if name not in LATER])
+def test_attributes_of_a_result_are_there(name: str) -> None:
+    kind = getattr(fv, name)
+    listed = [entry.name for entry in doc_of(kind).entries("Attributes")]
+    fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    known = fields | {name for name in dir(kind) if not name.startswith("_")} | set(kind.__annotations__)
+    assert listed
+    assert [name for name in listed if name not in known] == []
+    assert {field for field in fields if not field.startswith("_")} <= set(listed)
+
+
+@pytest.mark.parametrize("value", functions())
+def test_every_parameter_of_a_function_is_described_as_it_is(value: Any) -> None:
+    assert checked(value, doc_of(value).entries("Parameters")) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_entries_have_a_type_and_a_text(name: str) -> None:
+    doc = doc_of(getattr(fv, name))
+    for title in LISTS:
+        for entry in doc.entries(title):
+            assert entry.text, f"{title}: {entry}"
+            assert entry.kind or title not in ("Parameters", "Attributes") or entry.name.startswith("*"), f"{title}: {entry}"
+
+
+def texts_of(name: str) -> list[dict[str, tuple[str, str]]]:
+    """The shared texts of the parameters of one estimator."""
+    texts = [shared.EVERY_FIT, shared.PERSONS if name in PERSONS else shared.NO_PERSONS]
+    if name in CONSTRAINED:
+        texts += [shared.CONSTRAINTS, shared.CERTIFIED]
+    if name in DESCENT:
+        texts.append(shared.DESCENT)
+    if name.startswith("Tailored"):
+        texts.append(shared.TAILORED)
+    return [*texts, shared.GROUPS, shared.LEAST_SQUARES]
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_what_estimators_share_is_said_in_the_same_words(name: str) -> None:
+    doc = doc_of(getattr(fv, name))
+    said = {entry.name: (entry.kind, entry.text) for entry in doc.entries("Parameters")}
+    wanted = {key: text for texts in texts_of(name) for key, text in texts.items() if key in said}
+    assert {key: said[key] for key in wanted} == wanted
+    attributes = {entry.name: (entry.kind, entry.text) for entry in doc.entries("Attributes")}
+    assert {key: text for key, text in attributes.items() if key in shared.FITTED} == {
+        key: shared.FITTED[key] for key in attributes if key in shared.FITTED
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in FITTED if "model" in inspect.signature(getattr(fv, name)).parameters])
+def test_models_are_described_in_one_of_two_ways(name: str) -> None:
+    said = {entry.name: (entry.kind, entry.text) for entry in doc_of(getattr(fv, name)).entries("Parameters")}
+    takes_modules = "device" in said
+    wanted = shared.MODULES if takes_modules else shared.ADDITIVE
+    assert {key: said[key] for key in wanted} == wanted
+
+
+def table() -> tuple[dict[str, Any], Any, Any]:
+    """Features by name, labels and groups of made-up people."""
+    rng = np.random.default_rng(0)
+    groups = rng.integers(2, size=300)
+    columns = np.clip(rng.normal(size=(300, 2)) + 0.5 * groups[:, np.newaxis], -1, 1)
+    return {"a": columns[:, 0], "b": columns[:, 1]}, (columns.sum(axis=1) > 0.3).astype(int), groups
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_every_fitted_attribute_is_listed_and_there(name: str) -> None:
+    kind = getattr(fv, name)
+    X, y, groups = table()
+    target = X["a"] if name.endswith("Regressor") else y
+    options: dict[str, Any] = {"epsilon": 1.0, "random_state": 0, **FITTED[name]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = kind(**options).fit(X, target, sensitive_features=groups)
+    found = {key for key in dir(fitted) if key.endswith("_") and not key.startswith("_") and hasattr(fitted, key)}
+    listed = {entry.name for entry in doc_of(kind).entries("Attributes")}
+    assert found <= listed
+    absent = {"certificate_", "certified_aim_"} if name in CONSTRAINED else set()
+    assert listed - found == absent
+
+
+def test_attributes_of_a_certified_fit_are_listed_and_there() -> None:
+    X, y, groups = table()
+    constraint = fv.DemographicParity(0.3, confidence=0.9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = fv.RateConstrainedClassifier(constraint, epsilon=1.0, rounds=3, random_state=0)
+        fitted.fit(X, y, sensitive_features=groups)
+    found = {key for key in dir(fitted) if key.endswith("_") and not key.startswith("_") and hasattr(fitted, key)}
+    listed = {entry.name for entry in doc_of(fv.RateConstrainedClassifier).entries("Attributes")}
+    assert found <= listed
+    assert listed - found <= {"coef_", "intercept_", "coef_names_"}  # of linear models alone, and this may be a mixture
+
+
+def test_what_is_wrong_would_be_found() -> None:
+    def call(first: int, second: str = "x", *, third: float = 1e-6) -> None:
+        """Nothing."""
+
+    right = [Entry("first", "int", None, "A."), Entry("second", "str", '"x"', "B."), Entry("third", "float", "1e-6", "C.")]
+    assert checked(call, right) == []
+    assert checked(call, right[::-1])
+    assert checked(call, right[:2]) == ["third"]
+    assert checked(call, [*right, Entry("fourth", "int", None, "D.")]) == ["fourth"]
+    assert checked(call, [right[0], right[1], Entry("third", "float", "1e-5", "C.")]) == ["third: 1e-5, not 1e-06"]
+    assert checked(call, [right[0], right[1], Entry("third", "float", None, "C.")]) == ["third: default=1e-06"]
+    assert checked(call, [Entry("first", "", None, "A."), *right[1:]]) == ["first: no type"]
+
+
+def test_a_docstring_is_taken_apart() -> None:
+    doc = parts("""A sentence.
+
+    More.
+
+    Parameters
+    ----------
+    a : {"x", "y"}, default="x"
+        What it
+        does.
+    **rest
+        Others.
+
+    Notes
+    -----
+    1. A guarantee.
+    """)
+    assert (doc.first, doc.more) == ("A sentence.", "More.")
+    assert [title for title, _ in doc.sections] == ["Parameters", "Notes"]
+    assert doc.entries("Parameters") == [Entry("a", '{"x", "y"}', '"x"', "What it does."), Entry("**rest", "", None, "Others.")]
