@@ -2,8 +2,9 @@ r"""
 Rates of groups, before and after a constraint
 ==============================================
 
-Past decisions favoured men. A private classifier under demographic parity selects both groups nearly alike. Rates of the rows
-in our hands are exact, so no guarantee covers them; the constraint's value was released with noise.
+Past decisions rewarded years without a break, of which men have more. A private classifier under demographic parity selects
+both groups nearly alike. Rates of the rows in our hands are exact, so no guarantee covers them; the constraint's value was
+released with noise.
 """
 
 # %%
@@ -16,10 +17,17 @@ import fairveil as fv
 
 rng = np.random.default_rng(0)
 sex = rng.choice(["female", "male"], size=30_000)
-score = np.clip(rng.normal(np.where(sex == "male", 55, 50), 15), 0, 100)
-hired = np.where(score + rng.normal(0, 8, size=30_000) > 55, "yes", "no")
+score = np.clip(rng.normal(50, 15, size=30_000), 0, 100)
+years = np.clip(rng.normal(np.where(sex == "male", 14, 8), 4), 0, 50)  # of work without a break
+hired = np.where(score + 2 * years + rng.normal(0, 8, size=30_000) > 77, "yes", "no")
+people = {"score": score, "years": years, "sex": sex}
 schema = fv.data.Schema(
-    {"score": fv.data.Number(0, 100), "sex": fv.data.Category(("female", "male")), "hired": fv.data.Category(("no", "yes"))},
+    {
+        "score": fv.data.Number(0, 100),
+        "years": fv.data.Number(0, 50),
+        "sex": fv.data.Category(("female", "male")),
+        "hired": fv.data.Category(("no", "yes")),
+    },
     target="hired",
     sensitive="sex",
     rows=30_000,
@@ -36,7 +44,7 @@ fv.NoiseDisplay.from_estimator(clf)
 # The fit, and its constraint
 # ---------------------------
 # The broad line is the interval over the noise; the thin one adds the sampling error.
-clf.fit({"score": score, "sex": sex}, hired, sensitive_features="sex")
+clf.fit(people, hired, sensitive_features="sex")
 fv.ConstraintDisplay.from_estimator(clf)
 
 # %%
@@ -44,7 +52,7 @@ fv.ConstraintDisplay.from_estimator(clf)
 # -----------------------
 figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 2.8), layout="constrained", sharex=True)
 fv.GroupRatesDisplay.from_predictions(hired, hired, sensitive_features=sex, ax=left)
-fv.GroupRatesDisplay.from_estimator(clf, {"score": score}, hired, sensitive_features=sex, ax=right)
+fv.GroupRatesDisplay.from_estimator(clf, people, hired, sensitive_features=sex, ax=right)
 left.set_title("Past decisions")
 _ = right.set_title("The model")
 

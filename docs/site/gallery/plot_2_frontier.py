@@ -15,7 +15,8 @@ import fairveil as fv
 rng = np.random.default_rng(1)
 group = rng.choice(["a", "b"], size=24_000)
 X = rng.normal(size=(24_000, 3)).clip(-3, 3) / 3
-y = (X.sum(axis=1) + 0.5 * (group == "b") + rng.normal(0, 0.4, 24_000) > 0.25).astype(int)
+X[:, 0] += 0.5 * (group == "b")
+y = (X.sum(axis=1) + rng.normal(0, 0.4, 24_000) > 0.25).astype(int)
 train, test = slice(0, 18_000), slice(18_000, None)
 found = fv.frontier(
     X[train],

@@ -54,6 +54,8 @@ def draw_constraints(figure: ConstraintsFigure, axes: Any) -> list[Any]:
     named = [one.label.replace(") - ", ")\n- ") for one in figure.lines]
     labels = [f"{label}\n{one.verdict}" if one.verdict else label for label, one in zip(named, figure.lines, strict=True)]
     _in_rows(axes, labels, figure.measure)
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(low, 0.0), max(high, 0.0))
     axes.set_title(figure.title, loc="left", fontsize="medium")
     if any(one.bound is not None for one in figure.lines):
         legend(axes)
