@@ -132,7 +132,7 @@ def fv_errors() -> type[Exception]:
 
 def kills(count: int, folder: Path, seed: int = 0) -> None:
     """One place, one fit after another; in each the server is killed at a random call of a random point, perhaps twice."""
-    connection.WAIT = 0.3
+    connection.WAIT = 0.2
     rng, place, port = random.Random(seed), place_in(folder, epsilon=5000.0, seeded=False, limits=GENEROUS), free_port()
     records = Records(folder / "door", serves=False)
     token = Tokens(records).issue("analyst")

@@ -42,7 +42,7 @@ def started(config: Path, port: int, *point: str) -> subprocess.Popen[str]:
 def test_a_killed_server_loses_nothing_and_charges_once(
     point: str, number: int, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairveil.serving.analyst.connection.WAIT", 0.4)
+    monkeypatch.setattr("fairveil.serving.analyst.connection.WAIT", 0.2)
     place, port = place_in(tmp_path, seeded=False), free_port()
     records = Records(tmp_path / "door", serves=False)
     token = Tokens(records).issue("analyst")

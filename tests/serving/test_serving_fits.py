@@ -139,6 +139,15 @@ def test_releasing_groups_needs_the_features_here(data: RemoteData) -> None:
         fv.release_groups(data, epsilon=1.0)
 
 
+def test_a_curator_here_refuses_rows_that_are_elsewhere(data: RemoteData) -> None:
+    """Code that makes its own curator is refused, and does not learn from no rows."""
+    from fairveil.curator import Curator
+    from fairveil.data import Encoding
+
+    with pytest.raises(InputError, match="rows that are here"):
+        Curator(data.rows(Encoding(SCHEMA).layout, SCHEMA, False), fv.Promise(1.0, 1e-6))
+
+
 def test_a_torch_module_is_refused_with_the_reason(data: RemoteData) -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(InputError, match="runs code that is not the holder's"):

@@ -93,6 +93,9 @@ class Curator:
     ) -> None:
         need_type("rows", rows, Rows, "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table).")
         need_type("promise", promise, Promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
+        if rows.is_elsewhere:
+            remedy = "Make it with curator_of(rows, promise): their holder's curator is asked."
+            raise InputError(complaint(expected="rows that are here", of="rows", got="another holder's", remedy=remedy))
         self.promise = promise
         self.layout = rows.layout
         self._rows = rows

@@ -51,7 +51,9 @@ class Nothing:
 
 
 class RowsElsewhere(Rows):
-    """What estimators hold of rows that are elsewhere: their layout. Abstract."""
+    """What estimators hold of rows that are elsewhere: their layout. A `Curator` refuses them. Abstract."""
+
+    is_elsewhere = True
 
     def __init__(self, layout: RowLayout, exact_rows: int | None) -> None:
         super().__init__(Nothing(layout))

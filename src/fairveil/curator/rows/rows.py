@@ -37,6 +37,8 @@ class Rows:
     `units`: whose each row is, one value a row of all blocks together, for promises that protect persons.
     """
 
+    is_elsewhere = False  # with another holder, whose curator is asked
+
     def __init__(self, source: RowSource, *, in_memory: bool = True, max_sample_weight: float = 1.0, units: Any = None) -> None:
         self.layout = source.layout
         self.max_sample_weight = _checks.positive(max_sample_weight=max_sample_weight, allow_inf=True)

@@ -24,7 +24,8 @@ from ..wire.messages import Message, unpacked
 
 ANSWER = Document("answer of the door", "Ask the holder which version the door has.", DoorError)
 LARGEST_ANSWER = 1 << 30
-TRIES = 6
+TRIES, FIRST_TRIES = 9, 4
+"""Of a request of a run, for some 25 seconds while a server starts again; of a look, for less than one."""
 WAIT = 0.1
 AGAIN = (429, 502, 503, 504)
 """Statuses after which the same request is sent again, later."""
@@ -53,7 +54,7 @@ class Connection:
 
     def get(self, *path: str) -> dict[str, Any]:
         """A document."""
-        return _mapping(self._sent("GET", path, None, ""))
+        return _mapping(self._sent("GET", path, None, "", FIRST_TRIES))
 
     def post(self, *path: str, body: bytes) -> dict[str, Any]:
         """A document, for a message."""
@@ -74,14 +75,14 @@ class Connection:
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
-    def _sent(self, method: str, path: tuple[str, ...], body: bytes | None, key: str) -> bytes:
+    def _sent(self, method: str, path: tuple[str, ...], body: bytes | None, key: str, tries: int = 0) -> bytes:
         place = "/".join((self._base, "v1", *(quote(part, safe="") for part in path)))
         headers = {"Authorization": f"Bearer {self._token}", "Accept-Encoding": "identity"}
         if key:
             headers |= {"Idempotency-Key": key, "Content-Type": "application/vnd.fairveil"}
         trouble: Callable[[], FairveilError] = lambda: self._away("no answer")  # noqa: E731
         with self._lock:
-            for attempt in range(TRIES):
+            for attempt in range(tries or TRIES):
                 if attempt:
                     time.sleep(WAIT * 2 ** (attempt - 1))
                 try:
