@@ -122,7 +122,7 @@ def test_a_frontier_has_a_curve_an_epsilon_and_bars_at_its_intervals() -> None:
     )
     display = fv.FrontierDisplay(FrontierFigure("demographic parity", "census", series)).plot()
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert legend == ["Fairveil, ε = 1: whole records protected", "fairlearn: not private"]
+    assert legend == ["Fairveil, ε = 1: record-level privacy", "fairlearn: not private"]
     line, _, (across, up) = display.artists_[0]
     assert line.get_xdata().tolist() == [0.05, 0.1]
     assert up.get_segments()[0][:, 1].tolist() == pytest.approx([0.19, 0.22])

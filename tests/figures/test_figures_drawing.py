@@ -137,8 +137,8 @@ def test_every_curve_is_named_in_the_drawing_and_its_protection_said(made: Front
     flat = re.sub(r"\s+", " ", words)
     for series in made.series:
         assert series.short in flat
-    assert "whole records protected" in flat
-    assert "only the sensitive column protected" in flat
+    assert "record-level privacy" in flat
+    assert "attribute-level privacy" in flat
     assert all(f"ε = {one.epsilon:g}" in flat for one in made.series if not math.isinf(one.epsilon))
 
 

@@ -64,7 +64,7 @@ def demo(
     rows, source, size = _rows(path)
     train, held = rows.split(SHARE, seed)
     typer.echo(f"Data: {source}")
-    typer.echo(f"Training {len(EPSILONS) * len(GAPS) * (1 if seed is None else SEEDS)} models, whole records protected ...")
+    typer.echo(f"Training {len(EPSILONS) * len(GAPS) * (1 if seed is None else SEEDS)} models with record-level privacy ...")
     with options.warnings_as_notes() as notes, waiting("Fitting the models"):
         found = frontier(
             *train.fit_arguments,

@@ -8,8 +8,8 @@ from .contents import FrontierFigure, GapFigure, Point, Protects, RatesFigure, S
 from .scales import number, with_unit
 
 PROTECTED: dict[Protects, str] = {
-    "records": "whole records protected",
-    "sensitive_features": "only the sensitive column protected",
+    "records": "record-level privacy",
+    "sensitive_features": "attribute-level privacy",
     "nothing": "not private",
 }
 
