@@ -172,6 +172,83 @@ TAILORED = {
     ),
 }
 
+GAPS = {
+    "max_gap": (
+        "float",
+        "Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None requires nothing.",
+    ),
+    "groups": (
+        '{"product", "marginal"}',
+        "Groups of several sensitive columns: every combination of values, or every value of each column.",
+    ),
+    "compare": (
+        '{"pairs", "rest"}',
+        '``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in it, which is weaker for '
+        "more than two groups.",
+    ),
+    "confidence": (
+        "float",
+        "Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is "
+        "for the training rows alone.",
+    ),
+}
+POSITIVE = {"positive": ("label", "The positive class. None: the second of two.")}
+"""Parameters of notions."""
+
+ROWS = {
+    "X": ("table or array", "Features: an array, a table or a source of coded rows; see docs/data.md."),
+    "y": ("array", "Labels, or numbers for regression. None: the schema names the target among the columns of X."),
+    "sensitive_features": (
+        "array, table or names of columns of X",
+        "Groups: one column or several. None: the schema's, or no groups.",
+    ),
+    "sample_weight": ("array", "Weight of each row, clipped to `max_sample_weight`. None: 1."),
+}
+"""What is fitted to."""
+
+MEASURED = {
+    "y": ("array", "Labels."),
+    "prediction": (
+        "array",
+        "Decisions, one class a row, or probabilities of shape (rows, classes): rates are then expected ones.",
+    ),
+    "sensitive_features": ("array or table", "Groups: one column or several."),
+}
+"""What is measured exactly."""
+
+COUNT = {
+    "sensitive_features": (
+        "array, table or names of columns of X",
+        "Groups: one column or several. Several make a hierarchy of groups. None: the schema's.",
+    ),
+    "epsilon": (
+        "float",
+        "Privacy budget of the counts. ``float('inf')`` counts exactly: for people who are public or have consented. It must "
+        "be given.",
+    ),
+    "delta": ("float", "Probability with which the epsilon bound may fail."),
+    "protects": EVERY_FIT["protects"],
+    "neighbours": EVERY_FIT["neighbours"],
+    "schema": ("Schema", "Public facts of the table. None: classes and groups are those of the model, or read from the data."),
+    "random_state": ("int", "None draws secure noise. An integer repeats the release and flags the statement INSECURE."),
+    "ledger": (
+        "Ledger",
+        "Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is one.",
+    ),
+}
+COUNTED_PERSONS = {
+    "unit": (
+        "str, mapping of one name, or one value a row",
+        "Column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of "
+        "their rows. The model does not see the column. None: protects each row by itself.",
+    ),
+    "max_rows_per_unit": (
+        "int",
+        "Must be 1 with `unit`: one row of each person is counted, drawn by a coin, because intervals assume independent rows.",
+    ),
+}
+"""Of functions that release counts once."""
+
 FITTED = {
     "privacy_": ("PrivacyStatement", "Statement of what the fit cost and of what it covers."),
     "classes_": ("ndarray of shape (n_classes,)", "Classes, in the order of the columns of `predict_proba`."),

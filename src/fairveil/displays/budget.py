@@ -18,14 +18,20 @@ KINDS: tuple[Kind, ...] = ("releases", "time")
 
 
 class BudgetDisplay(Display):
-    """What each release took of a budget and what is left, or what was charged over time.
+    """Releases from a budget and what is left of it, or the charges over time.
 
-    Shares are parts of the budget as the ledger charges it; they add up where epsilons do not.
+    Shares are parts of the budget as the ledger charges it; they add up, and epsilons do not. Use `from_ledger`, then `plot`.
 
-    Parameters
+    Attributes
     ----------
     contents : BudgetFigure or CourseFigure
         The releases, or the moments.
+    ax_ : matplotlib axes
+        Axes of the picture, once drawn.
+    figure_ : matplotlib figure
+        Figure of the picture, once drawn.
+    artists_ : list
+        Drawn marks, in the order of the contents.
     """
 
     def __init__(self, contents: BudgetFigure | CourseFigure) -> None:

@@ -16,15 +16,21 @@ TITLE = "Constraints as measured in training, with noise"
 
 
 class ConstraintDisplay(Display):
-    """A row a constraint: the released training value, its bound, and the verdict.
+    """Released training value, bound and verdict of each constraint.
 
     Broad lines are intervals over the noise alone: they are about the training rows. Thin lines add the sampling error: they
-    are about the people that the rows were drawn from, and so is the verdict. Everything drawn is released.
+    are about the population of the rows, and so is the verdict. All drawn values are released.
 
-    Parameters
+    Attributes
     ----------
     contents : ConstraintsFigure
         The constraints.
+    ax_ : matplotlib axes
+        Axes of the picture, once drawn.
+    figure_ : matplotlib figure
+        Figure of the picture, once drawn.
+    artists_ : list
+        Drawn marks, in the order of the contents.
     """
 
     def __init__(self, contents: ConstraintsFigure) -> None:

@@ -17,10 +17,16 @@ class FrontierDisplay(Display):
 
     Use `from_frontier`, then `plot`. Held-out rows are read without noise: the figure is not covered by the guarantee.
 
-    Parameters
+    Attributes
     ----------
     contents : FrontierFigure
         The curves, such as ``frontier.figure()``.
+    ax_ : matplotlib axes
+        Axes of the picture, once drawn.
+    figure_ : matplotlib figure
+        Figure of the picture, once drawn.
+    artists_ : list
+        Drawn marks, in the order of the contents.
     """
 
     def __init__(self, contents: FrontierFigure) -> None:

@@ -17,15 +17,21 @@ from .display import Display, require
 
 
 class GroupRatesDisplay(Display):
-    """One rate of each group with its interval; small groups are hollow.
+    """One rate of each group with its interval; marks of small groups are hollow.
 
     Use one of the methods below, then `plot`. Rates of `from_predictions`, `from_estimator` and `from_table` are exact, and no
     guarantee covers them. Those of `from_private_table` and `from_certificate` were released with noise.
 
-    Parameters
+    Attributes
     ----------
     contents : RatesFigure
         The rates.
+    ax_ : matplotlib axes
+        Axes of the picture, once drawn.
+    figure_ : matplotlib figure
+        Figure of the picture, once drawn.
+    artists_ : list
+        Drawn marks, in the order of the contents.
     """
 
     def __init__(self, contents: RatesFigure) -> None:

@@ -12,14 +12,20 @@ from .display import Display, require
 
 
 class NoiseDisplay(Display):
-    """The smallest bound that noise lets one enforce, against epsilon: a line a group, and the bound that is required.
+    """Smallest bound that noise allows, against epsilon: a line a group, and the required bound.
 
     It is made of public facts alone: nothing is read, and nothing is spent.
 
-    Parameters
+    Attributes
     ----------
     contents : CurvesFigure
         The curves.
+    ax_ : matplotlib axes
+        Axes of the picture, once drawn.
+    figure_ : matplotlib figure
+        Figure of the picture, once drawn.
+    artists_ : list
+        Drawn marks, in the order of the contents.
     """
 
     def __init__(self, contents: CurvesFigure) -> None:

@@ -98,21 +98,58 @@ class Kind:
 def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a fitted estimator to a folder, whole or not at all.
 
-    An existing folder is replaced only if it holds an estimator and `overwrite=True`. A random generator is not written: the
-    loaded estimator has `random_state=None`. Nor is a base classifier of another library: hand it to `load`. Nor are functions
-    of yours (`objectives.Custom`): the loaded estimator decides without them, has the word "given" in their place, and is
-    fitted again only when they are set anew; a warning says so. Nor is a ledger, whose address is none of the model's: the
-    loaded estimator has `ledger=None`.
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted estimator of this library.
+    path : path
+        The folder.
+    overwrite : bool, default=False
+        Whether a folder that holds an estimator is replaced.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    See Also
+    --------
+    load : Reads the folder.
+    export_onnx : Writes a model for other programs.
+
+    Notes
+    -----
+    Some things are not written, and the loaded estimator lacks them. A random generator: it has ``random_state=None``. A
+    ledger: it has ``ledger=None``. A base classifier of another library: pass it to `load`. Functions of yours
+    (`objectives.Custom`): it predicts without them, holds the word "given", and a warning says so.
     """
     return write_folder(path, _to_files(estimator), replaces=ESTIMATOR_FILE if overwrite else None)
 
 
 def load(path: str | os.PathLike[str], *, estimator: Any = None, model: Any = None) -> Any:
-    """The estimator that `save` wrote: it predicts the same bits. Anything unexpected is an error that says what.
+    """Read the estimator that `save` wrote: it predicts the same bits.
 
-    `estimator`: the fitted base classifier, for an estimator around one of another library, which is not written; or the list
-    of candidates of a game among classifiers made elsewhere. `model`: the torch module of a network, whose class is never
-    written: one of the same architecture, with any weights; it is copied, and given those of the fit.
+    Unexpected content is an error that names it.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+    estimator : classifier or list of classifiers, default=None
+        The fitted base classifier of another library, which is not written, or the candidates of a mixture of given
+        classifiers. None: there are none.
+    model : torch.nn.Module, default=None
+        A module of the same architecture, for a network, whose class is never written. It is copied, and gets the weights of
+        the fit. None: there is no network.
+
+    Returns
+    -------
+    estimator
+        Of the class that was saved.
+
+    See Also
+    --------
+    save : Writes the folder.
     """
     files = _read(path)
     loaded = _from_files(files, estimator, model)

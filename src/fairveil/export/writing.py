@@ -18,11 +18,12 @@ from .reading import read
 
 
 def export_onnx(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Write a fitted estimator as an ONNX file, which takes columns as they are: the encoding is inside.
+    """Write a fitted estimator as an ONNX file, with the encoding of columns inside.
 
-    Inputs are one tensor of shape (rows, 1) for each column, float64 or string; for a fit to an array without names one tensor
-    `X`. A model that reads the group has its columns as inputs. A randomized model has an input `uniform`: numbers in [0, 1),
-    which you draw anew for every row. Outputs: `label`, `probabilities` and `refused`; regressors have `prediction`.
+    Inputs are one tensor of shape (rows, 1) for each column, float64 or string. For a fit to an array without names there is
+    one tensor `X`. A model that reads the group has its columns as inputs. A randomized model has an input `uniform`: numbers
+    in [0, 1), which you draw anew for every row. Outputs are `label`, `probabilities` and `refused`; regressors have
+    `prediction`.
 
     Parameters
     ----------
@@ -31,12 +32,23 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, overwrite: bool = F
     path : path
         The file.
     overwrite : bool, default=False
-        Whether a file that is there is replaced.
+        Whether an existing file is replaced.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    See Also
+    --------
+    export_python : Writes Python.
+    export_sql : Writes SQL.
 
     Notes
     -----
-    1. Probabilities are those of `predict_proba` to 1e-6, and labels those of `predict` given the same uniform numbers
-       (tests/export/test_export_onnx.py).
+    Guarantees (tests/export/test_export_onnx.py):
+
+    1. Probabilities are those of `predict_proba` to 1e-6, and labels those of `predict` given the same uniform numbers.
     2. Rows for which `predict` raises an error are `refused`: their probabilities are NaN.
     """
     return _written(path, lambda: onnx_bytes(model), overwrite)
@@ -51,12 +63,62 @@ def export_sql(
     materialized: bool = False,
     overwrite: bool = False,
 ) -> Path:
-    """Write a fitted estimator as one query of standard SQL over a table with the columns of the fit: see `sql_query`."""
+    """Write a fitted estimator as one query of standard SQL over a table with the fit's columns.
+
+    `sql_query` has the same text, and describes its columns.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of this library. Networks, and mixtures of classifiers made elsewhere, are refused.
+    path : path
+        The file.
+    table : str, default="rows"
+        The table; a dot separates its schema.
+    keep : sequence of str, default=()
+        Columns of the table that are handed on, such as its key.
+    materialized : bool, default=False
+        Whether to write ``AS MATERIALIZED``, which is not standard: PostgreSQL, SQLite and DuckDB then compute each step once.
+    overwrite : bool, default=False
+        Whether an existing file is replaced.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    See Also
+    --------
+    export_onnx : Writes ONNX.
+    export_python : Writes Python.
+    """
     return _written(path, lambda: sql_query(model, table=table, keep=keep, materialized=materialized).encode(), overwrite)
 
 
 def export_python(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Write a fitted estimator as a Python file that imports nothing but `math`: see `python_source`."""
+    """Write a fitted estimator as a Python file that imports nothing but `math`.
+
+    `python_source` has the same text, and describes its functions.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of this library. Networks, and mixtures of classifiers made elsewhere, are refused.
+    path : path
+        The file.
+    overwrite : bool, default=False
+        Whether an existing file is replaced.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    See Also
+    --------
+    export_onnx : Writes ONNX.
+    export_sql : Writes SQL.
+    """
     return _written(path, lambda: python_source(model).encode(), overwrite)
 
 

@@ -51,8 +51,32 @@ class Options(TypedDict, total=False):
 
 
 def demographic_parity_gap(y: Any, prediction: Any, sensitive_features: Any, **options: Unpack[Options]) -> float:
-    """max over classes k and groups of |P(prediction = k | a) - P(prediction = k | b)|. `y` may be None.
+    """Largest difference between two groups' rates of one class, on these rows, exactly.
 
+    max over classes k and groups of |P(prediction = k | a) - P(prediction = k | b)|, a share of 1. `y` may be None.
+
+    Parameters
+    ----------
+    y : array
+        Labels.
+    prediction : array
+        Decisions, one class a row, or probabilities of shape (rows, classes): rates are then expected ones.
+    sensitive_features : array or table
+        Groups: one column or several.
+    **options
+        ``groups``, ``compare``, ``classes``, ``sample_weight``, ``missing`` and ``undefined``; see `fairveil.fairness`.
+
+    Returns
+    -------
+    float
+        The gap; NaN where a rate that should be compared is undefined.
+
+    See Also
+    --------
+    DemographicParity : The constraint.
+
+    Examples
+    --------
     >>> demographic_parity_gap([0, 1, 0, 1], [1, 1, 0, 1], ["f", "f", "m", "m"])
     0.5
     """
@@ -60,8 +84,32 @@ def demographic_parity_gap(y: Any, prediction: Any, sensitive_features: Any, **o
 
 
 def equalized_odds_gap(y: Any, prediction: Any, sensitive_features: Any, **options: Unpack[Options]) -> float:
-    """max over labels, classes k and groups of |P(prediction = k | label, a) - P(prediction = k | label, b)|.
+    """Largest difference between two groups' rates of one class given the label, exactly.
 
+    max over labels, classes k and groups of |P(prediction = k | label, a) - P(prediction = k | label, b)|, a share of 1.
+
+    Parameters
+    ----------
+    y : array
+        Labels.
+    prediction : array
+        Decisions, one class a row, or probabilities of shape (rows, classes): rates are then expected ones.
+    sensitive_features : array or table
+        Groups: one column or several.
+    **options
+        ``groups``, ``compare``, ``classes``, ``sample_weight``, ``missing`` and ``undefined``; see `fairveil.fairness`.
+
+    Returns
+    -------
+    float
+        The gap; NaN where a rate that should be compared is undefined.
+
+    See Also
+    --------
+    EqualizedOdds : The constraint.
+
+    Examples
+    --------
     >>> equalized_odds_gap([0, 1, 0, 1], [0, 1, 1, 1], ["f", "f", "m", "m"])
     1.0
     """

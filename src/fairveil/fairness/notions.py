@@ -34,7 +34,27 @@ LOSSES = ("zero_one", "log", "squared")
 
 @dataclass(frozen=True)
 class DemographicParity(GapNotion):
-    """|P(prediction = k | group a) - P(prediction = k | group b)| <= max_gap for every class k."""
+    """Equal rates of each prediction: groups differ by at most max_gap.
+
+    For every class k and two groups a and b: |P(prediction = k | a) - P(prediction = k | b)| <= max_gap.
+
+    Parameters
+    ----------
+    max_gap : float
+        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None requires nothing.
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each column.
+    compare : {"pairs", "rest"}, default="pairs"
+        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in it, which is weaker for more
+        than two groups.
+    confidence : float, default=None
+        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
+        the training rows alone.
+
+    See Also
+    --------
+    demographic_parity_gap : Measures it exactly.
+    """
 
     kind: ClassVar[str] = "demographic_parity"
 
@@ -45,7 +65,31 @@ class DemographicParity(GapNotion):
 
 @dataclass(frozen=True)
 class EqualizedOdds(GapNotion):
-    """|P(prediction = k | label y, group a) - P(prediction = k | label y, group b)| <= max_gap for every k and y."""
+    """Equal rates of each prediction given the label: groups differ by at most max_gap.
+
+    For every class k, label y and two groups a and b: |P(prediction = k | y, a) - P(prediction = k | y, b)| <= max_gap.
+
+    Parameters
+    ----------
+    max_gap : float
+        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None requires nothing.
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each column.
+    compare : {"pairs", "rest"}, default="pairs"
+        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in it, which is weaker for more
+        than two groups.
+    confidence : float, default=None
+        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
+        the training rows alone.
+
+    See Also
+    --------
+    equalized_odds_gap : Measures it exactly.
+
+    References
+    ----------
+    .. [1] Hardt, Price and Srebro 2016. *Equality of Opportunity in Supervised Learning.* arXiv:1610.02413.
+    """
 
     kind: ClassVar[str] = "equalized_odds"
 
@@ -56,7 +100,29 @@ class EqualizedOdds(GapNotion):
 
 @dataclass(frozen=True)
 class EqualOpportunity(GapNotion):
-    """Equal true positive rates: P(prediction = positive | label = positive) within max_gap across groups."""
+    """Equal true positive rates: groups differ by at most max_gap.
+
+    The rate is P(prediction = positive | label = positive, group).
+
+    Parameters
+    ----------
+    max_gap : float
+        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None requires nothing.
+    positive : label, default=None
+        The positive class. None: the second of two.
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each column.
+    compare : {"pairs", "rest"}, default="pairs"
+        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in it, which is weaker for more
+        than two groups.
+    confidence : float, default=None
+        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
+        the training rows alone.
+
+    References
+    ----------
+    .. [1] Hardt, Price and Srebro 2016. *Equality of Opportunity in Supervised Learning.* arXiv:1610.02413.
+    """
 
     kind: ClassVar[str] = "equal_opportunity"
     positive: Hashable = None
@@ -69,7 +135,25 @@ class EqualOpportunity(GapNotion):
 
 @dataclass(frozen=True)
 class FalsePositiveRateParity(GapNotion):
-    """Equal false positive rates: P(prediction = positive | label not positive) within max_gap across groups."""
+    """Equal false positive rates: groups differ by at most max_gap.
+
+    The rate is P(prediction = positive | label is not positive, group).
+
+    Parameters
+    ----------
+    max_gap : float
+        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None requires nothing.
+    positive : label, default=None
+        The positive class. None: the second of two.
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each column.
+    compare : {"pairs", "rest"}, default="pairs"
+        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in it, which is weaker for more
+        than two groups.
+    confidence : float, default=None
+        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
+        the training rows alone.
+    """
 
     kind: ClassVar[str] = "false_positive_rate_parity"
     positive: Hashable = None
@@ -82,7 +166,23 @@ class FalsePositiveRateParity(GapNotion):
 
 @dataclass(frozen=True)
 class ErrorRateParity(GapNotion):
-    """|P(prediction is wrong | group a) - P(prediction is wrong | group b)| <= max_gap."""
+    """Equal error rates: groups differ by at most max_gap.
+
+    The rate is P(prediction differs from the label | group).
+
+    Parameters
+    ----------
+    max_gap : float
+        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None requires nothing.
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each column.
+    compare : {"pairs", "rest"}, default="pairs"
+        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in it, which is weaker for more
+        than two groups.
+    confidence : float, default=None
+        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
+        the training rows alone.
+    """
 
     kind: ClassVar[str] = "error_rate_parity"
 
@@ -93,8 +193,25 @@ class ErrorRateParity(GapNotion):
 
 @dataclass(frozen=True)
 class FalseNegativeRate(Notion):
-    """P(prediction is not positive | label = positive) <= max_rate: in the population (`group=None`), in `"each"` group, or
-    in one group, given by its key (one whose key is the text "each": write a `RateConstraint`)."""
+    """Bound on the false negative rate of the population, of each group, or of one group.
+
+    P(prediction is not positive | label = positive) <= max_rate.
+
+    Parameters
+    ----------
+    max_rate : float
+        Largest rate, a share of 1. None requires nothing.
+    group : label, default=None
+        None: the population. ``"each"``: every group. Otherwise the key of one group; for a key that is the text "each" write a
+        `RateConstraint`.
+    positive : label, default=None
+        The positive class. None: the second of two.
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each column.
+    confidence : float, default=None
+        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
+        the training rows alone.
+    """
 
     kind: ClassVar[str] = "false_negative_rate"
     max_rate: float | None = bounds.NOT_GIVEN
@@ -132,10 +249,29 @@ class FalseNegativeRate(Notion):
 
 @dataclass(frozen=True)
 class BoundedGroupLoss(Notion):
-    """The mean loss of every group is at most max_loss.
+    """Bound on the mean loss of every group.
 
-    `"zero_one"` is the error rate, a rate constraint. `"log"` (-log of the probability given to the label) and `"squared"`
-    are not functions of decisions: `losses.resolve_losses` gives a solver the bound on each group's mean loss.
+    The error rate is a rate constraint. The other losses are no functions of decisions: `losses.resolve_losses` gives a solver
+    the bound on each group's mean loss.
+
+    Parameters
+    ----------
+    max_loss : float
+        Largest mean loss: a share of 1 for ``"zero_one"``, nats for ``"log"``, squared units of y for ``"squared"``. None
+        requires nothing.
+    loss : {"zero_one", "log", "squared"}, default="zero_one"
+        ``"zero_one"``: the error rate. ``"log"``: minus the logarithm of the probability given to the label. ``"squared"``: the
+        squared error of a number.
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each column.
+    confidence : float, default=None
+        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
+        the training rows alone.
+
+    References
+    ----------
+    .. [1] Agarwal, Beygelzimer, Dudík, Langford and Wallach 2018. *A Reductions Approach to Fair Classification.*
+       arXiv:1803.02453.
     """
 
     kind: ClassVar[str] = "bounded_group_loss"

@@ -135,8 +135,21 @@ class Notion(ABC):
 
 @dataclass(frozen=True)
 class RateConstraint(Notion):
-    """sum of coefficient x rate <= bound, as given; `groups` says how keys in its events are to be read.
+    """Linear constraint on rates: the sum of coefficient x rate is at most a bound.
 
+    Parameters
+    ----------
+    terms : tuple of (float, Rate)
+        Coefficients and rates: `PredictionRate` or `ErrorRate`, each given an event.
+    bound : float
+        Largest value of the sum, a share of 1.
+    groups : {"product", "marginal"}, default="product"
+        How keys of groups in its events are read: as combinations of values, or as values of one column.
+    name : str, default=""
+        A name for reports. Empty: the constraint itself in words.
+
+    Examples
+    --------
     >>> yes_f, yes_m = (PredictionRate("yes", Event(groups=(key,))) for key in "fm")
     >>> print(RateConstraint(((1.0, yes_f), (-0.8, yes_m)), bound=0.0))
     P(prediction = yes | group f) - 0.8 P(prediction = yes | group m) <= 0

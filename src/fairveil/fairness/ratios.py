@@ -18,11 +18,25 @@ from .rates import Event, Notion, PredictionRate, RateConstraint
 
 @dataclass(frozen=True)
 class SelectionRateRatio(Notion):
-    """P(prediction = positive | group a) >= min_ratio x P(prediction = positive | group b) for all pairs of groups.
+    """Ratio of selection rates: each group's is at least min_ratio times every other group's.
 
-    `min_ratio=0.8` is the four-fifths rule. It is the linear constraint min_ratio x rate_b - rate_a <= 0, so every solver and
-    certificate of rate constraints takes it.
+    For all pairs of groups a and b: P(prediction = positive | a) >= min_ratio x P(prediction = positive | b). It is the linear
+    constraint min_ratio x rate_b - rate_a <= 0, so every solver and certificate of rate constraints takes it.
 
+    Parameters
+    ----------
+    min_ratio : float
+        Least ratio of two groups' rates; 0.8 is the four-fifths rule.
+    positive : label, default=None
+        The positive class. None: the second of two.
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each column.
+    confidence : float, default=None
+        Confidence with which a fit certifies the bound for the population, by rows that it sets aside. None: the bound is for
+        the training rows alone.
+
+    Examples
+    --------
     >>> cells = Cells((("f", "m"),))
     >>> print(SelectionRateRatio(0.8).constraints(cells, (0, 1))[0])
     0.8 P(prediction = 1 | group f) - P(prediction = 1 | group m) <= 0

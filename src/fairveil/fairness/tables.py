@@ -159,11 +159,45 @@ def group_table(
     confidence: float = 0.95,
     small_below: int = 30,
 ) -> GroupTable:
-    """Exact counts and rates of decisions (or of probabilities, rows x classes) in every group and in all.
+    """Exact counts and rates of decisions in every group and in all.
 
-    Groups that no row is in are listed only when declared (`groups=Cells(...)`). `positive` chooses the class shown when
-    the table is printed (the second of two by default).
+    It reads rows without noise: no guarantee covers it. Groups without a row are listed only when declared
+    (`groups=Cells(...)`).
 
+    Parameters
+    ----------
+    y : array
+        Labels.
+    prediction : array
+        Decisions, one class a row, or probabilities of shape (rows, classes): rates are then expected ones.
+    sensitive_features : array or table
+        Groups: one column or several.
+    groups : {"product", "marginal"} or Cells, default="product"
+        How several sensitive columns make groups, or the declared groups.
+    classes : sequence, default=None
+        Classes, in their order. None: those that occur.
+    positive : label, default=None
+        Class that the printed table shows. None: the second of two.
+    sample_weight : array, default=None
+        Weight of each row. None: 1.
+    missing : label, default=None
+        Group that rows with a missing value are counted in. None: a missing value is an error.
+    confidence : float, default=0.95
+        Confidence of the intervals.
+    small_below : int, default=30
+        Groups with fewer rows are flagged.
+
+    Returns
+    -------
+    GroupTable
+        One line a group, by key; print it.
+
+    See Also
+    --------
+    private_audit : The same with privacy.
+
+    Examples
+    --------
     >>> table = group_table([0, 1, 0, 1], [1, 1, 0, 1], ["f", "f", "m", "m"], small_below=1)
     >>> table["m"].rows, table["m"].rates["selection_rate[1]"].value
     (2, 0.5)

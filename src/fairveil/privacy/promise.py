@@ -22,16 +22,29 @@ NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace-one")
 
 @dataclass(frozen=True, init=False)
 class Promise:
-    """(epsilon, delta)-differential privacy, of what, between which neighbours.
+    """An (epsilon, delta)-guarantee: what is protected, and for which adjacency relation.
 
-    `protects="records"`: a neighbour is a data set with one whole row added or removed (`"add-remove"`, the number of rows
-    is private) or replaced (`"replace-one"`, it is public).
-    `protects="sensitive_features"`: features, labels and the number of rows are public; a neighbour differs in the
-    sensitive columns of one row, so the relation is `"replace-one"` and nothing else.
-    `epsilon=inf` means not private, and everything made under it says so.
-    `unit`: who is protected where one person may have several rows; None: rows. A neighbour then differs in one person, with
-    all of their rows (theory.md#units).
+    With ``epsilon=inf`` nothing is private, and everything made under it says so.
 
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget. Smaller is more private. ``float('inf')`` gives no privacy.
+    delta : float
+        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation. ``"add-remove"``: one record is added or removed, so the number of records is private.
+        ``"replace-one"``: one record is replaced. For sensitive features it is replace-one of the sensitive attributes of one
+        row. None: ``"add-remove"`` for records.
+    unit : Unit, default=None
+        Who is protected where one person may have several rows: neighbours then differ in one person, with all of their rows
+        (theory.md#units). None: rows.
+
+    Examples
+    --------
     >>> Promise(1.0, 1e-6).neighbours
     'add-remove'
     >>> Promise(1.0, 1e-6, protects="sensitive_features").neighbours

@@ -41,52 +41,80 @@ NOT_COVERED = "how long the search took, which grows with the number of its runs
 class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Search for parameters of a private classifier, with privacy for the search as a whole.
 
-    Candidates are fitted on some rows and scored on the others, with noise. The one with the best score is handed out as it
-    was fitted: there is no second fit to pay for. The cost of all of it is `privacy_`, at most (epsilon, delta).
+    Candidates are fitted on some rows and scored on the others, with noise. The candidate with the best score is handed out as
+    it was fitted, so there is no second fit to pay for. `privacy_` has the cost of the whole search, at most (epsilon, delta).
 
     Parameters
     ----------
-    estimator : classifier of this library, or a Pipeline that ends in one
-        What is searched. Its `epsilon`, `delta`, `ledger` and `random_state` are set by the search.
+    estimator : classifier of this library, or Pipeline that ends in one
+        The classifier whose parameters are searched. The search sets its `epsilon`, `delta`, `ledger` and `random_state`.
     param_distributions : dict or list of dicts
         Names of parameters, with lists of values or distributions that have a method `rvs`. They must not depend on the rows.
-    epsilon, delta : float
+    epsilon : float, default=1.0
         Privacy budget of the whole search.
+    delta : float, default=1e-6
+        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
     scoring : {"error", "gap", "lagrangian"} or callable, default="error"
-        What is made small: the error, the largest gap of `constraint`, or the error plus `weight` times what the gap is beyond
-        its bound. A function of the released counts (groups, labels, decisions) returns a number, larger is better.
+        Minimized score: the error, the largest gap of `constraint`, or the error plus `weight` times the gap's excess. A
+        function of the released counts (groups, labels, decisions) returns a number, larger is better.
     constraint : notion or str, default=None
-        For "gap" and "lagrangian". None: the estimator's own.
+        Constraint of ``"gap"`` and ``"lagrangian"``. None: the estimator's own.
     weight : float, default=1.0
-        Of the excess in "lagrangian".
+        Weight of the excess in ``"lagrangian"``.
     n_iter : int, default=10
-        How many candidates to draw, where a distribution is no list; of lists all combinations are taken.
+        Number of candidates that are drawn if there is a distribution. Of lists all combinations are taken.
     way : {"auto", "selection", "all"}, default="auto"
-        "selection": a secret random number of runs, of which the best is released. "all": every candidate once, and every score
-        is released. "auto": the one whose fits may spend more, by public facts.
+        ``"selection"``: a secret random number of runs, and only the best is released. ``"all"``: every candidate once, and
+        every score is released. ``"auto"``: the way whose fits may spend more, by public facts.
     runs : float, default=None
         Mean number of runs of a selection. None: the number of candidates.
     law : {"geometric", "poisson"}, default="geometric"
-        Of the number of runs. A Poisson one may be 0: nothing is found then.
+        Distribution of the number of runs. A Poisson number may be 0, and then nothing is found.
     holdout : float, default=0.25
-        Share of the rows that scores are made of: each by a coin of its own.
-    protects, neighbours : str
-        As for every estimator.
+        Share of the rows on which scores are computed. Each row is held out by a coin of its own.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+        ``"replace-one"`` for sensitive features.
     random_state : int, default=None
-        None: secure. An integer repeats the search, and flags the statement INSECURE.
+        None draws secure noise. An integer repeats the search and flags the statement INSECURE.
     ledger : Ledger, default=None
-        Where the search is recorded, as one spend.
+        Where the search is recorded, as one spend. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is
+        one.
 
     Attributes
     ----------
-    best_estimator_, best_params_, best_score_ : the winner, fitted on the rows that were not set aside.
+    best_estimator_ : classifier
+        The winner, fitted on the rows that were not held out.
+    best_params_ : dict
+        Parameters of the winner.
+    best_score_ : float
+        Released score of the winner.
+    best_index_ : int
+        Index of the winner in `cv_results_`.
     cv_results_ : dict
-        Released scores alone: every candidate's for "all", the winner's for "selection".
+        Released scores alone: of every candidate for ``"all"``, of the winner for ``"selection"``.
     privacy_ : PrivacyStatement
-        Of the search. `best_estimator_.privacy_` is the same.
+        Statement of the search. `best_estimator_.privacy_` is the same.
     price_ : SearchPrice
-        The way that was taken, and what each fit might spend.
+        The way that was taken, and the cost that each fit may have.
+    classes_ : ndarray of shape (n_classes,)
+        Classes, in the order of the columns of `predict_proba`.
+    n_features_in_ : int
+        Number of features.
 
+    See Also
+    --------
+    frontier : Fits models over many bounds and budgets, for a look at all of them.
+
+    References
+    ----------
+    .. [1] Papernot and Steinke 2022. *Hyperparameter Tuning with Renyi Differential Privacy.* arXiv:2110.03620.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(4000, 2))
     >>> y = (X.sum(axis=1) + rng.normal(size=4000) > 0).astype(int)

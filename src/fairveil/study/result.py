@@ -25,11 +25,29 @@ Key = tuple[float, float | None, int | None]
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """What `frontier` found. Public: released values, and exact tables of held-out rows, which no promise covers.
+    """Models over bounds, budgets and seeds, measured on held-out rows: what `frontier` returns.
 
-    `measure`: what the gap is, in words. `runs`: one a model. `privacy`: the statement of *all* models together; its epsilon is
-    the price of looking at them all, and of choosing one by what was seen. `held_out_rows`: None where nothing was held out.
-    `models`: the fitted estimators by (epsilon, target, seed); none in a frontier that was read from a file.
+    It holds released values, and exact tables of held-out rows, which no guarantee covers.
+
+    Attributes
+    ----------
+    measure : str
+        The swept gap, in words.
+    runs : tuple of Run
+        One a model.
+    privacy : PrivacyStatement
+        Statement of all models together: its epsilon is the price of looking at all, and of choosing one.
+    held_out_rows : int or None
+        Number of held-out rows; None where nothing was held out.
+    published : tuple of Series
+        Published curves to compare with.
+    models : mapping
+        Fitted estimators by (epsilon, target, seed); empty in a frontier that was read from a file.
+
+    See Also
+    --------
+    frontier : Makes one.
+    FrontierDisplay : Draws one on axes.
     """
 
     measure: str

@@ -97,7 +97,7 @@ def plan_sample_size(
     lipschitz: Sequence[float] = ONES,
     smoothness: Sequence[float] = ONES,
 ) -> SampleSizePlan:
-    """How many rows each theorem on min f subject to g <= 0 asks for (upper bounds), and the lower bounds beside.
+    """Numbers of rows that theorems on min f subject to g <= 0 need, beside the lower bounds.
 
     Parameters
     ----------
@@ -105,26 +105,42 @@ def plan_sample_size(
         How far f may be above the best feasible decision's, and g above 0.
     groups : int or Cells
         K, how many group losses there are; for frequencies of decisions cells x labels x classes.
-    epsilon, delta : float
-        What is promised. The exponential mechanism spends no delta.
-    candidates, dimension, vc : int, optional
-        The decisions, in one way or several: how many there are in a finite list, the dimension P of a convex set (losses
-        convex in the decision, f and g non-decreasing), the VC dimension of a class (sensitive features alone protected).
-    failure : float
-        The chance with which the result may be further off.
-    rows_in : int, optional
-        In how many of the groups each row is: 1, or one a sensitive column of `Cells`, unless given. The paper counts K.
-    neighbours : str
-        "replace-one" or "add-remove" (n as a public scale).
-    lipschitz, smoothness : pair of float
-        Constants (L2) of f and g as functions of the K losses, and of their gradients, which Corollary B.5 alone uses. Rates
-        are divided by shares: the gap between groups with shares p and q has sqrt(1/p^2 + 1/q^2).
+    epsilon : float, default=1.0
+        Privacy budget.
+    delta : float, default=1e-6
+        Probability with which the epsilon bound may fail. The exponential mechanism spends no delta.
+    candidates : int, default=None
+        Number of decisions in a finite list. None: no finite list.
+    dimension : int, default=None
+        Dimension P of a convex set of decisions, with losses that are convex and f and g non-decreasing. None: no such set.
+    vc : int, default=None
+        VC dimension of a class of decisions, where sensitive features alone are protected. None: no such class.
+    failure : float, default=0.1
+        Probability with which the result may be further off.
+    rows_in : int, default=None
+        Number of groups that each row is in. None: 1, or one a sensitive column of `Cells`. The paper counts K.
+    neighbours : {"replace-one", "add-remove"}, default="replace-one"
+        Adjacency relation. For ``"add-remove"`` n is a public scale.
+    lipschitz : pair of float, default=(1.0, 1.0)
+        Lipschitz constants (L2) of f and g as functions of the K losses. Rates are divided by shares: the gap between groups
+        with shares p and q has sqrt(1/p^2 + 1/q^2).
+    smoothness : pair of float, default=(1.0, 1.0)
+        Lipschitz constants of their gradients, which Corollary B.5 alone uses.
 
     Returns
     -------
     SampleSizePlan
-        Print it, or take `table()`. Derivations: `fairveil.study.sample_bounds`. Theorem E.6 is of the paper on tailored
-        budgets (Alabi and Wiggins), and in the table where `dimension` is given; all others are of Alabi's on reductions.
+        Print it, or take `table()`.
+
+    Notes
+    -----
+    Derivations are in `fairveil.study.sample_bounds`. Theorem E.6 is of the paper on tailored budgets, and is in the table
+    where `dimension` is given. All others are of the paper on reductions.
+
+    References
+    ----------
+    .. [1] Alabi 2019. *The Cost of a Reductions Approach to Private Fair Optimization.*
+    .. [2] Alabi and Wiggins. *Privacy Budget Tailoring in Private Data Analysis.* OpenReview SnPEhMyuYX.
     """
     one = _setting(alpha, groups, epsilon, delta, failure, rows_in, neighbours, lipschitz, smoothness)
     sets = _decisions(candidates, dimension, vc, neighbours)

@@ -79,16 +79,47 @@ def frontier(
 ) -> Frontier:
     """Fit a model for each of `epsilons` x `gaps` x `seeds`, and measure them on held-out rows.
 
-    `X`, `y`, `sensitive_features`: as for `fit`; read and coded once. `constraint`: a notion's class or name, a function from a
-    bound to a notion or several, or a list of these; notions in a list are asked of every model. `gaps`: the bounds; None is a
-    model without one. `seeds`: how many, or which;
-    None trains one model a point with secure noise. Seeded noise is for studies: statements are stamped, and models of one
-    seed share it. Without privacy (epsilon inf) seeds change nothing, and only the first is used.
+    Rows are read and coded once.
 
-    `test`: (X, y, sensitive_features) held out of training; without it nothing is known of errors. `estimator`: the parameters
-    that all models share (`protects`, `delta`, `schema`, `model`, `ledger`, ...). `published`: curves of others for the plot.
-    `progress`: a bar, on a terminal, after two seconds.
+    Parameters
+    ----------
+    X : table or array
+        Features: an array, a table or a source of coded rows; see docs/data.md.
+    y : array, default=None
+        Labels, or numbers for regression. None: the schema names the target among the columns of X.
+    sensitive_features : array, table or names of columns of X, default=None
+        Groups: one column or several. None: the schema's, or no groups.
+    constraint : notion, str, callable or list of these, default=DemographicParity
+        The swept constraint: a notion's class or name, or a function from a bound to notions. Notions in a list are required of
+        every model.
+    gaps : iterable of float or None, default=(0.2, 0.15, 0.1, 0.05, 0.02)
+        Bounds, as shares of 1; None is a model without one.
+    epsilons : iterable of float, default=(0.5, 1.0, 3.0)
+        Privacy budgets of one model each.
+    seeds : int or iterable of int, default=5
+        How many seeds, or which. None trains one model a point with secure noise. Seeded noise is for studies: statements are
+        flagged INSECURE, and models of one seed share it. With infinite epsilon only the first is used.
+    test : tuple (X, y, sensitive_features), default=None
+        Rows that are held out of training. None: errors are not known.
+    estimator : RateConstrainedClassifier, default=None
+        Carries the parameters that all models share, such as `protects`, `delta`, `schema`, `model` and `ledger`. None: the
+        defaults.
+    published : iterable of Series, default=()
+        Curves of others for the plot.
+    progress : bool, default=True
+        Whether a bar is shown, on a terminal, after two seconds.
 
+    Returns
+    -------
+    Frontier
+        Tables, figures and models; its statement has the price of all of them.
+
+    See Also
+    --------
+    PrivateSearchCV : Chooses one model, and pays for the choice.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> A = rng.integers(2, size=3000)

@@ -39,14 +39,48 @@ ASSUMED = (
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Population rates and gaps of a finished model, certified from private counts of people set aside.
+    """Bounds on population rates and gaps of a finished model, from private counts.
 
-    `certified`: whether all notions are, together, with this confidence. `bounds`: a `NotionBound` for each notion in
-    `notions`; `rates`: a `RateInterval` for each rate that they compare. `verdict`: all of it in a sentence a notion.
-    `assumptions`: what has to be true beside. `privacy_`: the statement of the release. `counts` are the released ones, with
-    `noise`; `parts` of them are looked up in `layout`. `check()` computes everything again. `replaced`: the share of the
-    decisions that are made blindly in what is handed out, so that it is certified; None: none. The counts are of the model
-    without it, everything else of what is handed out.
+    People who were set aside are counted by group, label and decision. Make a certificate with `certify`, or by a fit with a
+    `confidence`.
+
+    Attributes
+    ----------
+    notions : tuple of notions
+        What is certified.
+    cells : Cells
+        Groups as cells of the sensitive columns.
+    classes : tuple
+        Classes of decisions and labels.
+    counts : ndarray
+        Released counts, noisy unless epsilon is infinite.
+    noise : CountNoise
+        Noise of each count.
+    confidence : float
+        If a notion is broken in the population, it is certified with probability at most ``1 - confidence``.
+    privacy_ : PrivacyStatement
+        Statement of the release.
+    model : str
+        The model in words.
+    assumptions : tuple of str
+        Sentences that have to be true as well.
+    found : Certified or None
+        Bounds as they were stated; None: recomputed from the counts.
+    replaced : Replaced or None
+        Decisions that were replaced so that the rest can be certified; None: none.
+    certified : bool
+        Whether all notions are certified together.
+    bounds : tuple of NotionBound
+        Bound of each notion.
+    rates : tuple of RateInterval
+        Interval of each rate that the notions compare.
+    verdict : str
+        A sentence a notion: certified or not, and why.
+
+    See Also
+    --------
+    certify : Makes one.
+    Monitor : Repeats the test period by period.
     """
 
     notions: tuple[Notion, ...]

@@ -69,40 +69,48 @@ def certify(
     X : table or array
         Features of the people set aside; None where `model` is an array of decisions.
     y : array, default=None
-        Their known outcomes. Demographic parity and ratios of selection rates need none.
+        Their known outcomes. None: demographic parity and ratios of selection rates need none.
     sensitive_features : array, table or names of columns of X, default=None
-        Their groups: one column or several.
-    constraints : notion, str or list
+        Groups: one column or several. Several make a hierarchy of groups. None: the schema's.
+    constraints : notion, str or list of these, default=None
         What is to be certified, for example ``DemographicParity(0.05)``, ``"equalized_odds:0.1"`` or
-        ``"selection_rate_ratio:0.8"``.
+        ``"selection_rate_ratio:0.8"``. It must be given.
     confidence : float, default=0.95
         If a constraint is broken in the population, it is certified with probability at most ``1 - confidence``.
-    epsilon : float
-        Privacy budget of the counts. ``float("inf")`` counts exactly: for people who are public or have consented.
+    epsilon : float, default=None
+        Privacy budget of the counts. ``float('inf')`` counts exactly: for people who are public or have consented. It must be
+        given.
     delta : float, default=0.0
         Probability with which the epsilon bound may fail.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected of the people set aside.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation. None: "add-remove" for records, "replace-one" for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+        ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table. Without it classes and groups are those of the model, or read from the data.
+        Public facts of the table. None: classes and groups are those of the model, or read from the data.
     random_state : int, default=None
-        None draws secure noise. An integer repeats it and flags the statement INSECURE.
+        None draws secure noise. An integer repeats the release and flags the statement INSECURE.
     ledger : Ledger, default=None
-        Where the release is recorded.
+        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is one.
     assumptions : iterable of str, default=()
         Further sentences about how the people were drawn, to be printed beside the certificate.
     unit : str, mapping of one name, or one value a row, default=None
-        The column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
-        their rows. The model does not see the column.
+        Column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
+        their rows. The model does not see the column. None: protects each row by itself.
     max_rows_per_unit : int, default=None
-        With `unit` it must be 1: one row of each person is counted, drawn by a coin, because bounds assume independent rows.
+        Must be 1 with `unit`: one row of each person is counted, drawn by a coin, because intervals assume independent rows.
 
     Returns
     -------
     Certificate
         With `certified`, `bounds`, `verdict`, `rates`, `assumptions`, `privacy_` and `to_json()`.
+
+    See Also
+    --------
+    private_audit : Shows rates and gaps without a verdict.
+    Monitor : Watches them over time.
 
     Examples
     --------

@@ -62,16 +62,24 @@ class Period:
 
 
 class Monitor:
-    """Private watching of a model's decisions, period by period. Begin with `create`, go on with `open`.
+    """Private watch of a model's decisions, period by period.
+
+    Begin with `create`, and continue with `open`.
 
     Attributes
     ----------
+    path : path
+        File that keeps the released counts.
     periods : tuple of Period
-        What was released.
+        Released results of each period.
     alarm : str or None
-        The period in which the alarm was raised; it stays raised.
+        Period in which the alarm was raised; it stays raised.
     privacy_ : PrivacyStatement or None
-        The statement of the last count that this process made.
+        Statement of the last count that this process made.
+
+    See Also
+    --------
+    certify : Certifies once.
 
     Examples
     --------

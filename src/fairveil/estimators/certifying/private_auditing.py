@@ -69,16 +69,17 @@ def private_audit(
         An estimator of this library or another, a function of the features, or one decision for each person. None: `y` itself
         is counted, by group.
     X : table or array, default=None
-        Features of the people; None where `model` is an array of decisions.
+        Features of the people. None: `model` is an array of decisions.
     y : array, default=None
-        Their known outcomes. Without them the table has selection rates alone.
+        Their known outcomes. None: the table has selection rates alone.
     sensitive_features : array, table or names of columns of X, default=None
-        Their groups: one column or several. Several make a hierarchy: everyone, each column, two columns, and so on.
+        Groups: one column or several. Several make a hierarchy of groups. None: the schema's.
     metrics : mapping of names to RowMetric or functions, default=None
         Bounded numbers of your own for each row, whose means the table shows: ``function(X, y, prediction)``. A plain function
-        is bounded by 0 and 1.
-    epsilon : float
-        Privacy budget of the table. ``float("inf")`` counts exactly.
+        is bounded by 0 and 1. None: no further means.
+    epsilon : float, default=None
+        Privacy budget of the counts. ``float('inf')`` counts exactly: for people who are public or have consented. It must be
+        given.
     delta : float, default=0.0
         Probability with which the epsilon bound may fail.
     confidence : float, default=0.95
@@ -90,25 +91,32 @@ def private_audit(
     small_below : int, default=30
         Groups that may have fewer people are flagged.
     protects : {"records", "sensitive_features"}, default="records"
-        What is protected.
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
     neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation. None: "add-remove" for records, "replace-one" for sensitive features.
+        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+        ``"replace-one"`` for sensitive features.
     schema : Schema, default=None
-        Public facts of the table. Without it classes and groups are those of the model, or read from the data.
+        Public facts of the table. None: classes and groups are those of the model, or read from the data.
     random_state : int, default=None
-        None draws secure noise. An integer repeats it and flags the statement INSECURE.
+        None draws secure noise. An integer repeats the release and flags the statement INSECURE.
     ledger : Ledger, default=None
-        Where the release is recorded.
+        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is one.
     unit : str, mapping of one name, or one value a row, default=None
-        The column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
-        their rows. The model does not see the column.
+        Column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
+        their rows. The model does not see the column. None: protects each row by itself.
     max_rows_per_unit : int, default=None
-        With `unit` it must be 1: one row of each person is counted, drawn by a coin, because intervals assume independent rows.
+        Must be 1 with `unit`: one row of each person is counted, drawn by a coin, because intervals assume independent rows.
 
     Returns
     -------
     PrivateTable
         With `by_group`, `overall`, `difference()`, `ratio()`, `to_frame()`, `plot()`, `privacy_` and `to_json()`.
+
+    See Also
+    --------
+    group_table : Exact rates, for rows that need no privacy.
+    certify : Certifies bounds on gaps.
 
     Examples
     --------

@@ -68,12 +68,43 @@ class Gap:
 
 @dataclass(frozen=True, eq=False)
 class PrivateTable:
-    """Rates, counts and gaps by group from one private count, with a hierarchy of groups. `private_audit` makes it.
+    """Rates, counts and gaps by group from one private count, with a hierarchy of groups.
 
-    `by_group`, `overall`, `difference()`, `ratio()`, `to_frame()` and `plot()` are as in fairlearn's `MetricFrame`. Each number
-    has an interval. `intervals`: "each" holds with `confidence` by itself, or "all" of the table hold together with it. Counts
-    are about these rows; rates and gaps are about the population that they are a sample of. `privacy_`: the statement of the
-    release. `counts`: as released, (cells x kinds of rows); everything else follows from them, and `check()` computes it again.
+    `private_audit` makes it. `by_group`, `overall`, `difference`, `ratio` and `to_frame` are as in fairlearn's `MetricFrame`,
+    and each number has an interval. Counts are about these rows. Rates and gaps are about the population that the rows are a
+    sample of.
+
+    Attributes
+    ----------
+    layout : TableLayout
+        Groups, classes and kinds of rows that are counted.
+    counts : ndarray of shape (cells, kinds)
+        Counts as released; all else is computed from them.
+    noise : CountNoise
+        Noise of each count.
+    known : ndarray or None
+        Exact counts that are public; None: there are none.
+    confidence : float
+        Confidence of the intervals.
+    intervals : {"each", "all"}
+        Whether each interval holds with this confidence by itself, or all of the table hold together.
+    small_below : int
+        Groups that may have fewer people are flagged.
+    privacy_ : PrivacyStatement
+        Statement of the release.
+    model : str
+        The model in words.
+    stated : dict or None
+        Results as a file states them; None: recomputed.
+    by_group : dict
+        Rates of the finest groups, by key and name.
+    overall : dict
+        Rates of everyone, by name.
+
+    See Also
+    --------
+    private_audit : Makes one.
+    group_table : The same for rows that need no privacy, exactly.
     """
 
     ABOUT_ROWS: ClassVar[str] = "counts are about these rows"

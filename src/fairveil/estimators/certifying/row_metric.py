@@ -36,14 +36,20 @@ TRUSTED = "metrics are functions of the caller's: each was taken to look at one 
 
 @dataclass(frozen=True)
 class RowMetric:
-    """A number between `low` and `high` for each row, whose mean a private table shows by group.
+    """Number between `low` and `high` for each row, whose mean a private table shows by group.
 
     Parameters
     ----------
     function : callable
         ``function(X, y, prediction)`` returns one number for each row. Each may depend on its own row alone.
-    low, high : float, default=0.0, 1.0
-        Bounds of the number, known without the data. What lies outside is moved to the next bound.
+    low : float, default=0.0
+        Least number, known without the data. Smaller numbers are clipped to it.
+    high : float, default=1.0
+        Largest number, known without the data. Larger numbers are clipped to it.
+
+    See Also
+    --------
+    private_audit : Takes it in `metrics`.
 
     Examples
     --------

@@ -40,42 +40,79 @@ CLOSE = 1e-6
 
 
 class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A finished classifier with offsets by group on its probabilities, so that groups get each class at nearly equal rates.
+    """Post-processor of probabilities: offsets by group give groups nearly equal rates of each class.
 
-    For any number of classes and groups. The rows need no labels: what matters is how the model decides about each group. After
-    DP2DP (Say, Denis and Pinot, 2025); see docs/post_processing.md. **It reads the group at prediction.**
+    For any number of classes and groups. The rows need no labels, since only the model's decisions about each group are
+    counted; see docs/post_processing.md. **It reads the group at prediction.**
 
     Parameters
     ----------
     estimator : fitted classifier with `predict_proba`
-        It must have been made without these rows: what it tells of its own training rows is in its own statement.
+        The model. It must have been made without these rows; its own statement tells what it reveals of its training rows.
     max_gap : float, default=0.05
-        The largest difference between two groups' rates of one class.
-    epsilon, delta, protects, neighbours, random_state, ledger :
-        As in `RateConstrainedClassifier`. There must be a delta: noise is Gaussian.
+        Largest difference between two groups' rates of one class, a share of 1.
+    epsilon : float, default=1.0
+        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and gives no privacy; the statement
+        is flagged ``not-private``. Choose it without looking at the data.
+    delta : float, default=1e-6
+        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+    protects : {"records", "sensitive_features"}, default="records"
+        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
+        labels are then public.
+    neighbours : {"add-remove", "replace-one"}, default=None
+        Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+        ``"replace-one"`` for sensitive features.
     groups : Cells, default=None
         The groups, where they are public. None: those that occur, which the statement lists as read from the data.
     rounds : int, default=40
-        Noisy steps.
+        Number of noisy steps.
     temperature : float, default=0.02
-        How near two probabilities are between which chance decides. The smaller, the nearer to the largest one deciding.
+        Distance between two probabilities within which the decision is drawn at random. Smaller is nearer to the largest one.
     randomised : bool, default=True
-        False: the largest decides at prediction, though offsets were found for soft decisions.
+        Whether decisions are drawn. False: the largest probability decides at prediction, though offsets were found for soft
+        decisions.
+    random_state : int or Generator, default=None
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+    ledger : Ledger, default=None
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
+        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
 
     Attributes
     ----------
-    offsets_ : ndarray of shape (groups, classes)
+    estimator_ : classifier
+        The model in use.
+    offsets_ : ndarray of shape (n_groups, n_classes)
         Subtracted from the model's probabilities.
-    rates_ : ndarray of shape (groups, classes)
+    rates_ : ndarray of shape (n_groups, n_classes)
         Rates of the decisions on these rows, by the last noisy histogram.
     gap_ : float
-        The largest difference of two groups in `rates_`. Noise is in it.
+        Largest difference of two groups in `rates_`, noise included; a share of 1.
     noise_ : float
-        The standard deviation of the noise of one count of that histogram.
+        Standard deviation of the noise of one count of that histogram, in rows.
     privacy_ : PrivacyStatement
-        Of the offsets and rates.
-    classes_, groups_, cells_ :
-        Classes of the model, and the groups.
+        Statement of what the fit cost and of what it covers.
+    classes_ : ndarray of shape (n_classes,)
+        Classes, in the order of the columns of `predict_proba`.
+    groups_ : tuple
+        Keys of the groups; empty for a fit without sensitive features.
+    cells_ : Cells or None
+        Groups as cells of the sensitive columns; None for a fit without them.
+
+    See Also
+    --------
+    OddsPostProcessor : Keeps other constraints, on rows with labels.
+
+    Notes
+    -----
+    Guarantees (tests/estimators/test_estimators_parity.py):
+
+    1. `privacy_` is the price of the offsets and rates, at most (epsilon, delta). The log of the releases is the plan.
+    2. What is published depends on the rows through the released histograms alone, except for what `privacy_.facts` lists.
+    3. A fit that fails changes no attribute, and the given model stays as it was.
+
+    References
+    ----------
+    .. [1] Say, Denis and Pinot 2025. DP2DP: demographic parity of many classes with privacy. arXiv:2511.18876.
 
     Examples
     --------
@@ -91,11 +128,6 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
     True
     >>> fair.predict(X[:5], sensitive_features=A[:5], random_state=0).shape
     (5,)
-
-    Guarantees (tests/estimators/test_estimators_parity.py):
-    1. `privacy_` is the price of the offsets and rates, at most the promise, and the log of the releases is the plan.
-    2. What is published depends on the rows through the released histograms alone, except for what `privacy_.facts` lists.
-    3. A fit that fails changes no attribute, and the model given stays as it was.
     """
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True}

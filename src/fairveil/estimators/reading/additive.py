@@ -41,16 +41,25 @@ MOST_CELLS = 4_096
 
 @dataclass(frozen=True)
 class Additive:
-    """A model that is a sum over columns: of each number a line and steps, of each category one term a value.
+    """Model that is a sum over columns: of each number a line and steps, of each category a term.
 
     Parameters
     ----------
-    bins : into how many equal parts a declared range is cut; the part next to zero, or to the end next to zero, is halved eight
-        times more. A column with declared edges (`Number(low, high, edges=...)`) has those.
-    columns : names of the numbers that get steps; None: all, unless the table has more than 32 and fewer than 300 rows a number
-        are known to be there: then the model is linear, and a warning says so.
-    interactions : pairs of names of columns whose combinations get a term each.
+    bins : int, default=16
+        Number of equal parts that a declared range is cut into. The part next to zero, or to the end next to zero, is halved
+        eight times more. A column with declared edges (`Number(low, high, edges=...)`) has those.
+    columns : tuple of str, default=None
+        Names of the numbers that get steps. None: all. A table with more than 32 numbers and fewer than 300 known rows a number
+        gets none, and a warning says so.
+    interactions : tuple of pairs of str, default=()
+        Pairs of columns whose combinations get a term each.
 
+    See Also
+    --------
+    RateConstrainedClassifier : Takes it as `model`.
+
+    Examples
+    --------
     >>> Additive(interactions=[("age", "hours")])
     Additive(bins=16, columns=None, interactions=(('age', 'hours'),))
     """

@@ -47,34 +47,52 @@ class Searched:
 
 
 class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  # scikit-learn has no types
-    """A mixture of rules that keeps rate constraints at released memberships. Fits cost nothing beyond the release.
+    """Mixture of rules that keeps rate constraints at released memberships of groups.
+
+    Fits cost nothing beyond the release. Make one by `ReleasedGroups.fit`.
 
     Parameters
     ----------
-    constraints : notion, str or list, default=None
-        As in `RateConstrainedClassifier`.
+    constraints : notion, str or list of these, default=None
+        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or its name and bound,
+        ``"demographic_parity:0.05"``. A list combines them. Bounds are shares of 1, so 0.05 is 5 percentage points. None: no
+        constraint.
     estimator : classifier, default=None
-        Any classifier of scikit-learn with `sample_weight`: networks, boosted trees. Exponentiated gradient teaches clones of
-        it. None: linear models, by descent.
+        Any classifier of scikit-learn with `sample_weight`, such as networks or boosted trees. Exponentiated gradient fits
+        clones of it. None: linear models, by descent.
     rounds : int, default=30
-        Clones of `estimator` that are fitted.
+        Number of clones of `estimator` that are fitted.
 
     Attributes
     ----------
     privacy_ : PrivacyStatement
-        That of the release.
+        Statement of what the fit cost and of what it covers.
     model_ : MixtureModel or None
         The mixture of linear models; None with an `estimator`.
-    rules_, shares_ : list, ndarray
-        The rules of the mixture, and how often each decides.
+    rules_ : list
+        Rules of the mixture.
+    shares_ : ndarray
+        Share of decisions that each rule makes.
     report_ : tuple of SoftValue
-        Each constraint's value with its error bars, from the release.
+        Value of each constraint with its error bars, from the release.
     error_ : float
-        The expected error on the public rows, exact.
+        Expected error on the public rows, exact; a share of 1.
+    classes_ : ndarray of shape (n_classes,)
+        Classes, in the order of the columns of `predict_proba`.
+    groups_ : tuple
+        Keys of the groups; empty for a fit without sensitive features.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X; there only if X had names.
+    coding_ : TableCoding or SchemaCoding
+        How tables are coded: which column is which number or category.
+    cells_ : Cells or None
+        Groups as cells of the sensitive columns; None for a fit without them.
 
-    Examples
+    See Also
     --------
-    See `release_groups`.
+    release_groups : Makes the release, with examples.
     """
 
     privacy_: PrivacyStatement

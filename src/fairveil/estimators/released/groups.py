@@ -44,12 +44,30 @@ PURPOSE = "release_groups"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleasedGroups:
-    """Noisy counts of groups in public clusters. It holds nothing else of the groups, so it may be published.
+    """Noisy counts of groups in public clusters, which may be published.
 
-    Every method is arithmetic on the release and on public rows: call any of them any number of times, at no further cost.
+    It holds nothing else of the groups. Every method is arithmetic on the release and on public rows, so calls cost no further
+    privacy. Make one with `release_groups`.
 
-    `privacy`: the statement. `cells`: the groups. `classes`: of the label. `coding`, `clusters`: the public function that sorts
-    rows. `counts`: what was released.
+    Attributes
+    ----------
+    privacy : PrivacyStatement
+        Statement of the release.
+    cells : Cells
+        Groups as cells of the sensitive columns.
+    classes : tuple
+        Classes of the label.
+    coding : Coding
+        How tables are coded.
+    clusters : Clusters
+        Public function that sorts rows into clusters.
+    counts : GroupCounts
+        Released counts.
+
+    See Also
+    --------
+    release_groups : Makes the release.
+    ReleasedClassifier : Is fitted from it.
     """
 
     privacy: PrivacyStatement
@@ -158,37 +176,48 @@ def release_groups(
     """Release how many people of each group are in each public cluster, once, with pure epsilon.
 
     Features and labels are public, and only the sensitive features are protected. Clusters are leaves of trees on principal
-    components of the features and a public score, one tree a label; no group is read to make them (docs/release_once.md).
+    components of the features and a public score, one tree a label. No group is read to make them (docs/release_once.md).
 
     Parameters
     ----------
-    X, y, sensitive_features : as for `fit`. Several sensitive columns make product groups.
+    X : table or array
+        Features: an array, a table or a source of coded rows; see docs/data.md.
+    y : array, default=None
+        Labels, or numbers for regression. None: the schema names the target among the columns of X.
+    sensitive_features : array, table or names of columns of X, default=None
+        Groups: one column or several. None: the schema's, or no groups.
     epsilon : float, default=1.0
-        Privacy budget of the one release. ``float("inf")`` adds no noise and gives no privacy.
+        Privacy budget of the one release. ``float('inf')`` adds no noise and gives no privacy.
     delta : float, default=0.0
-        The release itself has delta 0. A ledger that promises a delta above 0 wants the same here.
-    protects : str, default="sensitive_features"
-        Anything else is refused.
+        The release itself has delta 0. A ledger with a delta above 0 needs the same here.
+    protects : "sensitive_features", default="sensitive_features"
+        What is protected. Anything else is refused.
     schema : Schema, default=None
-        Declares columns and groups; without one the groups are read from the data, and the statement says so.
+        Declares columns and groups. None: the groups are read from the data, and the statement says so.
     clusters : int, default=None
-        Their number at most. None: from the number of rows, classes and groups, and the noise of one count.
+        Largest number of clusters. None: it follows the number of rows, classes and groups, and the noise of one count.
     ledger : Ledger, default=None
-        Where the release is recorded; None: the ledger of the block, if any.
+        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is one.
     random_state : int, default=None
-        None is secure noise; a seed repeats the run and is flagged insecure.
+        None draws secure noise. An integer repeats the release and flags the statement INSECURE.
 
     Returns
     -------
     ReleasedGroups
+        Counts to fit and measure from, any number of times.
+
+    See Also
+    --------
+    ReleasedClassifier : Classifier from a release.
+    OddsPostProcessor : Releases counts for one classifier alone.
 
     Notes
     -----
     Guarantees (tests/estimators/test_estimators_released.py):
 
     1. `privacy` is the price of one release of counts, at most epsilon, at delta 0.
-    2. What is returned depends on the groups through the noisy counts alone, except for what `privacy.facts` lists as read
-       from the data.
+    2. What is returned depends on the groups through the noisy counts alone, except for what `privacy.facts` lists as read from
+       the data.
     3. Clusters are the same whatever the groups are.
 
     Examples

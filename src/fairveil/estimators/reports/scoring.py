@@ -72,11 +72,28 @@ def fair_scorer(
     response: str = "predict",
     **options: Any,
 ) -> FairScorer:
-    """A scorer for `cross_val_score`, `GridSearchCV` and the like from metric(y, prediction, sensitive_features=groups).
+    """Scorer for `cross_val_score`, `GridSearchCV` and others from a metric that reads groups.
 
-    `greater_is_better=False` for gaps: the score is then minus the metric. `sensitive_features`: names of columns of X, for
-    use without metadata routing. `response`: "predict", or "predict_proba" for expected rates of probabilities.
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y, prediction, sensitive_features=groups)`` returns a number.
+    greater_is_better : bool, default=True
+        False for gaps: the score is then minus the metric.
+    sensitive_features : str or list of str, default=None
+        Names of columns of X, for use without metadata routing. None: groups are routed.
+    response : {"predict", "predict_proba"}, default="predict"
+        ``"predict_proba"``: expected rates of probabilities.
+    **options
+        Further arguments of the metric.
 
+    Returns
+    -------
+    FairScorer
+        A callable ``scorer(estimator, X, y)``.
+
+    Examples
+    --------
     >>> from fairveil.fairness import demographic_parity_gap
     >>> fair_scorer(demographic_parity_gap, greater_is_better=False, sensitive_features="sex").sensitive_features
     ('sex',)

@@ -30,7 +30,24 @@ _PAID_FOR: ContextVar[bool] = ContextVar("fairveil release reserved as a whole",
 
 @contextmanager
 def ledger(ledger: Ledger | str | os.PathLike[str], dataset: str | None = None) -> Iterator[Ledger]:
-    """Record every fit of the block in this ledger, given as a handle or as what `Ledger.open` takes."""
+    """Record every fit of a block in a ledger.
+
+    Parameters
+    ----------
+    ledger : Ledger, str or path
+        A handle, or what `Ledger.open` takes.
+    dataset : str, default=None
+        Name of the data set in the store. None: the store's only one, or that of the handle.
+
+    Yields
+    ------
+    Ledger
+        The open ledger.
+
+    See Also
+    --------
+    Ledger : A budget shared by many fits.
+    """
     if isinstance(ledger, Ledger):
         if dataset is not None:
             remedy = "A handle knows its data set: leave dataset out."

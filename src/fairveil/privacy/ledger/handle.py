@@ -58,11 +58,31 @@ T = TypeVar("T")
 
 
 class Ledger(Account):
-    """A named budget of a named data set. Make one by `Ledger.create`, find one by `Ledger.open`.
+    """Named budget of a named data set, shared by fits of many processes.
 
-    `url`: a path (SQLite), "postgresql://..." or None (this process's memory). Give it to estimators as `ledger=`, or to all
-    fits of a block by `with fairveil.ledger(ledger):`.
+    Make one by `Ledger.create`, and find one by `Ledger.open`. Pass it to estimators as `ledger`, or to all fits of a block by
+    ``with fairveil.ledger(ledger):``. The store is a path (SQLite), an address ``postgresql://...``, or None for the memory of
+    this process.
 
+    Attributes
+    ----------
+    address : str or None
+        What opens it again, in another process too; None in memory. It may hold a password.
+    shown : str
+        Where it is, without a password.
+    promise : Promise
+        Guarantee of everything that it records, together.
+    terms : Terms
+        The guarantee and the filter that keeps it.
+    is_untouched : bool
+        Whether nothing is charged.
+
+    See Also
+    --------
+    ledger : Records every fit of a block.
+
+    Examples
+    --------
     >>> from fairveil.privacy.events import Gaussian
     >>> ledger = Ledger.create(None, "census", 1.0, 1e-6)
     >>> with ledger.reserve(Gaussian(12.0), purpose="counts by region"):

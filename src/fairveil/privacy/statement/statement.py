@@ -70,13 +70,62 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """What a release cost, under which promise, and what is outside it. Make one with `PrivacyStatement.of`.
+    """Statement of a release: its cost, its guarantee, and what the guarantee does not cover.
 
-    `events`: what was done, from the log. `plan`: what was fixed before data were touched; else `cap`: the filter that was
-    (neither, where nothing is promised or nothing was done). `neighbours`: the relation that `epsilon` was priced under.
-    `tuning`, `earlier_releases`: a sentence, or None when nothing was said. `groups`: what the people of each named group have,
-    where noise differs by group; `epsilon` is everybody's. `ledger`: the receipt of the ledger that holds this release.
-    `releases`: the events by what was asked, one line a kind; empty where nobody said.
+    Make one with `PrivacyStatement.of`. Every fit has one as `privacy_`.
+
+    Attributes
+    ----------
+    promise : Promise
+        The (epsilon, delta)-guarantee that was set.
+    epsilon : float
+        Epsilon that the events cost, at `delta`.
+    delta : float
+        Delta of that price.
+    neighbours : str
+        Adjacency relation that `epsilon` was priced for.
+    route : str
+        How the events were priced.
+    events : tuple of Event
+        Releases that were made, from the log.
+    plan : tuple of Event or None
+        Releases that were fixed in advance; None: see `cap`.
+    cap : Cap or None
+        Filter that admitted the events; None beside a plan, or where nothing is private.
+    facts : tuple of PublicFact
+        Public facts that the release used, and where they come from.
+    bounds : tuple of StatedBound
+        Bounds on contributions of a row.
+    not_covered : tuple of str
+        Sentences about what the guarantee does not cover.
+    tuning : str or None
+        How parameters were chosen; None: not said.
+    earlier_releases : str or None
+        Earlier releases from the same rows; None: not said.
+    audit : Audit or None
+        Result of an audit of the mechanism; None: no audit.
+    noise : str
+        Source of the noise.
+    arithmetic : str
+        Arithmetic of sums and noise.
+    user_code : str
+        Whether code of the caller ran beside rows.
+    stamps : tuple of str
+        Flags, such as ``not-private``.
+    versions : tuple of pairs of str
+        Versions of the library and of what it builds on.
+    created : str or None
+        Date; None: not said.
+    groups : tuple of GroupGuarantee
+        Guarantees of named groups, where noise differs by group; `epsilon` is everybody's.
+    ledger : Receipt or None
+        Receipt of the ledger that holds this release.
+    releases : tuple of Release
+        The events by the names of the queries; empty where there are no names.
+
+    See Also
+    --------
+    Ledger : Adds up the releases of many fits.
     """
 
     promise: Promise

@@ -34,7 +34,31 @@ PROTOCOL = 1
 
 
 class RemoteData(Elsewhere):
-    """One data set of a holder. `name`, `title`, `terms`, `schema`, `promise` (the ledger's), `exact_rows`; `balance()`."""
+    """Data set of a holder, which estimators take in place of X.
+
+    `remote` makes one.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set, as the holder serves it.
+    title : str
+        Title in words.
+    terms : str
+        Terms of use.
+    schema : Schema
+        Public facts of the table.
+    promise : Promise
+        Guarantee of the holder's ledger.
+    exact_rows : int or None
+        Number of rows, where it is public.
+    address : str
+        Address of the holder's door.
+
+    See Also
+    --------
+    remote : Connects to a holder.
+    """
 
     def __init__(self, connection: Connection, name: str, key: str | os.PathLike[str] | None) -> None:
         self._connection, self.name = connection, name
@@ -110,7 +134,9 @@ def remote(
     cafile: str | None = None,
     timeout: float = 120.0,
 ) -> RemoteData:
-    """A holder's data set, to be passed in the place of rows: ``clf.fit(fairveil.remote(url, "applicants", token=token))``.
+    """Connect to a holder's data set, to be passed in the place of rows.
+
+    For example ``clf.fit(fairveil.remote(url, "applicants", token=token))``.
 
     Parameters
     ----------
@@ -119,14 +145,14 @@ def remote(
     dataset : str
         The name of the data set, as the holder serves it.
     token : str, default=None
-        What the holder gave you. None: the environment variable FAIRVEIL_TOKEN.
+        Token that the holder gave you. None: the environment variable FAIRVEIL_TOKEN.
     key : path, default=None
-        The holder's public key, which you had by another way: statements must be signed by it. None: the key that the
-        door shows, which proves that one key signed all statements and not whose it is.
-    cafile : str, default=None
-        Certificates to trust, in PEM, where the holder's is not signed by a public authority.
+        The holder's public key, which you received another way: statements must be signed by it. None: the key that the door
+        shows. It proves that one key signed all statements, and not whose it is.
+    cafile : path, default=None
+        Certificates to trust, in PEM, where the holder's is not signed by a public authority. None: those of the system.
     timeout : float, default=120.0
-        Seconds to wait for an answer before it is asked for again, under the same key.
+        Seconds to wait for a reply before the request is repeated, under the same key.
 
     Returns
     -------
