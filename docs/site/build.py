@@ -29,11 +29,16 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.ids: set[str] = set()
         self.loads: list[str] = []
+        self.wrong: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value for name, value in attrs if value is not None}
         self.ids |= {found[name] for name in ("id", "name") if name in found}
+        if tag == "img" and not found.get("alt", "").strip() and found.get("aria-hidden") != "true":
+            self.wrong.append(f"{found.get('src')} has no text alternative")
+        if tag == "html" and "lang" not in found:
+            self.wrong.append("names no language")
         if tag == "a" and "href" in found:
             self.links.append(found["href"])
         if tag in LOADS and LOADS[tag] in found and found.get("rel") not in ("canonical", "search", "index"):
@@ -46,6 +51,7 @@ def problems(folder: Path) -> list[str]:
     found = []
     for path, page in read.items():
         here = path.relative_to(folder.resolve())
+        found += [f"{here}: {wrong}" for wrong in page.wrong]
         found += [f"{here} loads {load}" for load in page.loads if re.match(r"(?:https?:)?//", load)]
         for link in dict.fromkeys((*page.links, *(load for load in page.loads if "//" not in load and "data:" not in load))):
             if re.match(r"[a-z]+:|//", link):

@@ -10,7 +10,9 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import InputError
+from fairveil.estimators.reports.baselines import BaselineReport, Compared
 from fairveil.estimators.reports.constraint_report import ConstraintLine, ConstraintReport
+from fairveil.estimators.tailored import TailoringReport
 from fairveil.figures import FrontierFigure, Point, RatesFigure, Series
 from fairveil.privacy.events import Gaussian
 
@@ -172,6 +174,17 @@ def test_a_statement_and_a_group_table_are_tables_in_a_notebook() -> None:
     page = fv.report.Report("A <page>", statement=statement)._repr_html_()
     assert page.startswith('<iframe title="A &lt;page&gt;" srcdoc="&lt;!')
     assert "<script" not in page
+
+
+def test_baselines_and_shares_are_tables_in_a_notebook() -> None:
+    nan = float("nan")
+    told = TailoringReport(("f", "<m>"), "equal", "equal shares", (0.5, 0.5), (nan, nan), (70.0, 30.0), (1.0, 1.0), True)
+    assert "&lt;m&gt;" in told._repr_html_()
+    assert told._repr_html_().count("<tr>") == 1 + 2
+    line = Compared("constant", "<always>", 0.25, -0.1, 0.01, True)
+    shown = BaselineReport(0.15, 0.01, (line,))._repr_html_()
+    assert "&lt;always&gt;" in shown
+    assert "25.0 %" in shown
 
 
 @pytest.mark.parametrize("wrong", [3, "axes"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _checks
+from .. import _checks, _html
 from .._json import Document, Node
 from .._types import Floats
 from ..errors import InputError, complaint
@@ -104,6 +104,15 @@ class TailoringReport:
     def to_json(self) -> str:
         """The report as a JSON document."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def _repr_html_(self) -> str:
+        def row(line: dict[str, Any]) -> list[str]:
+            error = "-" if line["standard_error"] is None else f"{line['standard_error']:.4g}"
+            count = "-" if line["count"] is None else f"{line['count']:,.0f}"
+            return [str(line["group"]), f"{line['share']:.4g}", at_most(line["epsilon"]), error, count]
+
+        heads = ("group", "share", "epsilon", "standard error", "rows, about")
+        return _html.paragraph(str(self).splitlines()[0]) + _html.table(heads, map(row, self.table()))
 
     def __str__(self) -> str:
         head = f"Shares of the budget: {self.rule} ({self.why})."

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ... import _html
 from ..._json import Node
 from ..._verdicts import deviations
 from ...errors import NoBetterThanConstant, WorseThanBaseline
@@ -115,6 +116,11 @@ class BaselineReport:
             node["handed_out"].one_of((MODEL, MIXTURE, MIXING, ONE_CLASS, FREE)),
             node["remark"].text(),
         )
+
+    def _repr_html_(self) -> str:
+        head = _html.paragraph(str(self).splitlines()[0])
+        rows = [(line.name, line.remark, _shown(line.error, self.unit), line.verdict) for line in self.lines]
+        return head + _html.table(("baseline", "what it is", self.unit, "what is handed out is"), rows)
 
     def __str__(self) -> str:
         head = (
