@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from fairveil.curator import Entry
 from fairveil.errors import PrivacyError
 from fairveil.privacy.events import Gaussian
-from fairveil.serving.door.records import OPEN, Records, Reply, RunRecord
+from fairveil.serving.door.records import ENDED, OPEN, Records, Reply, RunRecord
 
 RUN = RunRecord("r1", "t1", "k1", b"d", "applicants", b"body", OPEN, "", 1.0, 0.0, 0.0, None, True, 0, None)
 ENTRY = Entry(0, Gaussian(20.0), ("row count",), "all rows", "why")
@@ -65,4 +66,16 @@ def test_the_folder_and_the_file_are_their_owners(tmp_path: Path) -> None:
     assert (tmp_path / "door").stat().st_mode & 0o077 == 0
     assert (tmp_path / "door" / "door.db").stat().st_mode & 0o077 == 0
     records.put("none", touched=time.time())
+    records.close()
+
+
+def test_replies_of_ended_runs_are_forgotten_and_what_was_released_is_not(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    for run, state, touched in (("old", ENDED, 10.0), ("late", ENDED, 90.0), ("open", OPEN, 10.0)):
+        records.begin(replace(RUN, id=run, key=run))
+        records.keep(run, Reply("key", b"x", "ask", None, b"body"), [ENTRY], (), (), touched)
+        records.put(run, state=state)
+    assert records.forget(50.0) == 1
+    assert [records.reply(run, "key") is None for run in ("old", "late", "open")] == [True, False, False]
+    assert records.entries("old") == [ENTRY]
     records.close()

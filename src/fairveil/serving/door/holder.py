@@ -64,7 +64,6 @@ class Served:
     terms: str = ""
     seeded: bool = False
     features_served: bool = False
-    attributes: str | None = None
 
 
 @dataclass(frozen=True)
@@ -135,16 +134,15 @@ def read(node: Node, base: Path) -> Holder:
 def _served(name: str, node: Node, base: Path) -> Served:
     if not _NAME.fullmatch(name):
         node.refuse("a name of small letters, digits, - and _", name)
-    optional = ("ledger_name", "query", "title", "terms", "seeded", "features_served", "attributes")
+    optional = ("ledger_name", "query", "title", "terms", "seeded", "features_served")
     node.only(("rows", "schema", "ledger"), optional)
     told = node.mapping()
     words: dict[str, Any] = {one: node[one].text() for one in ("title", "terms", "query") if one in told}
     flags: dict[str, Any] = {one: node[one].truth() for one in ("seeded", "features_served") if one in told}
     schema = Schema.load(_place(node["schema"].text(), base))
-    attributes = _place(node["attributes"].text(), base) if "attributes" in told else None
     ledger_name = node["ledger_name"].text() if "ledger_name" in told else name
     rows, ledger = (_place(node[one].text(), base) for one in ("rows", "ledger"))
-    return Served(name, rows, schema, ledger, ledger_name, attributes=attributes, **words, **flags)
+    return Served(name, rows, schema, ledger, ledger_name, **words, **flags)
 
 
 def _limits(node: Node) -> Limits:

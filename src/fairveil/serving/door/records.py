@@ -225,6 +225,13 @@ class Records:
             db.execute("INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
             db.execute("UPDATE runs SET touched = ? WHERE id = ?", (at, run))
 
+    def forget(self, before: float) -> int:
+        """Delete what was answered in runs that ended and were last asked before this time; how many replies. What they
+        released stays, as do their statements."""
+        ended = "SELECT id FROM runs WHERE state = ? AND touched < ?"
+        with self.writing() as db:
+            return db.execute(f"DELETE FROM replies WHERE run IN ({ended})", (ENDED, before)).rowcount
+
     def note(self, run: str, bounds: Sequence[StatedBound], marks: Sequence[str]) -> None:
         """Write marks and bounds down without a reply."""
         with self.writing() as db:

@@ -33,7 +33,7 @@ from .records import ENDED, OPEN, OPENING, SETTLING, Records, Reply, RunRecord
 from .refusals import BUSY, ENDED_RUN, REUSED, TOO_MANY, UNKNOWN, Refusal
 from .run_journal import RunJournal
 from .settling import orphans_of, settle
-from .tokens import Token, Tokens
+from .tokens import DAY, Token, Tokens
 
 CLOSE = "close"
 KEPT_AFTER = 600.0
@@ -278,6 +278,7 @@ class Runs:
                 count += self.end(record.id, "ended by the clock")
         for record in self.records.runs((SETTLING,)):
             self._settle(record.id)
+        self.records.forget(now - DAY * self.limits.keep_days)
         for id, run in list(self._held.items()):
             if run.ended is not None and now - run.ended > KEPT_AFTER:
                 self._held.pop(id, None)
