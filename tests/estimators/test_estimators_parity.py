@@ -92,7 +92,9 @@ def test_groups_are_read_from_the_data_unless_they_are_declared() -> None:
     origins = {fact.name: fact.origin for fact in fit().privacy_.facts}
     assert READ_FROM_DATA in origins.values()
     named = Cells([("f", "m", "n", "x")], names=("sex",))
-    clf = fv.ParityPostProcessor(BASE, groups=named, random_state=0).fit(X[REST], sensitive_features={"sex": A[REST]})
+    clf = fv.ParityPostProcessor(BASE, groups=named, random_state=0)
+    with pytest.warns(fv.errors.ConstraintNotMet, match="decisions: n"):  # nobody is in that group
+        clf.fit(X[REST], sensitive_features={"sex": A[REST]})
     assert READ_FROM_DATA not in {fact.origin for fact in clf.privacy_.facts}
     assert clf.offsets_.shape == (4, 3)
     assert np.isfinite(clf.rates_).all()
@@ -195,3 +197,9 @@ def test_rows_without_groups_and_groups_of_other_rows_are_refused() -> None:
         fit().predict(X)
     with pytest.raises(InputError):
         fit().predict(X[:1], sensitive_features=["unheard of"])
+
+
+def test_groups_that_are_too_small_are_named() -> None:
+    with pytest.warns(fv.errors.ConstraintNotMet, match="1 of the groups.*x"):
+        clf = fit(epsilon=0.3)
+    assert clf.moved_.tolist() == [True, True, False]

@@ -166,3 +166,14 @@ def test_a_state_is_frozen_and_thawed():
     last = curator.answer(search.asks(state))
     assert (search.step(state, last).offsets == search.step(again, last).offsets).all()
     assert search.thaw(search.freeze(state), 5).done == 5
+
+
+def test_a_group_that_noise_drowns_keeps_its_decisions_and_the_others_are_moved():
+    """Five standard deviations of a round's noise: 30 rows are too few at this epsilon, and its offsets are exactly zero."""
+    groups, p = people((0.6, 0.397, 0.003), n=10_000)
+    found, _, _ = run(groups, p, Promise(1.0, 1e-6))
+    assert found.moved.tolist() == [True, True, False]
+    assert (found.offsets[2] == 0.0).all()
+    assert np.abs(found.offsets[:2]).max() > 0.01
+    assert measured(groups[groups < 2], p[groups < 2], found.offsets[:2], 0.02)[1] < 0.08
+    assert run(groups, p, EXACT)[0].moved.all()

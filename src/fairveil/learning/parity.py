@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from .._types import Floats
 from ..curator import Ask, Attached
@@ -43,6 +44,8 @@ LAST = 0.25
 HALVINGS = 60
 SMALLEST = 1.0
 """Rows that a group is taken to have at least."""
+FEWEST = 5.0
+"""Standard deviations of one round's noise: a group with fewer rows keeps the model's decisions, or noise would move it."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +67,23 @@ class ParityPlan:
     @property
     def deviation(self) -> float:
         """Of the noise of each count at the end."""
-        return self.last_multiplier * (1.0 if self.promise.neighbours == "add-remove" else math.sqrt(2.0))
+        return self.last_multiplier * self.spread
+
+    @property
+    def spread(self) -> float:
+        """How far one neighbour moves a histogram, by which multipliers are multiplied."""
+        return 1.0 if self.promise.neighbours == "add-remove" else math.sqrt(2.0)
 
 
 @dataclass(frozen=True, eq=False)
 class ParityOutcome:
-    """`offsets` (groups, classes), subtracted from probabilities; `counts`: soft or hard decisions, noisy, at the end."""
+    """`offsets` (groups, classes), subtracted from probabilities; `counts`: soft or hard decisions, noisy, at the end;
+    `moved`: the groups that are large enough for the noise. All others keep the model's decisions."""
 
     offsets: Floats
     counts: Floats
     rounds: int
+    moved: npt.NDArray[np.bool_]
 
     @property
     def rates(self) -> Floats:
@@ -135,9 +145,12 @@ class ParitySearch(Search[_State, ParityOutcome]):
         """One proximal step; sizes are the mean of all rounds, because offsets do not change them."""
         counts = np.asarray(answers[0], np.float64)
         counted, done = state.counted + counts, state.done + 1
-        sizes = np.maximum(counted.sum(axis=1) / done, SMALLEST)
+        sizes, large = self._sizes(counted, done)
         rates = counts / sizes[:, np.newaxis]
-        offsets = stepped(state.offsets + STEP * rates, sizes / sizes.sum(), STEP * self.max_gap / 2)
+        offsets = np.zeros_like(counts)
+        if large.any():
+            away = (state.offsets + STEP * rates)[large]
+            offsets[large] = stepped(away, sizes[large] / sizes[large].sum(), STEP * self.max_gap / 2)
         if done <= AVERAGED * self.rounds:
             return replace(state, offsets=offsets, counted=counted, done=done)
         return _State(offsets, counted, state.added + offsets, state.averaged + 1, done)
@@ -148,11 +161,12 @@ class ParitySearch(Search[_State, ParityOutcome]):
 
     def last(self, state: _State) -> list[Ask]:
         """Decisions by group at the offsets that are handed out."""
-        return [Ask(self._histogram(_mean(state), "hard" if self.hard else "soft"), self.parity.last_multiplier)]
+        return [Ask(self._histogram(self._mean(state)[0], "hard" if self.hard else "soft"), self.parity.last_multiplier)]
 
     def finish(self, state: _State, reason: Reason, answers: Answers) -> ParityOutcome:
         """The mean of the offsets."""
-        return ParityOutcome(_mean(state), np.asarray(answers[0], np.float64), state.done)
+        offsets, moved = self._mean(state)
+        return ParityOutcome(offsets, np.asarray(answers[0], np.float64), state.done, moved)
 
     def freeze(self, state: _State) -> Mapping[str, Value]:
         """Released values, all of it."""
@@ -164,6 +178,16 @@ class ParitySearch(Search[_State, ParityOutcome]):
         offsets, counted, added = arrays
         done = int(np.asarray(values["done"]))
         return _State(offsets, counted * (round / max(done, 1)), added, int(np.asarray(values["averaged"])), round)
+
+    def _sizes(self, counted: Floats, done: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Rows of each group, by all rounds together, and whether they are enough."""
+        sizes = counted.sum(axis=1) / max(done, 1)
+        noise = self.parity.multiplier * self.parity.spread
+        return np.maximum(sizes, SMALLEST), sizes >= max(FEWEST * noise, SMALLEST)
+
+    def _mean(self, state: _State) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        _, moved = self._sizes(state.counted, state.done)
+        return np.where(moved[:, np.newaxis], state.added / max(state.averaged, 1), 0.0), moved
 
     def _histogram(self, offsets: Floats, decisions: str) -> ShiftedHistogram:
         return ShiftedHistogram(self.attached, self.cells, decisions=decisions, offsets=offsets, temperature=self.temperature)
@@ -196,7 +220,3 @@ def rates_of(counts: Floats, sizes: Floats) -> Floats:
     kept = np.maximum(counts / sizes[:, np.newaxis], 0.0)
     total = kept.sum(axis=1, keepdims=True)
     return np.asarray(np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / counts.shape[1]))
-
-
-def _mean(state: _State) -> Floats:
-    return np.asarray(state.added / max(state.averaged, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..._types import Floats
 from ...curator import Curator, Rows
 from ...curator.questions.shifted import softened
 from ...curator.quiet.calls import Troubles, quietly
-from ...errors import InputError, complaint
+from ...errors import ConstraintNotMet, InputError, complaint
 from ...facts import Cells, RowBlock, RowLayout, RowSource
 from ...fairness.inputs import read_groups, same_length
 from ...learning import parity
@@ -91,6 +92,8 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         Standard deviation of the noise of one count of that histogram, in rows.
     privacy_ : PrivacyStatement
         Statement of what the fit cost and of what it covers.
+    moved_ : ndarray of bool of shape (n_groups,)
+        Groups with offsets. A group too small for the noise keeps the model's decisions, and a warning names it.
     classes_ : ndarray of shape (n_classes,)
         Classes, in the order of the columns of `predict_proba`.
     groups_ : tuple
@@ -139,6 +142,7 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
     rates_: Floats
     gap_: float
     noise_: float
+    moved_: npt.NDArray[np.bool_]
     privacy_: PrivacyStatement
     cells_: Cells
     classes_: npt.NDArray[Any]
@@ -208,7 +212,9 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
             statement = curator.statement(not_covered=[OWN_DECISIONS])
         self.estimator_, self.offsets_, self.rates_, self.gap_ = base, found.offsets, found.rates, found.gap
         self.noise_, self.privacy_, self.cells_ = plan.deviation, statement, cells
-        self.classes_, self.groups_ = as_array(classes), cells.keys
+        self.classes_, self.groups_, self.moved_ = as_array(classes), cells.keys, found.moved
+        if not found.moved.all():
+            _warn([key for key, moved in zip(cells.keys, found.moved.tolist(), strict=True) if not moved])
         return self
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
@@ -226,6 +232,14 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         """A draw for each row. `random_state` (a seed or a NumPy generator): the same seed and rows give the same draws."""
         law = self.predict_proba(X, sensitive_features=sensitive_features)
         return np.asarray(self.classes_[draw_codes(law, random_state)])
+
+
+def _warn(groups: list[Any]) -> None:
+    text = (
+        f"the noise of one round is too large for {len(groups)} of the groups, which keep the model's decisions: "
+        f"{in_words(groups)}. Join small groups, allow a larger epsilon, or use more rows."
+    )
+    warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
 
 def _finished(estimator: Any) -> Any:
