@@ -206,6 +206,25 @@ ROWS = {
 }
 """What is fitted to."""
 
+PREDICTED = {
+    "X": ("table or array", "Rows to predict for, with the columns of the fit."),
+    "random_state": (
+        "int or Generator",
+        "Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.",
+    ),
+    "sensitive_features": (
+        "array, table or names of columns of X",
+        "Groups of the rows, where the rule reads them. None: it does not.",
+    ),
+}
+SCORED = {
+    "X": ("table or array", "Rows to predict for, with the columns of the fit."),
+    "y": ("array", "True labels or numbers. None: X is a source of coded rows, which has its own."),
+    "sample_weight": ("array", "Weight of each row. None: 1."),
+    "sensitive_features": PREDICTED["sensitive_features"],
+}
+"""What finished estimators are asked about."""
+
 MEASURED = {
     "y": ("array", "Labels."),
     "prediction": (

@@ -22,9 +22,6 @@ from docstring_parts import LISTS, ORDER, Entry, Parts, parts
 
 NAMES = [name for name in fv.__all__ if not inspect.ismodule(getattr(fv, name))]
 CLASSES = [name for name in NAMES if inspect.isclass(getattr(fv, name))]
-WITH_METHODS: tuple[str, ...] = ()
-"""Classes whose methods have the form, too."""
-
 MADE_FOR_YOU = (
     "BudgetDisplay",
     "Certificate",
@@ -69,7 +66,7 @@ def doc_of(value: Any) -> Parts:
 def functions() -> list[Any]:
     """Functions and methods of public names, each once, by a name for the report."""
     found: dict[Any, str] = {getattr(fv, name): name for name in NAMES if name not in CLASSES}
-    for name in WITH_METHODS:
+    for name in CLASSES:
         for member, function in docstring_parts.members(getattr(fv, name)):
             if not docstring_parts.is_property(getattr(fv, name), member):
                 found.setdefault(function, f"{name}.{member}")
@@ -79,7 +76,7 @@ def functions() -> list[Any]:
 def everything() -> list[Any]:
     """All public classes, functions, methods and properties."""
     found: dict[Any, str] = {getattr(fv, name): name for name in NAMES}
-    for name in WITH_METHODS:
+    for name in CLASSES:
         for member, function in docstring_parts.members(getattr(fv, name)):
             found.setdefault(function, f"{name}.{member}")
     return [pytest.param(value, id=name) for value, name in found.items()]

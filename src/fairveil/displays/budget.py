@@ -48,9 +48,14 @@ class BudgetDisplay(Display):
         ledger : Ledger
             An open ledger; a read-only one will do.
         kind : {"releases", "time"}, default="releases"
-            A row a release, or a line of what was charged over time.
+            A row a release, or a line of charges over time.
         ax : matplotlib axes, default=None
-            None: new axes.
+            Axes to draw on. None: new axes.
+
+        Returns
+        -------
+        BudgetDisplay
+            The display, drawn.
         """
         require(Ledger, "ledger", ledger, "Pass fairveil.Ledger.open('budget.db', read_only=True), for example.")
         _checks.one_of(KINDS, kind=kind)

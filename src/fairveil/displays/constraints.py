@@ -39,7 +39,20 @@ class ConstraintDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw the ``constraint_report_`` of a fitted estimator."""
+        """Draw the ``constraint_report_`` of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted estimator that has the report.
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+
+        Returns
+        -------
+        ConstraintDisplay
+            The display, drawn.
+        """
         report = getattr(estimator, "constraint_report_", None)
         if report is None:
             remedy = "Fit one that has constraints, such as RateConstrainedClassifier."
@@ -49,7 +62,20 @@ class ConstraintDisplay(Display):
 
     @classmethod
     def from_report(cls, report: ConstraintReport, *, ax: Any = None) -> Self:
-        """Draw a `ConstraintReport`."""
+        """Draw a `ConstraintReport`.
+
+        Parameters
+        ----------
+        report : ConstraintReport
+            The report.
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+
+        Returns
+        -------
+        ConstraintDisplay
+            The display, drawn.
+        """
         require(ConstraintReport, "report", report, "Pass clf.constraint_report_.")
         lines = tuple(_bounded(line) for line in _apart(report.lines))
         measure = VALUE if report.of_what == "decisions" else Measure("constrained loss", "plain")

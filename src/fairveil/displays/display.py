@@ -29,7 +29,18 @@ class Display:
         raise NotImplementedError
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on these axes, or on new ones, and return the display. Needs matplotlib (the extra ``report``)."""
+        """Draw on these axes, or on new ones. Needs matplotlib (the extra ``report``).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+
+        Returns
+        -------
+        self
+            The display, drawn.
+        """
         axes = axes_of(ax)
         self.artists_ = self._draw(axes)
         self.ax_, self.figure_ = axes, axes.figure

@@ -52,11 +52,16 @@ class FrontierDisplay(Display):
         dataset : str, default="held-out rows"
             Whose rows, for the title.
         floor : Floor, default=None
-            What an exactly fair model measures at on so few rows.
+            Gap that an exactly fair model measures at on so few rows. None: not drawn.
         notes : sequence of str, default=()
             Sentences for the text alternative.
         ax : matplotlib axes, default=None
-            None: new axes.
+            Axes to draw on. None: new axes.
+
+        Returns
+        -------
+        FrontierDisplay
+            The display, drawn.
         """
         require(Frontier, "frontier", frontier, "Pass what fairveil.frontier(...) returns.")
         return cls(frontier.figure(dataset=dataset, floor=floor, notes=notes)).plot(ax)

@@ -42,20 +42,27 @@ class GroupRatesDisplay(Display):
     def from_predictions(
         cls, y_true: Any, y_pred: Any, *, sensitive_features: Any, rate: str | None = None, ax: Any = None, **options: Any
     ) -> Self:
-        """Draw a rate of decisions.
+        """Draw a rate of decisions on these rows.
 
         Parameters
         ----------
-        y_true, y_pred : array of shape (n,)
-            Labels and decisions.
+        y_true : array
+            Labels.
+        y_pred : array
+            Decisions.
         sensitive_features : array or table
-            The groups.
+            Groups of the rows.
         rate : str, default=None
             Such as ``"error"`` or ``"selection_rate[yes]"``. None: the selection rate of the positive class.
         ax : matplotlib axes, default=None
-            None: new axes.
+            Axes to draw on. None: new axes.
         **options
             Those of `fairveil.group_table`, such as ``confidence``.
+
+        Returns
+        -------
+        GroupRatesDisplay
+            The display, drawn.
         """
         return cls.from_table(group_table(y_true, y_pred, sensitive_features, **options), rate=rate, ax=ax)
 
@@ -63,13 +70,51 @@ class GroupRatesDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, sensitive_features: Any, rate: str | None = None, ax: Any = None, **options: Any
     ) -> Self:
-        """Draw a rate of an estimator's decisions on these rows; parameters as in `from_predictions`."""
+        """Draw a rate of an estimator's decisions on these rows.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier.
+        X : table or array
+            Features.
+        y : array
+            Labels.
+        sensitive_features : array or table
+            Groups of the rows.
+        rate : str, default=None
+            Such as ``"error"`` or ``"selection_rate[yes]"``. None: the selection rate of the positive class.
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+        **options
+            Those of `fairveil.group_table`, such as ``confidence``.
+
+        Returns
+        -------
+        GroupRatesDisplay
+            The display, drawn.
+        """
         options = {"sensitive_features": sensitive_features, "rate": rate, "ax": ax, **options}
         return cls.from_predictions(y, estimator.predict(X), **options)
 
     @classmethod
     def from_table(cls, table: GroupTable, *, rate: str | None = None, ax: Any = None) -> Self:
-        """Draw a rate of a `fairveil.group_table`."""
+        """Draw a rate of a `fairveil.group_table`.
+
+        Parameters
+        ----------
+        table : GroupTable
+            The exact table.
+        rate : str, default=None
+            Such as ``"error"`` or ``"selection_rate[yes]"``. None: the selection rate of the positive class.
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+
+        Returns
+        -------
+        GroupRatesDisplay
+            The display, drawn.
+        """
         require(GroupTable, "table", table, "Pass what fairveil.group_table(...) returns.")
         found = columns(table)[0] if rate is None else rate
         if found not in table.overall.rates:
@@ -78,7 +123,22 @@ class GroupRatesDisplay(Display):
 
     @classmethod
     def from_private_table(cls, table: PrivateTable, *, rate: str | None = None, ax: Any = None) -> Self:
-        """Draw a main rate of a `fairveil.private_audit`, every level of groups below each other."""
+        """Draw a main rate of a `fairveil.private_audit`, every level of groups below each other.
+
+        Parameters
+        ----------
+        table : PrivateTable
+            The released table.
+        rate : str, default=None
+            Name of the rate. None: the first.
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+
+        Returns
+        -------
+        GroupRatesDisplay
+            The display, drawn.
+        """
         require(PrivateTable, "table", table, "Pass what fairveil.private_audit(...) returns.")
         figures = {one.name: one for one in private_section(table).rates}
         name = next(iter(figures)) if rate is None else rate_words(rate)
@@ -88,7 +148,20 @@ class GroupRatesDisplay(Display):
 
     @classmethod
     def from_certificate(cls, certificate: Certificate, *, ax: Any = None) -> Self:
-        """Draw the rates that a certificate compares, with their intervals in the population."""
+        """Draw the rates that a certificate compares, with their intervals in the population.
+
+        Parameters
+        ----------
+        certificate : Certificate
+            The certificate.
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+
+        Returns
+        -------
+        GroupRatesDisplay
+            The display, drawn.
+        """
         require(Certificate, "certificate", certificate, "Pass what fairveil.certify(...) returns.")
         found = certificate_section(certificate).rates
         if found is None:

@@ -34,13 +34,43 @@ class NoiseDisplay(Display):
 
     @classmethod
     def from_plan(cls, plan: Plan, *, ax: Any = None) -> Self:
-        """Draw what ``estimator.plan(...)`` returns."""
+        """Draw the noise of a plan.
+
+        Parameters
+        ----------
+        plan : Plan
+            What ``estimator.plan(...)`` returns.
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+
+        Returns
+        -------
+        NoiseDisplay
+            The display, drawn.
+        """
         require(Plan, "plan", plan, "Pass clf.plan(schema).")
         return cls(plan.curves()).plot(ax)
 
     @classmethod
     def from_estimator(cls, estimator: Any, schema: Any = None, *, ax: Any = None, **options: Any) -> Self:
-        """Plan a fit and draw its noise. Parameters are those of ``estimator.plan``."""
+        """Plan a fit and draw its noise.
+
+        Parameters
+        ----------
+        estimator : estimator
+            An estimator, fitted or not.
+        schema : Schema, default=None
+            Public facts of the table. None: the estimator's own.
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+        **options
+            Further arguments of ``estimator.plan``.
+
+        Returns
+        -------
+        NoiseDisplay
+            The display, drawn.
+        """
         return cls.from_plan(estimator.plan(schema, **options), ax=ax)
 
     @property

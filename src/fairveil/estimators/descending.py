@@ -68,10 +68,24 @@ class DescentClassifier(LinearClassifier):
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a table X and labels y, matched by position.
 
-        `X`: an array, a sparse array, a pandas, polars or pyarrow table, a mapping of columns, or a source of coded rows (which
-        has labels and groups of its own); for a torch module also an array with more axes, images say. `sensitive_features`:
-        one column, several (a list, a mapping, a frame, a 2-d array), or names of columns of X. `y` may be left out where a
-        schema names the target among X's columns.
+        X is an array, a sparse array, a table of pandas, polars or pyarrow, a mapping of columns, or a source of coded rows. A
+        source has labels and groups of its own. A torch module also takes an array with more axes, such as images.
+
+        Parameters
+        ----------
+        X : table or array
+            Features: an array, a table or a source of coded rows; see docs/data.md.
+        y : array, default=None
+            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups: one column or several. None: the schema's, or no groups.
+        sample_weight : array, default=None
+            Weight of each row, clipped to `max_sample_weight`. None: 1.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
         """
         X, shape = modules.flattened(X, self._module)
         intent = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)

@@ -265,7 +265,24 @@ class GroupObjectiveClassifier(MixingClassifier):
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> GroupObjectiveClassifier:
-        """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        """Fit to a table X and labels y, matched by position.
+
+        Parameters
+        ----------
+        X : table or array
+            Features: an array, a table or a source of coded rows; see docs/data.md.
+        y : array, default=None
+            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups: one column or several. None: the schema's, or no groups.
+        sample_weight : array, default=None
+            Weight of each row, clipped to `max_sample_weight`. None: 1.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
         training, listed, curator = opening.training, self._listed(), opening.curator(search.plan)
         with curator, progress("Choosing") as tick:
@@ -330,18 +347,39 @@ class GroupObjectiveClassifier(MixingClassifier):
         return self.loss == "zero_one"
 
     def predict_proba(self, X: Any) -> Floats:
-        """With `loss="zero_one"` the exact law of `predict`, (rows, classes): the share of the mixture's rules that decide for
-        each class. With `loss="log"` the probabilities that the model gives the classes; `predict` takes the likeliest."""
+        """Probability of each class.
+
+        With ``loss="zero_one"`` it is the exact distribution of `predict`: the share of the mixture's rules that decide for
+        each class. With ``loss="log"`` it is the model's probability, and `predict` takes the likeliest class.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
         if self._decides_by_chance:
             return self._law(X)
         check_is_fitted(self, "outcome_")
         return np.concatenate([_probabilities(self.model_, block) for block in self._blocks(X)])
 
     def derandomise(self, threshold: float | None = None) -> GroupObjectiveClassifier:
-        """A classifier that decides without chance: for the class that most rules decide for, or, with two classes and a
-        `threshold`, for the second where more than that share of them does.
+        """Classifier that decides without chance.
 
-        Its losses are its own. They were not part of the plan, so its report leaves them undefined: measure them.
+        Parameters
+        ----------
+        threshold : float, default=None
+            With two classes: the second is decided where more than this share of the rules does. None: the class that most
+            rules decide for.
+
+        Returns
+        -------
+        GroupObjectiveClassifier
+            A copy. Its losses are its own, and were not part of the plan: its report leaves them undefined, so measure them.
         """
         model = self._derandomised(threshold)
         if model is None:

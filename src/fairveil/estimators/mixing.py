@@ -58,12 +58,40 @@ class MixingClassifier(CodedClassifier):
         return self._law(X)
 
     def predict(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
-        """The class of each row, drawn from the mixture: a rule anew for every row. The same seed draws the same."""
+        """Predict the class of each row, drawn from the mixture: a rule anew for every row.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        random_state : int or Generator, default=None
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Classes, as the labels were written.
+        """
         codes = draw_codes(self._law(X), random_state)
         return np.asarray(self.classes_[codes])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The expected share (by weight) of rows whose class is predicted right."""
+        """Expected share of rows, by weight, whose class is predicted right.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        y : array, default=None
+            True labels or numbers. None: X is a source of coded rows, which has its own.
+        sample_weight : array, default=None
+            Weight of each row. None: 1.
+
+        Returns
+        -------
+        float
+            Expected accuracy, between 0 and 1.
+        """
         return self._expected(self._law(X), X, y, sample_weight)
 
     def _law(self, X: Any) -> Floats:

@@ -271,7 +271,24 @@ class OracleGameClassifier(MixingClassifier):
 
     @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OracleGameClassifier:
-        """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        """Fit to a table X and labels y, matched by position.
+
+        Parameters
+        ----------
+        X : table or array
+            Features: an array, a table or a source of coded rows; see docs/data.md.
+        y : array, default=None
+            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups: one column or several. None: the schema's, or no groups.
+        sample_weight : array, default=None
+            Weight of each row, clipped to `max_sample_weight`. None: 1.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         opening, cells, game = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
         curator = opening.curator(game.plan)
         with curator, progress("Playing") as tick:
@@ -339,9 +356,19 @@ class OracleGameClassifier(MixingClassifier):
     # -- predictions -------------------------------------------------------------------------------------------------------
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """The law of `predict`, exactly: the share of the mixture's rules that decide for each class, (rows, classes).
+        """Exact distribution of `predict`: the share of the mixture's rules that decide for each class.
 
-        `sensitive_features`: needed, and read, by a game with `group_aware=True` alone.
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups of the rows, where the rule reads them. None: it does not.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities, in the order of `classes_`.
         """
         check_is_fitted(self, "outcome_")
         if self.model_ is None:
@@ -362,20 +389,61 @@ class OracleGameClassifier(MixingClassifier):
         return [replace(block, sensitive=part) for block, part in zip(blocks, parts, strict=True)]
 
     def predict(self, X: Any, random_state: Any = None, *, sensitive_features: Any = None) -> npt.NDArray[Any]:
-        """The class of each row, drawn from the mixture: a rule anew for every row. The same seed draws the same."""
+        """Predict the class of each row, drawn from the mixture: a rule anew for every row.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        random_state : int or Generator, default=None
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups of the rows, where the rule reads them. None: it does not.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Classes, as the labels were written.
+        """
         codes = draw_codes(self.predict_proba(X, sensitive_features=sensitive_features), random_state)
         return np.asarray(self.classes_[codes])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
-        """The expected share (by weight) of rows whose class is predicted right."""
+        """Expected share of rows, by weight, whose class is predicted right.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        y : array, default=None
+            True labels or numbers. None: X is a source of coded rows, which has its own.
+        sample_weight : array, default=None
+            Weight of each row. None: 1.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups of the rows, where the rule reads them. None: it does not.
+
+        Returns
+        -------
+        float
+            Expected accuracy, between 0 and 1.
+        """
         law = self.predict_proba(X, sensitive_features=sensitive_features)
         return self._expected(law, X, y, sample_weight)
 
     def derandomise(self, threshold: float | None = None) -> OracleGameClassifier:
-        """A classifier that decides without chance: for the class that most rules decide for, or, with two classes and a
-        `threshold`, for the second where more than that share of them does.
+        """Classifier that decides without chance.
 
-        Its gap and error are its own. They were not part of the plan, so its report leaves them undefined: measure them.
+        Parameters
+        ----------
+        threshold : float, default=None
+            With two classes: the second is decided where more than this share of the rules does. None: the class that most
+            rules decide for.
+
+        Returns
+        -------
+        OracleGameClassifier
+            A copy. Its gap and error are its own, and were not part of the plan: its report leaves them undefined, so measure
+            them.
         """
         model = self._derandomised(threshold)
         if model is None:

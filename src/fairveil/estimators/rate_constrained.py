@@ -240,13 +240,45 @@ class RateConstrainedClassifier(DescentClassifier):
 
     @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to a table X and labels y, matched by position; see `DescentClassifier.fit` for what they may be. Constraints
-        with a `confidence` are certified on rows that are set aside: `certificate_`."""
+        """Fit to a table X and labels y, matched by position.
+
+        Constraints with a `confidence` are certified on rows that are set aside: see `certificate_`.
+
+        Parameters
+        ----------
+        X : table or array
+            Features: an array, a table or a source of coded rows; see docs/data.md.
+        y : array, default=None
+            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups: one column or several. None: the schema's, or no groups.
+        sample_weight : array, default=None
+            Weight of each row, clipped to `max_sample_weight`. None: 1.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
     def predict(self, X: Any, random_state: Any = None) -> Any:
-        """The class of each row, as the labels were written. `random_state`: of a mixture (`randomised`), which draws for
-        every row; other models decide without chance."""
+        """Predict the class of each row.
+
+        A mixture draws a model for every row; other models decide without chance.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        random_state : int or Generator, default=None
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Classes, as the labels were written.
+        """
         generator(random_state)  # a seed that is none is refused, whether it is needed or not
         codes = self._codes(X, random_state)
         return np.asarray(self.classes_[codes])

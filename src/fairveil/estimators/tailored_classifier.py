@@ -271,7 +271,24 @@ class TailoredClassifier(LinearClassifier):
         self.sensitive_as_feature = sensitive_as_feature
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredClassifier:
-        """Fit to a table X and labels y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        """Fit to a table X and labels y, matched by position.
+
+        Parameters
+        ----------
+        X : table or array
+            Features: an array, a table or a source of coded rows; see docs/data.md.
+        y : array, default=None
+            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups: one column or several. None: the schema's, or no groups.
+        sample_weight : array, default=None
+            Weight of each row, clipped to `max_sample_weight`. None: 1.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         X, shape = modules.flattened(X, self._module)
         opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)
         promise, training = opening.promise, opening.training

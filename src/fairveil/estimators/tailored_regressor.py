@@ -269,7 +269,24 @@ class TailoredRegressor(CodedRegressor):
         self.model = model
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredRegressor:
-        """Fit to a table X and numbers y, matched by position; see `RateConstrainedClassifier.fit` for what they may be."""
+        """Fit to a table X and numbers y, matched by position.
+
+        Parameters
+        ----------
+        X : table or array
+            Features: an array, a table or a source of coded rows; see docs/data.md.
+        y : array, default=None
+            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups: one column or several. None: the schema's, or no groups.
+        sample_weight : array, default=None
+            Weight of each row, clipped to `max_sample_weight`. None: 1.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         opening, cells, planned = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways))
         promise, training = opening.promise, opening.training
         curator = opening.curator(planned.plan)

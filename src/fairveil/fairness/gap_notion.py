@@ -55,7 +55,20 @@ class GapNotion(Notion):
         return self.max_gap is None
 
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
-        """Two one-sided constraints a comparison and outcome."""
+        """Two one-sided constraints for each comparison and outcome.
+
+        Parameters
+        ----------
+        cells : Cells
+            Groups of the data.
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of RateConstraint
+            The constraints, each one-sided.
+        """
         out = []
         grouping, outcomes = Grouping.of(cells, self.groups), self.outcomes(classes)
         bound = bounds.LARGEST if self.max_gap is None else self.max_gap

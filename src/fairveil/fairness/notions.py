@@ -59,7 +59,18 @@ class DemographicParity(GapNotion):
     kind: ClassVar[str] = "demographic_parity"
 
     def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
-        """Every class's rate."""
+        """Compared outcomes: the rate of every class.
+
+        Parameters
+        ----------
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of Outcome
+            What is compared across groups.
+        """
         return tuple(Outcome(k) for k in enough(classes))
 
 
@@ -94,7 +105,18 @@ class EqualizedOdds(GapNotion):
     kind: ClassVar[str] = "equalized_odds"
 
     def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
-        """Every class's rate given each label."""
+        """Compared outcomes: the rate of every class given each label.
+
+        Parameters
+        ----------
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of Outcome
+            What is compared across groups.
+        """
         return tuple(Outcome(k, (y,)) for y in classes for k in enough(classes))
 
 
@@ -128,7 +150,18 @@ class EqualOpportunity(GapNotion):
     positive: Hashable = None
 
     def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
-        """The positive class's rate given the positive label."""
+        """Compared outcomes: the positive class's rate given the positive label.
+
+        Parameters
+        ----------
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of Outcome
+            What is compared across groups.
+        """
         positive = positive_class(self.positive, classes)
         return (Outcome(positive, (positive,)),)
 
@@ -159,7 +192,18 @@ class FalsePositiveRateParity(GapNotion):
     positive: Hashable = None
 
     def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
-        """The positive class's rate given any other label."""
+        """Compared outcomes: the positive class's rate given any other label.
+
+        Parameters
+        ----------
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of Outcome
+            What is compared across groups.
+        """
         positive = positive_class(self.positive, classes)
         return (Outcome(positive, tuple(y for y in classes if y != positive)),)
 
@@ -187,7 +231,18 @@ class ErrorRateParity(GapNotion):
     kind: ClassVar[str] = "error_rate_parity"
 
     def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
-        """The error rate."""
+        """Compared outcomes: the error rate.
+
+        Parameters
+        ----------
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of Outcome
+            What is compared across groups.
+        """
         return (Outcome(wrong=True),)
 
 
@@ -231,7 +286,20 @@ class FalseNegativeRate(Notion):
         return self.max_rate is None
 
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
-        """One constraint a group that is asked about."""
+        """One constraint for each bounded group.
+
+        Parameters
+        ----------
+        cells : Cells
+            Groups of the data.
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of RateConstraint
+            The constraints, each one-sided.
+        """
         positive = positive_class(self.positive, classes)
         asked = Grouping.of(cells, self.groups).keys if self.group == "each" else (self.group,)
         events = [Event(None if key is None and self.group is None else (key,), (positive,)) for key in asked]
@@ -292,7 +360,20 @@ class BoundedGroupLoss(Notion):
         return self.max_loss is None
 
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
-        """One bound on the error rate a group."""
+        """One bound on the error rate of each group.
+
+        Parameters
+        ----------
+        cells : Cells
+            Groups of the data.
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of RateConstraint
+            The constraints, each one-sided.
+        """
         if self.loss != "zero_one":
             remedy = "Resolve it with losses.resolve_losses, or pass loss='zero_one'."
             raise InputError(complaint(expected="a loss of decisions", of="loss", got=self.loss, remedy=remedy))

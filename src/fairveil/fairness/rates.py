@@ -190,7 +190,20 @@ class RateConstraint(Notion):
         return self.bound >= sum(largest.values())
 
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
-        """Itself."""
+        """This constraint itself.
+
+        Parameters
+        ----------
+        cells : Cells
+            Groups of the data.
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of RateConstraint
+            The constraints, each one-sided.
+        """
         return (self,)
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,7 +218,18 @@ class RateConstraint(Notion):
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> RateConstraint:
-        """The inverse of `to_dict`: a term without a `prediction` is an error rate."""
+        """Read what `to_dict` gives.
+
+        Parameters
+        ----------
+        values : mapping
+            Plain values; a term without a `prediction` is an error rate.
+
+        Returns
+        -------
+        RateConstraint
+            The constraint.
+        """
         if set(values) != {"notion", "terms", "bound", "groups", "name"} or not isinstance(values["terms"], list):
             raise _malformed("'notion', 'terms' (a list), 'bound', 'groups' and 'name'", "rate constraint", values)
         terms: list[tuple[float, Rate]] = []

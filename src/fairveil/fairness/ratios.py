@@ -62,7 +62,20 @@ class SelectionRateRatio(Notion):
         return False
 
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
-        """One constraint an ordered pair of groups."""
+        """One constraint for each ordered pair of groups.
+
+        Parameters
+        ----------
+        cells : Cells
+            Groups of the data.
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of RateConstraint
+            The constraints, each one-sided.
+        """
         positive = positive_class(self.positive, classes)
         grouping = Grouping.of(cells, self.groups)
         out = []
@@ -84,7 +97,18 @@ class SelectionRateRatio(Notion):
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> SelectionRateRatio:
-        """The inverse of `to_dict`."""
+        """Read what `to_dict` gives.
+
+        Parameters
+        ----------
+        values : mapping
+            Plain values.
+
+        Returns
+        -------
+        SelectionRateRatio
+            The notion.
+        """
         if set(values) - {"confidence"} != {"notion", "min_ratio", "positive", "groups"}:
             expected = "'notion', 'min_ratio', 'positive' and 'groups'"
             raise InputError(complaint(expected=expected, of="notion", got=sorted(values), remedy="Write it with to_dict()."))

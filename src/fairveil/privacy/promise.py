@@ -94,23 +94,31 @@ class Promise:
 
     @property
     def is_private(self) -> bool:
-        """False when epsilon is inf: no noise is added and nothing is promised."""
+        """Whether there is a guarantee: False where epsilon is infinite, and no noise is added."""
         return not math.isinf(self.epsilon)
 
     @property
     def rows_are_public(self) -> bool:
-        """Whether the number of rows may be used as it is: not under add-remove, nor where a person is replaced by another who
-        may have more rows, or fewer."""
+        """Whether the number of rows may be used as it is.
+
+        It may not under add/remove-one, nor where a replaced person may have more rows, or fewer.
+        """
         return self.units_are_public and (self.protects == "sensitive_features" or self.unit is None)
 
     @property
     def units_are_public(self) -> bool:
-        """Whether the number of those who are protected may be used as it is: of persons, or of rows where there is no unit."""
+        """Whether the number of those who are protected may be used as it is.
+
+        They are persons, or rows where there is no unit.
+        """
         return self.neighbours == "replace-one"
 
     @property
     def rows_per_unit(self) -> int:
-        """How many rows of one who is protected may be read: one, unless there is a unit. Without privacy none is counted."""
+        """How many rows of one who is protected may be read: one, unless there is a unit.
+
+        Without privacy none is counted.
+        """
         if self.unit is None or not self.is_private:
             return 1
         if self.unit.max_rows is None:
@@ -120,7 +128,10 @@ class Promise:
 
     @property
     def features_are_public(self) -> bool:
-        """Whether features and labels may be used as they are: sensitive columns alone are protected, or nothing is."""
+        """Whether features and labels may be used as they are.
+
+        They may where sensitive attributes alone are protected, or nothing is.
+        """
         return self.protects == "sensitive_features" or not self.is_private
 
     def __str__(self) -> str:
@@ -142,7 +153,18 @@ class Promise:
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Promise:
-        """The inverse of `to_dict`, with the same checks as the constructor."""
+        """Read what `to_dict` gives, with the same checks as the constructor.
+
+        Parameters
+        ----------
+        values : dict
+            Plain values.
+
+        Returns
+        -------
+        Promise
+            The guarantee.
+        """
         expected = {"epsilon", "delta", "protects", "neighbours"}
         if set(values) - {"unit"} != expected:
             raise InputError(

@@ -163,7 +163,22 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.ledger = ledger
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> Self:
-        """Search, and keep the winner. `X`, `y`, `sensitive_features`: as for the estimator's `fit`."""
+        """Search, and keep the winner.
+
+        Parameters
+        ----------
+        X : table or array
+            Features: an array, a table or a source of coded rows; see docs/data.md.
+        y : array, default=None
+            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups: one column or several. None: the schema's, or no groups.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         promise = Promise(self.epsilon, self.delta, self.protects, self.neighbours)
         if not promise.is_private or promise.delta <= 0:
             remedy = "Pass epsilon=1.0, delta=1e-6; without privacy use scikit-learn's own search."
@@ -281,16 +296,57 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- what the winner does ------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any, **options: Any) -> Any:
-        """The winner's decisions."""
+        """Decisions of the winner.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        **options
+            Further arguments of the winner's method.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Classes, as the labels were written.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X, **options)
 
     def predict_proba(self, X: Any, **options: Any) -> Any:
-        """The winner's probabilities."""
+        """Probabilities of the winner.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        **options
+            Further arguments of the winner's method.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X, **options)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The winner's accuracy on other rows, exactly: for rows that nobody has to protect."""
+        """Accuracy of the winner on other rows, exactly: for rows that nobody has to protect.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        y : array
+            True labels.
+        sample_weight : array, default=None
+            Weight of each row. None: 1.
+
+        Returns
+        -------
+        float
+            Accuracy, between 0 and 1.
+        """
         check_is_fitted(self, "best_estimator_")
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight))

@@ -80,14 +80,37 @@ class Frontier:
         return [point(runs) for runs in groups.values()]
 
     def columns(self) -> dict[str, npt.NDArray[np.float64]]:
-        """The table as one array a column, NaN where nothing is known: what `pandas.DataFrame` and others take."""
+        """The table as one array a column, NaN where nothing is known.
+
+        Returns
+        -------
+        dict of ndarray
+            Arrays by name, as `pandas.DataFrame` takes them.
+        """
         lines = self.table()
         return {name: np.array([math.nan if line[name] is None else line[name] for line in lines]) for name in lines[0]}
 
     def figure(
         self, *, dataset: str = "held-out rows", floor: Floor | None = None, notes: Sequence[str] = (), layout: str = "auto"
     ) -> FrontierFigure:
-        """Error against the swept gap on held-out rows, one curve an epsilon, published ones beside."""
+        """Figure of error against the swept gap on held-out rows, one curve an epsilon.
+
+        Parameters
+        ----------
+        dataset : str, default="held-out rows"
+            Whose rows, for the title.
+        floor : Floor, default=None
+            Gap that an exactly fair model measures at on so few rows. None: not drawn.
+        notes : sequence of str, default=()
+            Sentences for the text alternative.
+        layout : {"auto", "together", "by-epsilon"}, default="auto"
+            One pair of axes for all curves, or one for each epsilon. ``"auto"``: chosen for the curves.
+
+        Returns
+        -------
+        FrontierFigure
+            Contents to draw as SVG, or on axes by `FrontierDisplay`.
+        """
         if self.held_out_rows is None:
             raise InputError(
                 complaint(
@@ -118,7 +141,22 @@ class Frontier:
         )
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, width: int = 720, **options: Any) -> str:
-        """The figure as SVG, written to `path` (ending .svg) where one is given; `options` are those of `figure`."""
+        """Draw the figure as SVG.
+
+        Parameters
+        ----------
+        path : path, default=None
+            File that it is written to, ending in .svg. None: it is not written.
+        width : int, default=720
+            Width in pixels.
+        **options
+            Those of `figure`.
+
+        Returns
+        -------
+        str
+            The SVG.
+        """
         drawn = svg_frontier(self.figure(**options), width=width)
         if path is not None:
             if Path(path).suffix.lower() != ".svg":
@@ -128,14 +166,33 @@ class Frontier:
         return drawn
 
     def to_json(self) -> str:
-        """Every number of the frontier as a JSON document, with the statement; models are saved with `fairveil.save`."""
+        """Every number of the frontier as a JSON document, with the statement.
+
+        Returns
+        -------
+        str
+            The document. Models are saved with `fairveil.save`.
+        """
         from .result_json import to_json
 
         return to_json(self)
 
     @staticmethod
     def from_json(text: str) -> Frontier:
-        """The inverse of `to_json`, without models. Anything unexpected is an error that says what."""
+        """Read what `to_json` writes, without models.
+
+        Unexpected content is an error that names it.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+
+        Returns
+        -------
+        Frontier
+            The frontier.
+        """
         from .result_json import from_json
 
         return from_json(text)

@@ -134,7 +134,10 @@ class Certificate:
 
     @property
     def people_needed(self) -> int | None:
-        """About how many people set aside would do for all notions, at the released rates; None: none, or no number would."""
+        """About how many people set aside would do for all notions, at the released rates.
+
+        None: no more are needed, or no number would do.
+        """
         needed = [one.people_needed for one in self.bounds if not one.certified]
         known = [number for number in needed if number is not None]
         return max(known) if known and len(known) == len(needed) else None
@@ -157,7 +160,13 @@ class Certificate:
         return "" if self.replaced is None else self.replaced.in_words(self.classes)
 
     def check(self) -> list[Finding]:
-        """Every contradiction between what is stated and what follows from the counts; empty when there is none."""
+        """Find every contradiction between stated values and what follows from the counts.
+
+        Returns
+        -------
+        list of Finding
+            Empty if there is none.
+        """
         from .certificate_json import findings
 
         return findings(self)
@@ -174,13 +183,37 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
-        """The inverse of `to_json`; refuses what is malformed, was changed, or does not follow from its counts."""
+        """Read what `to_json` writes.
+
+        A document that is malformed, was changed, or does not follow from its counts is an error.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+
+        Returns
+        -------
+        Certificate
+            The same, checked.
+        """
         from .certificate_json import read
 
         return read(text)
 
     def write(self, path: str | Path) -> Path:
-        """Write `to_json()` to a file: the whole file or nothing."""
+        """Write `to_json()` to a file: the whole file or nothing.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
         from ...privacy.statement.documents import write
 
         return write(Path(path), self.to_json())

@@ -113,30 +113,31 @@ class Monitor:
         false_alarm: float = 0.05,
         ledger: Any = None,
     ) -> Monitor:
-        """Begin a monitor: everything that is fixed in advance.
+        """Begin a monitor, with everything that is fixed in advance.
 
         Parameters
         ----------
         path : path
             The file that keeps it. It holds released counts, and no rows.
-        constraints : notion, str or list
-            What should go on holding, for example ``DemographicParity(0.1)``.
+        constraints : notion, str or list of these
+            Constraints that should hold in every period, for example ``DemographicParity(0.1)``.
         groups : mapping of names to lists
             The sensitive columns and their values, which are public.
         classes : list
             The classes of decisions and outcomes.
-        epsilon : float
-            Privacy budget of the whole stream.
+        epsilon : float, default=None
+            Privacy budget of the whole stream. It must be given.
         delta : float, default=0.0
             Probability with which the epsilon bound may fail.
         false_alarm : float, default=0.05
             Probability of an alarm over the whole run if the constraints hold in every period.
         ledger : Ledger, default=None
-            Where the stream is recorded, once.
+            Where the stream is recorded, once. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is one.
 
         Returns
         -------
         Monitor
+            The monitor, before its first period.
         """
         promise = required_promise(epsilon, delta, "records", None)
         if not promise.is_private:
@@ -177,7 +178,18 @@ class Monitor:
 
     @staticmethod
     def open(path: str | Path) -> Monitor:
-        """Go on with a monitor, after a restart or in another process."""
+        """Continue a monitor, after a restart or in another process.
+
+        Parameters
+        ----------
+        path : path
+            The file that `create` made.
+
+        Returns
+        -------
+        Monitor
+            The monitor.
+        """
         found = Monitor(Path(path), monitor_state.load(Path(path)))
         try:
             found.layout, found.periods, found.promise  # noqa: B018
@@ -195,24 +207,27 @@ class Monitor:
         sensitive_features: Any = None,
         random_state: Any = None,
     ) -> Period:
-        """Count the people of one more period, whom no other period has, and say what is known now.
+        """Count the people of one more period, whom no other period has.
 
         Parameters
         ----------
         period : str
             Its name; each is counted once.
         model : fitted model, callable or array
-            What decides, or the decisions themselves.
-        X, y : table and array, default=None
-            Features, where a model decides; outcomes, where a constraint looks at them.
-        sensitive_features : array, table or names of columns of X
-            The groups, in the columns that `create` was given.
+            The model that decides, or the decisions themselves.
+        X : table or array, default=None
+            Features, where a model decides. None: `model` is an array.
+        y : array, default=None
+            Outcomes, where a constraint reads them. None: no constraint does.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups, in the columns that `create` was given. They must be given.
         random_state : int, default=None
             None draws secure noise. An integer is for tests.
 
         Returns
         -------
         Period
+            The released results.
         """
         name: Any = period
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
@@ -252,7 +267,18 @@ class Monitor:
         return tuple(out)
 
     def bounds(self, period: str) -> tuple[NotionBound, ...]:
-        """Bounds on what is compared in one period; those of all periods hold together with confidence 1 - `false_alarm`."""
+        """Bounds on each comparison in one period.
+
+        Parameters
+        ----------
+        period : str
+            Name of the period.
+
+        Returns
+        -------
+        tuple of NotionBound
+            Those of all periods hold together, with probability 1 minus `false_alarm`.
+        """
         for at, one in enumerate(self.periods, 1):
             if one.name == period:
                 level = self.false_alarm / (at * (at + 1.0))
@@ -306,7 +332,7 @@ class Monitor:
         return self._bet.wealth
 
     def to_json(self) -> str:
-        """The released counts and everything that was fixed in advance, as they stand in the file."""
+        """Released counts and everything that was fixed in advance, as in the file."""
         return json.dumps(self._content, indent=2, allow_nan=False) + "\n"
 
     def __str__(self) -> str:

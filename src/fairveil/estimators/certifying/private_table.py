@@ -148,16 +148,53 @@ class PrivateTable:
         return {key: line.rates for key, line in self.level().items()}
 
     def level(self, *columns: str) -> dict[Hashable, TableLine]:
-        """The groups that these sensitive columns make, by key; without a name, those of the finest level."""
+        """Lines of the groups that these sensitive columns make.
+
+        Parameters
+        ----------
+        *columns : str
+            Sensitive columns that make the groups; without one, those of the finest level.
+
+        Returns
+        -------
+        dict
+            Lines by key of the group.
+        """
         level = self._level(columns)
         return {key: line for (made_by, key), line in self.lines.items() if made_by == level}
 
     def difference(self, rate: str | None = None, *columns: str) -> Gap:
-        """The widest difference of a rate among groups; None: the first rate. `columns`: those that make the groups."""
+        """Widest difference of a rate among groups.
+
+        Parameters
+        ----------
+        rate : str, default=None
+            Name of the rate. None: the first.
+        *columns : str
+            Sensitive columns that make the groups; without one, those of the finest level.
+
+        Returns
+        -------
+        Gap
+            The difference, its interval and its pair of groups.
+        """
         return self._gap(table_gaps.difference(self.evidence, self._groups(columns), self._rate(rate)))
 
     def ratio(self, rate: str | None = None, *columns: str) -> Gap:
-        """The smallest ratio of a rate among groups: the smaller over the larger."""
+        """Smallest ratio of a rate among groups: the smaller over the larger.
+
+        Parameters
+        ----------
+        rate : str, default=None
+            Name of the rate. None: the first.
+        *columns : str
+            Sensitive columns that make the groups; without one, those of the finest level.
+
+        Returns
+        -------
+        Gap
+            The ratio, its interval and its pair of groups.
+        """
         name = self._rate(rate)
         if self.layout.shares[name].low < 0.0:
             remedy = "Take difference(), or a metric whose low is 0 or more."
@@ -191,7 +228,13 @@ class PrivateTable:
         return results(self)
 
     def to_frame(self) -> Any:
-        """A pandas frame: a line a group, with `rate`, `rate.low` and `rate.high` for every rate; undefined is NaN."""
+        """A pandas frame with a line a group.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns `rate`, `rate.low` and `rate.high` for every rate; undefined is NaN.
+        """
         try:
             import pandas as pd
         except ImportError:
@@ -208,7 +251,22 @@ class PrivateTable:
         return frame.astype(dict.fromkeys((name for name in frame if frame[name].isna().any()), float))
 
     def plot(self, rate: str | None = None, *columns: str, ax: Any = None) -> Any:
-        """Points with their intervals by group, on axes of matplotlib, which are returned. Small groups are hollow."""
+        """Draw points with their intervals by group. Marks of small groups are hollow.
+
+        Parameters
+        ----------
+        rate : str, default=None
+            Name of the rate. None: the first.
+        *columns : str
+            Sensitive columns that make the groups; without one, those of the finest level.
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+
+        Returns
+        -------
+        matplotlib axes
+            The axes.
+        """
         name, groups = self._rate(rate), self.level(*columns)
         axes, rates = axes_of(ax), []
         for label, line in [
@@ -223,7 +281,13 @@ class PrivateTable:
         return axes
 
     def check(self) -> list[Finding]:
-        """Every contradiction between what is stated and what follows from the counts; empty when there is none."""
+        """Find every contradiction between stated values and what follows from the counts.
+
+        Returns
+        -------
+        list of Finding
+            Empty if there is none.
+        """
         from .private_table_json import findings
 
         return findings(self)
@@ -240,13 +304,37 @@ class PrivateTable:
 
     @classmethod
     def from_json(cls, text: str) -> PrivateTable:
-        """The inverse of `to_json`; refuses what is malformed, was changed, or does not follow from its counts."""
+        """Read what `to_json` writes.
+
+        A document that is malformed, was changed, or does not follow from its counts is an error.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+
+        Returns
+        -------
+        PrivateTable
+            The same, checked.
+        """
         from .private_table_json import read
 
         return read(text)
 
     def write(self, path: str | Path) -> Path:
-        """Write `to_json()` to a file: the whole file or nothing."""
+        """Write `to_json()` to a file: the whole file or nothing.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
         from ...privacy.statement.documents import write
 
         return write(Path(path), self.to_json())

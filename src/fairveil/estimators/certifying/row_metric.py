@@ -77,7 +77,24 @@ class RowMetric:
             raise InputError(complaint(expected="low below high", of="metric", got=(self.low, self.high), remedy=remedy))
 
     def coins(self, X: Any, y: Any, prediction: Any, uniforms: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """One coin a row."""
+        """One coin for each row, whose chance is the scaled metric.
+
+        Parameters
+        ----------
+        X : table or array
+            Features.
+        y : array
+            Outcomes.
+        prediction : array
+            Decisions.
+        uniforms : ndarray
+            Uniform numbers in [0, 1), one a row.
+
+        Returns
+        -------
+        ndarray of bool
+            The coins.
+        """
         rows = len(prediction)
 
         def scaled(block: Block) -> npt.NDArray[np.float64]:

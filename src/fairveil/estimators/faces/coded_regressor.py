@@ -35,12 +35,38 @@ class CodedRegressor(RegressorMixin, CodedEstimator, ABC):  # type: ignore[misc]
     coef_names_: tuple[str, ...]
 
     def predict(self, X: Any) -> Floats:
-        """The number predicted for each row."""
+        """Predict a number for each row.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Numbers, in the units of y.
+        """
         codes = np.concatenate([self.model_.predict_numbers(block) for block in self._blocks(X)])
         return self.target_.undone(codes)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R^2: 1 - squared error / that of y's own mean (by weight). Coded rows bring their own targets: leave `y` out."""
+        """Coefficient of determination R^2, by weight.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        y : array, default=None
+            True labels or numbers. None: X is a source of coded rows, which has its own.
+        sample_weight : array, default=None
+            Weight of each row. None: 1.
+
+        Returns
+        -------
+        float
+            1 minus the squared error over that of the mean of y; at most 1.
+        """
         predicted = self.predict(X)
         targets = self._targets_of(X) if y is None and isinstance(X, RowSource) else read_targets(y)
         same_length({"X": len(predicted), "y": len(targets)})

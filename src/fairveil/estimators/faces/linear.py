@@ -40,16 +40,49 @@ class LinearClassifier(CodedClassifier):
 
     @available_if(_has_scores)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def decision_function(self, X: Any) -> Floats:
-        """Scores: (rows,) with two classes, above 0 for the second; else (rows, classes), the largest wins."""
+        """Scores of the rows.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+
+        Returns
+        -------
+        ndarray
+            With two classes of shape (n_rows,), above 0 for the second. Else (n_rows, n_classes), and the largest wins.
+        """
         scores = np.concatenate([cast(Any, self.model_).decision_scores(block) for block in self._blocks(X)])
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability that the model gives each class, (rows, classes), in the order of `classes_`."""
+        """Probability that the model gives each class.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
         return np.concatenate([self.model_.predict_proba(block) for block in self._blocks(X)])
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class of each row, as the labels were written."""
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Classes, as the labels were written.
+        """
         codes = self._codes(X)
         return np.asarray(self.classes_[codes])
 
@@ -59,7 +92,22 @@ class LinearClassifier(CodedClassifier):
         return np.concatenate([self.model_.predict_codes(block) for block in self._blocks(X)])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share (by weight) of rows whose class is predicted right. Coded rows bring their own labels: leave `y` out."""
+        """Share of rows, by weight, whose class is predicted right.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        y : array, default=None
+            True labels or numbers. None: X is a source of coded rows, which has its own.
+        sample_weight : array, default=None
+            Weight of each row. None: 1.
+
+        Returns
+        -------
+        float
+            Accuracy, between 0 and 1.
+        """
         predicted = self.predict(X)
         labels = labels_of(X, self.classes_) if y is None and isinstance(X, RowSource) else read_labels(y)
         same_length({"X": len(predicted), "y": len(labels)})
@@ -68,7 +116,13 @@ class LinearClassifier(CodedClassifier):
         return float(np.average(right, weights=weights))
 
     def terms(self) -> tuple[Term, ...]:
-        """Each number's part of the score of an additive model of two classes, to look at: `clf.terms()[0].svg()`."""
+        """Part of the score that each number of an additive model of two classes has.
+
+        Returns
+        -------
+        tuple of Term
+            Draw one by ``clf.terms()[0].svg()``.
+        """
         check_is_fitted(self, "model_")
         if not hasattr(self, "coef_") or len(self.coef_) != 1:
             remedy = "Ask one of two classes, that is not a mixture or a network: randomised=False forbids mixtures."

@@ -47,19 +47,19 @@ class Planning:
         shares: Mapping[str, Mapping[Any, float]] | None = None,
         sensitive: Iterable[str] | None = None,
     ) -> Plan:
-        """What a fit would release, and with how much noise: from public facts, before any row is read. It spends nothing.
+        """Plan a fit from public facts: its releases and their noise. It spends nothing.
 
         Parameters
         ----------
         schema : Schema, default=None
-            The public facts of the table: its columns, target and groups. None: the estimator's own.
+            Public facts of the table: its columns, target and groups. None: the estimator's own.
         rows : int, default=None
-            About how many rows there will be. None: `public_rows`, else what the schema states.
+            About how many rows there will be. None: `public_rows`, else the schema's number.
         shares : mapping, default=None
-            About how large the groups and classes are, ``{"sex": {"f": 0.3, "m": 0.7}}``. None: what the schema states
-            (``Category(..., shares=...)``); where it states nothing, equal shares are supposed, and the plan says so.
+            About how large groups and classes are, ``{"sex": {"f": 0.3, "m": 0.7}}``. None: the schema's (``Category(...,
+            shares=...)``), else equal shares, and the plan says so.
         sensitive : list of str, default=None
-            The columns that make the groups. None: the schema's.
+            Columns that make the groups. None: the schema's.
 
         Returns
         -------

@@ -297,10 +297,25 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
 
     @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OddsPostProcessor:
-        """Fit the base if it is not fitted, ask for the counts, and solve for the table.
+        """Fit the base if it is not fitted, release the counts, and solve for the rule.
 
-        `X`: whatever the base takes; columns of X that are named as sensitive are not handed to it. `sensitive_features`: one
-        column, several, or names of columns of X.
+        X is whatever the base takes. Columns of X that are named as sensitive are not handed to it.
+
+        Parameters
+        ----------
+        X : table or array
+            Features: an array, a table or a source of coded rows; see docs/data.md.
+        y : array, default=None
+            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups: one column or several. None: the schema's, or no groups.
+        sample_weight : array, default=None
+            Weight of each row, clipped to `max_sample_weight`. None: 1.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
         """
         units.refuse(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)

@@ -178,7 +178,22 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         self.ledger = ledger
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> ParityPostProcessor:
-        """Find the offsets. `y` is not read. `sensitive_features`: one column, several, or names of columns of X."""
+        """Find the offsets from rows that the model has not seen.
+
+        Parameters
+        ----------
+        X : table or array
+            Features, as the model takes them.
+        y : array, default=None
+            Ignored: labels are not needed.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups of the rows. They must be given.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         remedy = "Pass max_gap=0.05, for example."
         max_gap = _checks.fraction(max_gap=self.max_gap, high_open=True, remedy=remedy)
@@ -218,7 +233,20 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         return self
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """The exact distribution of `predict`, (rows, classes)."""
+        """Exact distribution of `predict`.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups of the rows, where the rule reads them. None: it does not.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
         check_is_fitted(self, "offsets_")
         columns, features = _apart(X, sensitive_features)
         law = _law(self.estimator_, features, len(self.classes_), heard=True)
@@ -229,7 +257,22 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         return np.asarray(np.eye(len(self.classes_))[moved.argmax(axis=1)])
 
     def predict(self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None) -> npt.NDArray[Any]:
-        """A draw for each row. `random_state` (a seed or a NumPy generator): the same seed and rows give the same draws."""
+        """Predict the class of each row, drawn anew for every row where decisions are drawn.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups of the rows, where the rule reads them. None: it does not.
+        random_state : int or Generator, default=None
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Classes, as the labels were written.
+        """
         law = self.predict_proba(X, sensitive_features=sensitive_features)
         return np.asarray(self.classes_[draw_codes(law, random_state)])
 

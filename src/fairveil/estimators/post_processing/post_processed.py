@@ -65,13 +65,41 @@ class PostProcessed:
         return self.model_.edges
 
     def predict(self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None) -> npt.NDArray[Any]:
-        """A draw for each row. `random_state` (a seed or a NumPy generator): the same seed and rows give the same draws."""
+        """Predict the class of each row, drawn anew for every row where decisions are drawn.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups of the rows, where the rule reads them. None: it does not.
+        random_state : int or Generator, default=None
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Classes, as the labels were written.
+        """
         check_is_fitted(self, "model_")
         law = self.predict_proba(X, sensitive_features=sensitive_features)
         return np.asarray(self.classes_[draw_codes(law, random_state)])
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """The exact law of `predict`, (rows, classes)."""
+        """Exact distribution of `predict`.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups of the rows, where the rule reads them. None: it does not.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
         check_is_fitted(self, "model_")
         base, model = self.estimator_, self.model_
         features = self._features_of(X)
@@ -85,7 +113,24 @@ class PostProcessed:
         return model.law(codes, self._ids(X, sensitive_features, len(codes)))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
-        """The expected share (by weight) of rows that are decided right."""
+        """Expected share of rows, by weight, whose class is predicted right.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        y : array, default=None
+            True labels or numbers. None: X is a source of coded rows, which has its own.
+        sample_weight : array, default=None
+            Weight of each row. None: 1.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups of the rows, where the rule reads them. None: it does not.
+
+        Returns
+        -------
+        float
+            Expected accuracy, between 0 and 1.
+        """
         law = self.predict_proba(X, sensitive_features=sensitive_features)
         if y is None and isinstance(X, RowSource):
             codes: npt.NDArray[Any] = np.concatenate([np.asarray(block.labels) for block in X.blocks()])
@@ -99,9 +144,16 @@ class PostProcessed:
         return float(np.average(right, weights=weights_of(sample_weight, len(labels))))
 
     def derandomise(self) -> Self:
-        """A classifier that decides without chance: one threshold for each group, or one class for each base decision. The best
-        one at the released counts (least excess over the bounds, then least error), with its own `constraint_report_` and
-        `guarantee_`."""
+        """Classifier that decides without chance, with one threshold for each group.
+
+        A base without scores gets one class for each of its decisions.
+
+        Returns
+        -------
+        OddsPostProcessor
+            A copy with the best such rule at the released counts: least excess over the bounds, then least error. It has its
+            own `constraint_report_` and `guarantee_`.
+        """
         check_is_fitted(self, "model_")
         out = copy.copy(self)
         forget_certificate(out)

@@ -85,7 +85,18 @@ class Additive:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Additive:
-        """The inverse of `to_dict`."""
+        """Read what `to_dict` gives.
+
+        Parameters
+        ----------
+        values : mapping
+            Plain values.
+
+        Returns
+        -------
+        Additive
+            The description.
+        """
         unknown = sorted(set(values) - {"bins", "columns", "interactions"})
         if unknown:
             remedy = "Save the estimator again."
@@ -93,7 +104,22 @@ class Additive:
         return Additive(**values)
 
     def shapes(self, coding: Coding, layout: RowLayout, rows: int | None) -> Shapes | None:
-        """The steps of rows of this coding; None where there are to be none. `rows`: how many, where that is public."""
+        """Steps of rows of this coding.
+
+        Parameters
+        ----------
+        coding : Coding
+            How the table is coded.
+        layout : RowLayout
+            Columns of the coded rows.
+        rows : int or None
+            Number of rows, where that is public.
+
+        Returns
+        -------
+        Shapes or None
+            The steps; None where there are to be none.
+        """
         numbers, categories = _columns_of(coding, layout)
         steps = tuple(self._steps(name, place, scale, declared) for place, (name, scale, declared) in enumerate(numbers))
         if self.columns is not None:

@@ -104,13 +104,40 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
         self.rounds = rounds
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> ReleasedClassifier:
-        """Fit to the rows of the release. `sensitive_features`: the `ReleasedGroups`, never a column of groups."""
+        """Fit to the rows of the release.
+
+        Parameters
+        ----------
+        X : table or array
+            Features: an array, a table or a source of coded rows; see docs/data.md.
+        y : array, default=None
+            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+        sensitive_features : ReleasedGroups, default=None
+            The release, never a column of groups. It must be given.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         found = searched(sensitive_features, X, y, self.constraints, self.estimator, self.rounds)
         self.settle(found, found.soft.system.bounds, X, y)
         return self
 
     def settle(self, found: Searched, bounds: Floats, X: Any, y: Any) -> None:
-        """The best mixture of these candidates for these bounds."""
+        """Take the best mixture of candidates for these bounds.
+
+        Parameters
+        ----------
+        found : Searched
+            Candidates and their released rates.
+        bounds : ndarray
+            Bounds of the constraints, as shares of 1.
+        X : table or array
+            Features: an array, a table or a source of coded rows; see docs/data.md.
+        y : array
+            Labels.
+        """
         released = found.released
         shares, excess = found.candidates.mixture(bounds)
         kept = np.flatnonzero(shares)
@@ -145,7 +172,18 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
             del self.feature_names_in_
 
     def predict_proba(self, X: Any) -> Floats:
-        """The distribution of decisions, (rows, classes): the share of the rules that decide for each class."""
+        """Distribution of decisions: the share of the rules that decide for each class.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
         check_is_fitted(self, "model_")
         if self.model_ is not None:
             return np.concatenate([self.model_.decision_proba(block) for block in self._blocks(X)])
@@ -161,7 +199,20 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
         return np.asarray(np.sum(out, axis=0))
 
     def predict(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
-        """The class of each row, drawn from the mixture. The same seed draws the same."""
+        """Predict the class of each row, drawn from the mixture: a rule anew for every row.
+
+        Parameters
+        ----------
+        X : table or array
+            Rows to predict for, with the columns of the fit.
+        random_state : int or Generator, default=None
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Classes, as the labels were written.
+        """
         codes = draw_codes(self.predict_proba(X), random_state)
         return np.asarray(self.classes_[codes])
 

@@ -83,18 +83,60 @@ class ReleasedGroups:
         return self.cells.keys
 
     def memberships(self, X: Any, y: Any = None) -> Floats:
-        """P(group | cluster of the row), (rows, groups): the released share of each group in the row's cluster."""
+        """Released share of each group in each row's cluster.
+
+        Parameters
+        ----------
+        X : table or array
+            Features.
+        y : array, default=None
+            Labels, or None where rows have none.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_groups)
+            P(group | cluster of the row).
+        """
         return np.asarray(self.counts.memberships[self.codes(X, y)])
 
     def codes(self, X: Any, y: Any = None) -> Ints:
-        """The cluster of each row, a function of its features and label."""
+        """Cluster of each row, a function of its features and label.
+
+        Parameters
+        ----------
+        X : table or array
+            Features.
+        y : array, default=None
+            Labels, or None where rows have none.
+
+        Returns
+        -------
+        ndarray of int
+            Clusters.
+        """
         labels = codes_of(labels_in(X, y, self.classes), self.classes, "y")
         return self.clusters.codes(features_of(self.coding, X), labels)
 
     def rates(self, X: Any, y: Any, predictions: Any, constraints: Any, *, confidence: float = 0.95) -> tuple[SoftValue, ...]:
-        """Each comparison of the constraints for these predictions, with how far off it may be: see `learning.soft_rates`.
+        """Value of each comparison of the constraints for these predictions, with error bars.
 
-        `X`, `y`: the rows of the release. `predictions`: classes, or probabilities of decisions (rows, classes).
+        Parameters
+        ----------
+        X : table or array
+            Features of the rows of the release.
+        y : array
+            Their labels.
+        predictions : array
+            Classes, or probabilities of decisions (rows, classes).
+        constraints : notion, str or list of these
+            Constraints that are compared.
+        confidence : float, default=0.95
+            Confidence of the error bars.
+
+        Returns
+        -------
+        tuple of SoftValue
+            One for each comparison.
         """
         probability = 1.0 - _checks.fraction(confidence=confidence, low_open=True, high_open=True)
         system = resolve(promises.notions_of(constraints), self.cells, self.classes)
@@ -103,7 +145,20 @@ class ReleasedGroups:
         return tuple(soft_rates.values(self.counts, at, self.clusters.labels, law, system, probability))
 
     def own_codes(self, X: Any, y: Any) -> Ints:
-        """The clusters of the rows of the release; an error for other rows, about whom it says nothing exact."""
+        """Clusters of the rows of the release.
+
+        Parameters
+        ----------
+        X : table or array
+            Features of the rows of the release.
+        y : array
+            Their labels.
+
+        Returns
+        -------
+        ndarray of int
+            Clusters. Other rows are an error, since the release says nothing exact about them.
+        """
         at = self.codes(X, y)
         if not np.array_equal(np.bincount(at, minlength=self.clusters.count), self.counts.sizes):
             remedy = "Pass the X and y of release_groups; measure other rows where their groups are known."
@@ -113,16 +168,51 @@ class ReleasedGroups:
     def expanded(
         self, X: Any, y: Any, *, copies: int | None = None, random_state: Any = None
     ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
-        """Rows for learners that want one group a row: (X, y, groups, weights).
+        """Rows for learners that take one group a row.
 
-        `copies` None: each row once for each group, weighed by its membership. A number: each row so many times, with weights
-        1, its groups dealt at random inside its cluster in the released shares: for learners that take no weights.
+        Parameters
+        ----------
+        X : table or array
+            Features of the rows of the release.
+        y : array
+            Their labels.
+        copies : int, default=None
+            How often each row is repeated, with weight 1, its groups dealt at random in the released shares. For learners that
+            take no weights. None: once for each group, weighted by its membership.
+        random_state : int or Generator, default=None
+            Seed of the dealing. None: fresh draws.
+
+        Returns
+        -------
+        tuple of four arrays
+            X, y, groups and weights.
         """
         labels = labels_in(X, y, self.classes)
         return expanded_rows(self, X, labels, copies, promises.seed_of(random_state))
 
     def fit(self, X: Any, y: Any, constraints: Any = None, *, estimator: Any = None, rounds: int = 30) -> ReleasedClassifier:
-        """A classifier that keeps the constraints at the released memberships: see `ReleasedClassifier`."""
+        """Fit a classifier that keeps constraints at the released memberships.
+
+        Parameters
+        ----------
+        X : table or array
+            Features of the rows of the release.
+        y : array
+            Their labels.
+        constraints : notion, str or list of these, default=None
+            Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or its name and bound,
+            ``"demographic_parity:0.05"``. A list combines them. Bounds are shares of 1, so 0.05 is 5 percentage points. None:
+            no constraint.
+        estimator : classifier, default=None
+            Classifier of scikit-learn with `sample_weight`, whose clones are fitted. None: linear models.
+        rounds : int, default=30
+            Number of clones of `estimator` that are fitted.
+
+        Returns
+        -------
+        ReleasedClassifier
+            The fitted classifier; it costs no further privacy.
+        """
         from .classifier import ReleasedClassifier
 
         return ReleasedClassifier(constraints, estimator=estimator, rounds=rounds).fit(X, y, sensitive_features=self)
@@ -137,20 +227,65 @@ class ReleasedGroups:
         estimator: Any = None,
         rounds: int = 30,
     ) -> ReleasedFrontier:
-        """A classifier for each gap, all of them from this one release: see `ReleasedFrontier`."""
+        """Fit a classifier for each gap, all from this one release.
+
+        Parameters
+        ----------
+        X : table or array
+            Features of the rows of the release.
+        y : array
+            Their labels.
+        constraint : str or notion, default="equalized_odds"
+            Kind of the constraint.
+        gaps : iterable of float or None, default=0.0 to 0.245 in steps of 0.005
+            Bounds, as shares of 1; None is a model without one.
+        estimator : classifier, default=None
+            Classifier of scikit-learn with `sample_weight`, whose clones are fitted. None: linear models.
+        rounds : int, default=30
+            Number of clones of `estimator` that are fitted.
+
+        Returns
+        -------
+        ReleasedFrontier
+            Classifiers and their measured gaps.
+        """
         from .frontier import swept
 
         return swept(self, X, y, constraint, gaps, estimator, rounds)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write a folder with `groups.json` and `statement.json`, which `fairveil verify` checks."""
+        """Write a folder with `groups.json` and `statement.json`, which `fairveil verify` checks.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        overwrite : bool, default=False
+            Whether an existing folder is replaced.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
         from .saving import save
 
         return save(self, path, overwrite=overwrite)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ReleasedGroups:
-        """The inverse of `save`. Anything unexpected is an error that says what."""
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+
+        Returns
+        -------
+        ReleasedGroups
+            The release. Unexpected content is an error that names it.
+        """
         from .saving import load
 
         return load(path)

@@ -49,7 +49,7 @@ class Account:
 
     @cached_property
     def terms(self) -> Terms:
-        """What it promises, and by which filter."""
+        """The guarantee, and the filter that keeps it."""
         first = self._first()
         if first.hash != first.digest():
             raise malformed("a first line that is what its hash was made of", f"another one, in {self.shown}")
@@ -65,7 +65,7 @@ class Account:
 
     @property
     def promise(self) -> Promise:
-        """The promise that all that is recorded keeps together."""
+        """Guarantee of everything that is recorded, together."""
         return self.terms.promise
 
     # -- what it says ------------------------------------------------------------------------------------------------------
@@ -77,7 +77,10 @@ class Account:
 
     @property
     def address(self) -> str | None:
-        """What opens it again, in another process too; None in memory. It may hold a password: show `shown` instead."""
+        """What opens it again, in another process too; None in memory.
+
+        It may hold a password: show `shown` instead.
+        """
         return self._place if isinstance(self._place, str) else self._place.address
 
     def balance(self) -> Balance:
@@ -88,17 +91,52 @@ class Account:
         return balance_of(self.terms, self._store)
 
     def history(self, first: int = 0, limit: int | None = None) -> Iterator[Entry]:
-        """Every line from number `first` on, at most `limit` of them."""
+        """Lines of the ledger, in their order.
+
+        Parameters
+        ----------
+        first : int, default=0
+            Number of the first line.
+        limit : int, default=None
+            Most lines. None: all.
+
+        Returns
+        -------
+        iterator of Entry
+            The lines.
+        """
         first = _checks.whole(first=first)
         limit = None if limit is None else _checks.whole(limit=limit)
         return self._store.entries(self.dataset, first, limit)
 
     def standing(self, spend: str) -> Spent:
-        """Where one spend stands, by its id."""
+        """State of one spend.
+
+        Parameters
+        ----------
+        spend : str
+            Id of the spend.
+
+        Returns
+        -------
+        Spent
+            What is reserved, committed and open.
+        """
         return self._standing(self._store.of_spend(self.dataset, spend), spend)
 
     def check(self, receipts: Iterable[Receipt] = ()) -> list[Finding]:
-        """Every contradiction among the lines, and with receipts that were kept elsewhere; empty when all fits."""
+        """Find every contradiction among the lines, and with receipts that were kept elsewhere.
+
+        Parameters
+        ----------
+        receipts : iterable of Receipt, default=()
+            Receipts to compare with.
+
+        Returns
+        -------
+        list of Finding
+            Empty if there is none.
+        """
         from .checking import findings, past_the_head
 
         head = self._store.kept_head(self.dataset)
@@ -115,7 +153,22 @@ class Account:
         return written(self._store.entries(self.dataset))
 
     def fits(self, events: Event | Iterable[Event], promise: Promise | None = None, *, fixed: bool = True) -> bool:
-        """Whether there is room for these now. Another process may take it before you reserve it. `fixed`: see `reserve`."""
+        """Whether there is room for these events.
+
+        Parameters
+        ----------
+        events : Event or iterable of Event
+            Everything that the release may contain.
+        promise : Promise, default=None
+            Guarantee whose adjacency relation the events are priced for. None: the ledger's.
+        fixed : bool, default=True
+            Whether all events were fixed in advance.
+
+        Returns
+        -------
+        bool
+            Another process may take the room before you reserve it.
+        """
         cost, alone = self._priced(as_event(events), promise or self.promise)
         self._require_own(self._store.first_hash(self.dataset))
         last = self._store.last(self.dataset)
@@ -170,7 +223,7 @@ class Account:
         return standing(lines)
 
     def close(self) -> None:
-        """Let go of files and connections; the next use opens them again."""
+        """Close files and connections; the next use opens them again."""
         store = vars(self).get("_store") if isinstance(self._place, str) else self._place
         if store is not None:
             store.close()

@@ -111,14 +111,48 @@ class Ledger(Account):
         unit: str | None = None,
         max_rows_per_unit: int | None = None,
     ) -> Ledger:
-        """Begin a budget. An error where the store has one of this data set.
+        """Begin a budget; an error where the store has one of this data set.
 
-        `production`: refuse seeded noise and anything read from the data without privacy. `schema`: only rows read by it.
-        `columns`: where sensitive features alone are protected, which; unless told, those of the first release.
-        `kind`, `order`: of the filter, fixed for good; "renyi" takes every event, "gaussian" (no random batches) and "pure"
-        are tighter for what they take. `unit`: the column that tells persons apart, where the budget is each person's and not
-        each row's: it takes releases about these persons, whatever their own cap. `max_rows_per_unit`: the most rows that any
-        person has in the table, if you know such a number: then releases about rows are taken, too, at the price of so many.
+        Parameters
+        ----------
+        url : path, str or None
+            The store: a path (SQLite), an address ``postgresql://...``, or None for this process's memory.
+        dataset : str
+            Name of the data set.
+        epsilon : float
+            Privacy budget of everything that is recorded, together.
+        delta : float
+            Probability with which the epsilon bound may fail.
+        protects : {"records", "sensitive_features"}, default="records"
+            What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features
+            and labels are then public.
+        neighbours : {"add-remove", "replace-one"}, default=None
+            Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
+            ``"replace-one"`` for sensitive features.
+        production : bool, default=False
+            Whether seeded noise and anything read from the data without privacy are refused.
+        schema : Schema, default=None
+            Only rows read by this schema are accepted. None: by any.
+        kind : {"renyi", "gaussian", "pure"}, default=None
+            Filter, fixed for good. ``"renyi"`` takes every event. The others are tighter: ``"gaussian"`` takes none with random
+            batches, and ``"pure"`` takes those with delta 0. None: ``"renyi"``, or ``"pure"`` for delta 0.
+        order : float, default=None
+            Order of the ``"renyi"`` filter. None: the best for many Gaussians.
+        columns : iterable of str, default=None
+            Sensitive columns that are protected, where sensitive features alone are. None: those of the first release.
+        who : str, default=None
+            Name that spends are recorded under. None: the user and the machine.
+        unit : str, default=None
+            Column that tells persons apart, where the budget is each person's: it takes releases about these persons. None: the
+            budget is each row's.
+        max_rows_per_unit : int, default=None
+            Most rows of any person in the table. Releases about rows are then taken too, at the price of so many. None: not
+            known.
+
+        Returns
+        -------
+        Ledger
+            A handle.
         """
         if unit is None and max_rows_per_unit is not None:
             remedy = "Pass unit='patient', for example, or leave max_rows_per_unit out: the budget is each row's."
@@ -138,8 +172,26 @@ class Ledger(Account):
         who: str | None = None,
         purpose: str = "",
     ) -> Ledger:
-        """The ledger of a data set in a store; `dataset` may be left out where there is one. `read_only`: to look only.
-        `purpose`: words that every spend through this handle begins with."""
+        """Open the ledger of a data set in a store.
+
+        Parameters
+        ----------
+        url : path, str or None
+            The store: a path (SQLite), an address ``postgresql://...``, or None for this process's memory.
+        dataset : str, default=None
+            Name of the data set. None: the store's only one.
+        read_only : bool, default=False
+            Whether it is opened to look only.
+        who : str, default=None
+            Name that spends are recorded under. None: the user and the machine.
+        purpose : str, default=""
+            Words that the purpose of every spend through this handle begins with.
+
+        Returns
+        -------
+        Ledger
+            A handle.
+        """
         if url is None:
             store: Store = _in_memory(dataset)
         else:
@@ -158,7 +210,18 @@ class Ledger(Account):
 
     @staticmethod
     def datasets(url: str | os.PathLike[str]) -> list[str]:
-        """The data sets that a store has ledgers of."""
+        """Names of the data sets that a store has ledgers of.
+
+        Parameters
+        ----------
+        url : path or str
+            The store.
+
+        Returns
+        -------
+        list of str
+            The names.
+        """
         from .stores.opening import store_of
 
         store = store_of(url, create=False, read_only=True)
@@ -169,8 +232,20 @@ class Ledger(Account):
 
     @staticmethod
     def restore(url: str | os.PathLike[str] | None, document: str) -> Ledger:
-        """Write an exported ledger into a store that has none of its data set. A document that `check` finds fault with is
-        refused."""
+        """Write an exported ledger into a store that has none of its data set.
+
+        Parameters
+        ----------
+        url : path, str or None
+            The store: a path (SQLite), an address ``postgresql://...``, or None for this process's memory.
+        document : str
+            What `export` gave. A document in which `check` finds a fault is refused.
+
+        Returns
+        -------
+        Ledger
+            A handle.
+        """
         from .documents import read
 
         lines = read(document)
@@ -186,8 +261,19 @@ class Ledger(Account):
         read_from_data: Iterable[str] = (),
         schema: Schema | bool | None = False,
     ) -> None:
-        """Refuse, before a row is read, what would be refused later. `read_from_data`: what was, outside of the guarantee.
-        `schema`: that rows are read by; False: not known yet."""
+        """Refuse, before a row is read, what would be refused later.
+
+        Parameters
+        ----------
+        promise : Promise
+            Guarantee of the release.
+        secure : bool, default=True
+            Whether the noise comes from a cryptographic generator.
+        read_from_data : iterable of str, default=()
+            What was read from the data outside of the guarantee.
+        schema : Schema or bool, default=False
+            Schema that rows are read by. None: without one. False: not known yet.
+        """
         self._require_writable()
         require(self.terms, promise, secure=secure, read=words_in(read_from_data), schema=schema)
 
@@ -202,13 +288,30 @@ class Ledger(Account):
         columns: Iterable[str] | None = None,
         fixed: bool = True,
     ) -> Spend:
-        """Charge all that a release may come to, before it is asked; an `Overspent` where there is no room.
+        """Charge the whole cost of a release before its first query; `Overspent` where there is no room.
 
-        `promise`: whose neighbours the events are priced for, the ledger's unless told. `purpose`: a line of words. `secure`,
-        `read_from_data`: see `require`. `columns`: the sensitive columns that the release protects, where it protects no more;
-        None: the ledger's. `fixed`: whether all events were fixed in advance; if not, the release never takes an untouched
-        ledger for itself, since its tight price would be no bound. As a context manager the spend is committed as reserved
-        when its block ends, also by an error.
+        Parameters
+        ----------
+        events : Event or iterable of Event
+            Everything that the release may contain.
+        promise : Promise, default=None
+            Guarantee whose adjacency relation the events are priced for. None: the ledger's.
+        purpose : str, default=""
+            A line of words.
+        secure : bool, default=True
+            Whether the noise comes from a cryptographic generator.
+        read_from_data : iterable of str, default=()
+            What was read from the data outside of the guarantee.
+        columns : iterable of str, default=None
+            Sensitive columns that the release protects, where it protects no more. None: the ledger's.
+        fixed : bool, default=True
+            Whether all events were fixed in advance. Otherwise the release never takes an untouched ledger for itself, since
+            its tight price would be no bound.
+
+        Returns
+        -------
+        Spend
+            A context manager too: the spend is committed as reserved when its block ends, also by an error.
         """
         asked, event = promise or self.promise, as_event(events)
         own = checked_words("purpose", purpose)
@@ -246,24 +349,49 @@ class Ledger(Account):
         secure: bool = False,
         fixed_in_advance: bool = False,
     ) -> AbstractContextManager[Spend]:
-        """Charge a block of any code: `with ledger.spend(Gaussian(20.0), purpose="counts"):`.
+        """Charge a block of any code: ``with ledger.spend(Gaussian(20.0), purpose="counts"):``.
 
-        All of it is reserved before the block begins, and an `Overspent` keeps the block from running. It is committed when the
-        block ends, also by an error, unless the block settled it itself.
+        An `Overspent` keeps the block from running. The spend is committed when the block ends, also by an error, unless the
+        block settled it itself.
 
-        `events`: all that the block may release, for neighbours in one row, or one person where the ledger protects persons.
-        `neighbours`: the adjacency relation that they are priced for, the ledger's
-        unless told. `secure`: the block's noise comes from a cryptographic generator. `fixed_in_advance`: all parameters were
-        fixed before the data were touched.
+        Parameters
+        ----------
+        events : Event or iterable of Event
+            Everything that the block may release, for neighbours in one row, or one person where the ledger protects persons.
+        purpose : str
+            A line of words.
+        neighbours : {"add-remove", "replace-one"}, default=None
+            Adjacency relation that the events are priced for. None: the ledger's.
+        secure : bool, default=False
+            Whether the noise comes from a cryptographic generator.
+        fixed_in_advance : bool, default=False
+            Whether all parameters were fixed without a look at the data.
+
+        Returns
+        -------
+        context manager of Spend
+            The whole cost is reserved before the block begins.
         """
         own = self.promise
         asked = None if neighbours is None else Promise(own.epsilon, own.delta, own.protects, neighbours, own.unit)
         return around(self, events, purpose, asked, secure, fixed_in_advance)
 
     def resume(self, spend: str, sitting: int) -> Spend:
-        """Go on with a spend in another process: sitting number `sitting` of its run, later than all before it.
+        """Resume a spend in another process.
 
-        A copy of a run's journal that goes on after the run did is refused here: it would release the plan twice.
+        A copy of a run's journal that is resumed after the run was is refused here: it would release the plan twice.
+
+        Parameters
+        ----------
+        spend : str
+            Id of the spend.
+        sitting : int
+            Number of this part of its run, later than all before it.
+
+        Returns
+        -------
+        Spend
+            The spend.
         """
         self._require_writable()
         sitting = _checks.whole(at_least=1, sitting=sitting)

@@ -194,13 +194,53 @@ class PrivacyStatement:
         ledger: Receipt | None = None,
         releases: Iterable[Release] = (),
     ) -> PrivacyStatement:
-        """The statement of these events under this promise, priced now. Runs of equal events are folded, free ones dropped.
+        """State the cost of these events under this guarantee, priced now.
 
-        Without a plan, `cap` is the filter that admitted them, or None for the one that takes every event (Renyi; pure for
-        delta 0); `TwoSteps(promise)` where only the last was chosen after the others were seen. A `BudgetError` when it would
-        not have admitted them. `groups`: whose own guarantees to tell, one a column. `ledger`: the receipt of the ledger that
-        holds them. `releases`: the events by the names of what was asked, where these are known (`releases.releases_of`).
+        Parameters
+        ----------
+        promise : Promise
+            The guarantee.
+        events : iterable of Event
+            Releases that were made. Runs of equal events are folded, and free ones are dropped.
+        plan : iterable of Event, default=None
+            Releases that were fixed in advance. None: see `cap`.
+        cap : Filter or TwoSteps, default=None
+            Filter that admitted the events, where there is no plan. ``TwoSteps(promise)``: only the last was chosen after the
+            others were seen. None: the filter that takes every event.
+        facts : iterable of PublicFact, default=()
+            Public facts that the release used.
+        bounds : iterable of StatedBound, default=()
+            Bounds on contributions of a row.
+        not_covered : iterable of str, default=()
+            Sentences about what the guarantee does not cover.
+        tuning : str, default=None
+            How parameters were chosen. None: not said.
+        earlier_releases : str, default=None
+            Earlier releases from the same rows. None: not said.
+        audit : Audit, default=None
+            Result of an audit. None: no audit.
+        noise : str, default="secure"
+            Source of the noise.
+        arithmetic : str, default="exact"
+            Arithmetic of sums and noise.
+        user_code : str, default="none"
+            Whether code of the caller ran beside rows.
+        created : str, default=None
+            Date. None: not said.
+        groups : iterable of NamedGroups, default=()
+            Groups whose own guarantees are stated, one a column.
+        ledger : Receipt, default=None
+            Receipt of the ledger that holds the events. None: there is none.
+        releases : iterable of Release, default=()
+            The events by the names of the queries.
 
+        Returns
+        -------
+        PrivacyStatement
+            The statement; a `BudgetError` where the filter would not have admitted the events.
+
+        Examples
+        --------
         >>> from fairveil.privacy.events import Gaussian
         >>> statement = PrivacyStatement.of(Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4)
         >>> print(f"{statement.epsilon:.3f} of {statement.promise.epsilon:g}")
@@ -268,7 +308,13 @@ class PrivacyStatement:
         return any(_works_on(event, (OnPart,)) for event in (*self.events, *(self.plan or ())))
 
     def check(self) -> list[Finding]:
-        """Every contradiction in this statement; empty when it is consistent. Recomputes epsilon from the events."""
+        """Find every contradiction in this statement. Epsilon is recomputed from the events.
+
+        Returns
+        -------
+        list of Finding
+            Empty if there is none.
+        """
         from .checks import findings
 
         return findings(self)
@@ -304,14 +350,38 @@ class PrivacyStatement:
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     def write(self, path: str | Path) -> Path:
-        """Write `to_json()` to a file: the whole file or nothing, also when the power fails half way."""
+        """Write `to_json()` to a file: the whole file or nothing.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
         from .documents import write
 
         return write(Path(path), self.to_json())
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyStatement:
-        """The inverse of `to_json`. Refuses what is malformed and what was changed; does not price (see `check`)."""
+        """Read what `to_json` writes.
+
+        A document that is malformed or was changed is an error. Prices are not recomputed: see `check`.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+
+        Returns
+        -------
+        PrivacyStatement
+            The statement.
+        """
         from .documents import read
 
         statement, untouched = read(text)

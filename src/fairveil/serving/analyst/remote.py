@@ -89,13 +89,43 @@ class RemoteData(Elsewhere):
         return found
 
     def price(self, plan: Event | list[Event], promise: Promise) -> dict[str, Any]:
-        """What a plan would cost, and whether there is room for it; it reserves nothing."""
+        """Price a plan, without a reservation.
+
+        Parameters
+        ----------
+        plan : Event or list of Event
+            The plan.
+        promise : Promise
+            The guarantee.
+
+        Returns
+        -------
+        dict
+            The cost, and whether there is room for it.
+        """
         event = plan if isinstance(plan, Event) else compose(plan)
         content = run_content(self.name, promise, event, view=view_of(None, False, None), sources=1)
         return self._connection.post("datasets", self.name, "price", body=packed(content))
 
     def rows(self, layout: RowLayout, schema: Schema, sensitive_as_feature: bool, steps: Any = None) -> RowsElsewhere:
-        """As a curator takes them."""
+        """Rows elsewhere, as a curator takes them.
+
+        Parameters
+        ----------
+        layout : RowLayout
+            Columns of the coded rows.
+        schema : Schema
+            Public facts of the table.
+        sensitive_as_feature : bool
+            Whether sensitive columns are features too.
+        steps : Shapes, default=None
+            Steps of an additive model. None: a linear one.
+
+        Returns
+        -------
+        RowsElsewhere
+            The rows.
+        """
         from .remote_curator import RemoteRows
 
         names = None if schema.sensitive == self.schema.sensitive else schema.sensitive
@@ -106,7 +136,20 @@ class RemoteData(Elsewhere):
         self._connection.close()
 
     def checked(self, text: str, signature: str | None) -> Signature | None:
-        """The holder's signature of a statement: an error where it is not the holder's."""
+        """Check the holder's signature of a statement.
+
+        Parameters
+        ----------
+        text : str
+            The statement.
+        signature : str or None
+            Its signature.
+
+        Returns
+        -------
+        Signature or None
+            The signature; an error where it is not the holder's.
+        """
         if signature is None:
             if self._key is not None:
                 remedy = "Ask the holder to configure signing_key, or leave key= out."
