@@ -127,6 +127,10 @@ class RawUnits(FairveilWarning):
     """Public numbers came in units far from 1, and this fit does not scale them."""
 
 
+class RowsOnDisk(FairveilWarning):
+    """Rows do not fit memory: a coded copy of them is made on the disk, and deleted after use."""
+
+
 class UnprotectedStep(FairveilWarning):
     """A step of a pipeline was fitted to the rows before the model, without privacy: the guarantee does not cover it."""
 

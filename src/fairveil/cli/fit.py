@@ -57,6 +57,7 @@ def fit(
     unit: options.Unit = None,
     max_rows_per_unit: options.MaxRowsPerUnit = None,
     query: options.Query = None,
+    scheduler: asking.Scheduler = None,
     test: options.TestTable = None,
     test_query: options.TestQuery = None,
     holdout: options.HoldOut = 0.0,
@@ -91,6 +92,7 @@ def fit(
     from .printing import print_facts
     from .rescue import paid_for
     from .samples import Roles
+    from .scheduled import ScheduledSample
     from .summary import facts
     from .written import written
 
@@ -108,7 +110,7 @@ def fit(
     rows = public_rows if public_rows is not None or told is not None else roles.public_rows
     people = None
     with waiting("Reading the table"):
-        sample = roles.read(place)
+        sample = roles.read(place) if scheduler is None else ScheduledSample.read(roles, place, scheduler)
         held = None if other is None else roles.read(other, like=sample)
         if told is not None:
             sample, people = told.read(place, sample)

@@ -23,7 +23,7 @@ from .completing import (
     bounded,
     out_of,
 )
-from .helping import FAIRNESS, MODEL, OF_FERMI, OF_OBJECTIVE, OF_POST, OF_TAILORED, OUTPUT, PRIVACY
+from .helping import DATA, FAIRNESS, MODEL, OF_FERMI, OF_OBJECTIVE, OF_POST, OF_TAILORED, OUTPUT, PRIVACY
 
 Constraint = Annotated[
     list[str] | None,
@@ -220,6 +220,15 @@ IfRefused = Annotated[
 Epsilon = Annotated[
     float,
     typer.Option(metavar="NUMBER", help="set the privacy budget: smaller is more private", rich_help_panel=PRIVACY),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="read TABLE by the workers of this dask cluster (tls://...), or local",
+        show_default="in this process",
+        rich_help_panel=DATA,
+    ),
 ]
 Tuning = Annotated[
     str | None,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .._types import Mask
 from ..data import EncodedRows
+from ..data.chosen_rows import ChosenRows
 from ..data.coding import is_missing
 from ..errors import InputError, complaint
 from ..estimators.faces.coded import as_array
@@ -83,7 +84,7 @@ class Sample(ABC):
 class CodedSample(Sample):
     """Rows coded by a schema."""
 
-    rows: EncodedRows
+    rows: EncodedRows | ChosenRows
 
     @property
     def size(self) -> int:
@@ -94,7 +95,7 @@ class CodedSample(Sample):
         return self.rows, None, None
 
     @property
-    def features(self) -> EncodedRows:
+    def features(self) -> EncodedRows | ChosenRows:
         return self.rows
 
     def truth(self) -> Truth:
@@ -112,6 +113,7 @@ class CodedSample(Sample):
         assert held.rows.layout == self.rows.layout
 
     def part(self, chosen: Mask) -> CodedSample:
+        """Copied where rows are in memory; of a store gathered at each pass."""
         return CodedSample(self.rows.chosen(np.flatnonzero(chosen)))
 
 

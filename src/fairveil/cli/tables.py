@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import typer
 
 from .._urls import scrubbed, without_password
 from ..data import EncodedRows, StreamedRows, load_csv, load_parquet, load_sql, open_store
 from ..data.csv_rows import headed, rows_from
 from ..data.databases import SQLITE_HEADER, Failure, connector_for
-from ..data.files import existing, unreadable
+from ..data.file_lists import CSV, PARQUET, files_of
+from ..data.files import unreadable
 from ..data.parquet_files import BROKEN
 from ..data.sql import QUERY
 from ..data.store import STORE_FILE
 from ..data.tables import column_of
-from ..errors import DataNotFoundError, FairveilError, InputError, SchemaError, complaint
+from ..errors import DataNotFoundError, FairveilError, InputError, RowsOnDisk, SchemaError, complaint
 from ..facts import Schema
 from .csv_columns import columns_from
 
@@ -44,10 +48,14 @@ class Place:
     def coded(
         self, schema: Schema, *, sensitive_as_feature: bool = False, precision: str = "float64"
     ) -> EncodedRows | StreamedRows:
-        """Rows coded by a schema, in memory; of a coded store, mapped from the disk."""
+        """Rows coded by a schema, in memory; of a coded store, or where they do not fit memory, mapped from the disk."""
+        with _said_at_once():
+            return self._coded(schema, sensitive_as_feature, precision)
+
+    def _coded(self, schema: Schema, sensitive_as_feature: bool, precision: str) -> EncodedRows | StreamedRows:
         kind = self.kind()
         options: dict[str, Any] = {
-            "in_memory": True,
+            "in_memory": None,
             "sensitive_as_feature": sensitive_as_feature,
             "precision": precision,
         }
@@ -81,6 +89,9 @@ class Place:
             raise InputError(complaint(expected="a table", of=self.shown, got="a coded store", remedy=remedy))
         if kind == "sql":
             return self._from_sql()
+        if not Path(self.address).is_file():
+            remedy = "Several files are read by a schema: pass --schema."
+            raise InputError(complaint(expected="one file", of=self.shown, got="several", remedy=remedy))
         return self._from_parquet(only) if kind == "parquet" else self._from_csv(words, only)
 
     def kind(self) -> str:
@@ -91,7 +102,8 @@ class Place:
             raise InputError(complaint(expected="a query beside a database", of=self.shown, got=None, remedy=remedy))
         if (Path(self.address) / STORE_FILE).is_file():
             return "store"
-        with existing(self.address, "a CSV or Parquet file, or a coded store").open("rb") as opened:
+        first = files_of(self.address, "a CSV or Parquet file, or a coded store", (*PARQUET, *CSV))[0]
+        with first.open("rb") as opened:
             start = opened.read(len(SQLITE_HEADER))
         if start == SQLITE_HEADER or start[8:12] == b"DUCK":
             raise InputError(complaint(expected="a query beside a database", of=self.shown, got=None, remedy=remedy))
@@ -158,6 +170,23 @@ class Place:
             columns = zip(*rows, strict=True) if rows else ((),) * len(names)
             return {name: column_of(list(column), name) for name, column in zip(names, columns, strict=True)}
         raise error  # outside: no context holds the driver's own message, which may show the password
+
+
+@contextmanager
+def _said_at_once() -> Iterator[None]:
+    """That rows go to the disk is said before they do."""
+    show = warnings.showwarning
+
+    def said(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if isinstance(message, RowsOnDisk):
+            typer.echo(f"fairveil: note: {message.in_shell}", err=True)
+        else:
+            show(message, category, *place)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RowsOnDisk)
+        warnings.showwarning = said  # type: ignore[assignment]  # it takes the same, in one
+        yield
 
 
 def _wanted(names: list[str], only: Collection[str] | None) -> list[str]:

@@ -37,7 +37,7 @@ def load_csv(
     names: Sequence[str] | None = None,
     delimiter: str = ",",
     skip_rows: int = 0,
-    in_memory: bool = False,
+    in_memory: bool | None = False,
     sensitive_as_feature: bool = False,
     block_rows: int = BLOCK_ROWS,
     precision: str = "float64",
@@ -46,7 +46,7 @@ def load_csv(
     """Rows of a CSV file (gzip or not), read block by block at each pass, or once with `in_memory=True`.
 
     `path`: a file, a folder of files, or a pattern (`"people/*.csv"`); files are read by name, one after another, and each has
-    a header of its own.
+    a header of its own. `in_memory=None`: held where they fit memory, else in a coded store that is deleted after use.
 
     The first line holds the names of the columns, unless `names` are given. Blanks around a cell do not count; a cell that is
     empty, or one of the schema's `missing_values`, or NaN, is missing unless the column lists it. Numbers are written as in

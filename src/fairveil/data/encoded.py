@@ -13,6 +13,7 @@ from .. import _checks
 from ..errors import InputError, SchemaError, complaint
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import Schema
+from .chosen_rows import ChosenRows, gathered
 from .encoding import Encoding
 from .tables import Arrays, Table, column_of, table_of
 
@@ -38,21 +39,23 @@ class EncodedRows:
         """All rows, in the order of the table."""
         return iter(self._blocks)
 
-    def chosen(self, at: npt.NDArray[np.intp]) -> EncodedRows:
-        """Some of the rows, by their places in ascending order, copied."""
+    def chosen(self, at: npt.NDArray[np.intp]) -> EncodedRows | ChosenRows:
+        """Some of the rows, by their places in ascending order: copied, or of a file gathered at each pass."""
+        if self.is_mapped:
+            wanted = np.zeros(sum(block.rows for block in self._blocks), np.bool_)
+            wanted[at] = True
+            return ChosenRows(self.encoding, self._checked, np.packbits(wanted))
         blocks, start = [], 0
         for block in self._blocks:
-            inside = at[(at >= start) & (at < start + block.rows)] - start
+            blocks.append(gathered(block, at[(at >= start) & (at < start + block.rows)] - start))
             start += block.rows
-            blocks.append(
-                RowBlock(
-                    np.ascontiguousarray(block.numbers[:, inside]),
-                    np.ascontiguousarray(block.codes[:, inside]),
-                    None if block.labels is None else block.labels[inside],
-                    None if block.sensitive is None else np.ascontiguousarray(block.sensitive[:, inside]),
-                )
-            )
         return EncodedRows(self.encoding, tuple(blocks))
+
+    def _checked(self) -> Iterator[RowBlock]:
+        """All rows of a file that has not changed."""
+        if self.require_same is not None:
+            self.require_same()
+        yield from self._blocks
 
     def __repr__(self) -> str:
         return f"EncodedRows({self.encoding!r})"

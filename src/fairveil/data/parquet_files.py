@@ -25,7 +25,7 @@ def load_parquet(
     path: PathLike,
     schema: Schema,
     *,
-    in_memory: bool = False,
+    in_memory: bool | None = False,
     sensitive_as_feature: bool = False,
     block_rows: int = BLOCK_ROWS,
     precision: str = "float64",
@@ -34,7 +34,8 @@ def load_parquet(
     """Rows of a Parquet file, read block by block at each pass, or once with `in_memory=True`. Needs pyarrow.
 
     `path`: a file, a folder of files, or a pattern (`"people/*.parquet"`); files are read by name, one after another.
-    `row_groups`: of one file, these alone.
+    `row_groups`: of one file, these alone. `in_memory=None`: held where they fit memory, else in a coded store that is deleted
+    after use.
 
     The whole file is checked here, before any release; see `StreamedRows` for what happens when it changes afterwards.
     """

@@ -26,7 +26,7 @@ def load_sql(
     schema: Schema,
     *,
     order_by: Sequence[str] = (),
-    in_memory: bool = False,
+    in_memory: bool | None = False,
     sensitive_as_feature: bool = False,
     block_rows: int = BLOCK_ROWS,
     precision: str = "float64",
@@ -37,6 +37,8 @@ def load_sql(
     or any other address of SQLAlchemy. Databases are opened for reading only, so none is made where there is none; passwords
     never appear in an error. `order_by`: columns that fix the order of rows, which SQL leaves open: only the repetition of a
     seeded fit with sampling needs it.
+
+    `in_memory=None`: held where they fit memory, else in a coded store that is deleted after use.
 
     All rows are checked here, before any release. A database gives no sign of a change but another number of rows: read a
     snapshot, or a table that nobody writes to.

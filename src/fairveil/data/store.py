@@ -32,6 +32,7 @@ from ..errors import ChecksumError, DataNotFoundError, InputError, PrivacyError,
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import Schema
 from ..models.folders import LARGEST_TEXT, read_folder
+from .chosen_rows import ChosenRows
 from .encoded import EncodedRows
 from .encoding import Encoding
 from .files import PathLike, identity_of
@@ -101,6 +102,10 @@ class Store:
         at = [own.sensitive.index(name) for name in schema.sensitive]
         blocks = [_with_roles(block, schema.target is not None, at) for block in self.blocks()]
         return EncodedRows(encoding, tuple(blocks), is_mapped=True, require_same=self.require_same)
+
+    def chosen(self, at: npt.NDArray[np.intp]) -> EncodedRows | ChosenRows:
+        """Some of the rows, by their places in ascending order, gathered at each pass."""
+        return self.rows(self._encoding.schema, sensitive_as_feature=self._encoding.sensitive_as_feature).chosen(at)
 
     def delete(self) -> None:
         """Remove both files and the folder. What else lies there stays. The rows are then no longer readable through this."""

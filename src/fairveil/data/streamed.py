@@ -17,6 +17,7 @@ from ..facts.rows import RowBlock, RowLayout
 from .coding import Raw
 from .encoded import BLOCK_ROWS, EncodedRows, in_blocks_of
 from .encoding import Encoding
+from .spilling import spilled, within
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,16 @@ class StreamedRows:
         # The pass that may still show the data holder what is wrong: guarantee 1.
         self._rows = sum(block.rows for block in coded(self._reader, self._encoding))
         self._require(self._identity == reader.identity())
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are; private where that number is."""
+        return self._rows
+
+    def settled(self) -> EncodedRows:
+        """The rows as a fit holds them: in memory where they fit it, else in a coded store of their own (`spilling`)."""
+        found = within(self.blocks(), self._encoding, self._block_rows)
+        return spilled(self) if found is None else found
 
     @property
     def encoding(self) -> Encoding:
@@ -117,9 +128,12 @@ def coded(reader: Reader, encoding: Encoding) -> Iterator[RowBlock]:
         first_row += chunk.rows
 
 
-def rows_of(reader: Reader, encoding: Encoding, in_memory: bool, block_rows: int) -> StreamedRows | EncodedRows:
-    """The rows of a reader: streamed, or coded once and kept."""
+def rows_of(reader: Reader, encoding: Encoding, in_memory: bool | None, block_rows: int) -> StreamedRows | EncodedRows:
+    """The rows of a reader: streamed, or coded once and kept. None: kept in memory where they fit it, else on the disk."""
     block_rows = _checks.whole(block_rows=block_rows, at_least=1)
+    if in_memory is None:
+        found = within(coded(reader, encoding), encoding, block_rows)
+        return spilled(StreamedRows(reader, encoding, block_rows)) if found is None else found
     if not in_memory:
         return StreamedRows(reader, encoding, block_rows)
     return EncodedRows(encoding, tuple(in_blocks_of(coded(reader, encoding), block_rows)))

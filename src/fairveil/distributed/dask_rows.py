@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import uuid
+import weakref
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,10 +56,11 @@ class DaskRows(ShardedSource):
         precision: str = "float64",
     ) -> None:
         self._patience, self._threads = _checks.positive(patience=patience), threads
-        self._own = client is None or isinstance(client, str)
+        own = client is None or isinstance(client, str)
         if isinstance(client, str) and client != LOCAL:
             require_private(client, trust_network=trust_network)
         self._client = connected(client)
+        self._end = weakref.finalize(self, _left, self._client) if own else None
         try:
             require_private(str(self._client.scheduler.address), trust_network=trust_network)
             count = sum(self._client.nthreads().values())
@@ -76,11 +78,8 @@ class DaskRows(ShardedSource):
 
     def close(self) -> None:
         """Leave the cluster; end one that was started here."""
-        if self._own:
-            self._client.close()
-            cluster = getattr(self._client, "cluster", None)
-            if cluster is not None:
-                cluster.close()
+        if self._end is not None:
+            self._end()
 
 
 class DaskShards(Asking):
@@ -162,6 +161,14 @@ class DaskShards(Asking):
                 return
         remedy = "Start it again, and go on with checkpoint=; what was spent is on the ledger."
         raise PrivacyError(complaint(expected="a scheduler that answers", of="dask", got="none", remedy=remedy))
+
+
+def _left(client: Any) -> None:
+    """Of a client that was made here, and a cluster that was started here."""
+    cluster = getattr(client, "cluster", None)
+    client.close()
+    if cluster is not None:
+        cluster.close()
 
 
 def _alive() -> bool:

@@ -36,7 +36,6 @@ import numpy.typing as npt
 
 from ... import _checks
 from ...curator.elsewhere import Elsewhere
-from ...data import EncodedRows
 from ...errors import DecisionsReplaced, InputError, complaint
 from ...facts import RowSource
 from ...fairness import Notion
@@ -220,7 +219,7 @@ class Both:
 
     def _refuse(self, X: Any, sample_weight: Any) -> None:
         found: list[tuple[str, str, Any]] = []
-        if isinstance(X, Elsewhere) or (isinstance(X, RowSource) and not isinstance(X, EncodedRows)):
+        if isinstance(X, Elsewhere) or (isinstance(X, RowSource) and not hasattr(X, "chosen")):
             found.append(("X", "a table in memory, whose rows can be set aside", type(X).__name__))
         if sample_weight is not None:
             found.append(("sample_weight", "None: a certificate is about people, who count once", "weights"))

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
-from ...data import EncodedRows
+from ...facts import RowSource
 
 
 def length_of(X: Any) -> int | None:
     """How many rows; None where that cannot be seen."""
-    if isinstance(X, EncodedRows):
+    if isinstance(X, RowSource):
         return sum(block.rows for block in X.blocks())
     if isinstance(X, Mapping):
         return len(next(iter(X.values()))) if X else None
@@ -30,7 +30,7 @@ def rows_at(given: Any, at: npt.NDArray[np.intp]) -> Any:
     """The rows at these places, which ascend; None stays None."""
     if given is None:
         return None
-    if isinstance(given, EncodedRows):
+    if isinstance(given, RowSource) and hasattr(given, "chosen"):
         return given.chosen(at)
     if isinstance(given, Mapping):
         return {name: _safe_indexing(column, at) for name, column in given.items()}

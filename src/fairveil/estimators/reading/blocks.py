@@ -23,7 +23,9 @@ class Blocks(Sequence[RowBlock]):
 
     @staticmethod
     def of(source: RowSource) -> Blocks:
-        """All blocks of a source of rows."""
+        """All blocks of a source of rows. Those of one that streams are settled first: in memory, or on the disk."""
+        settled = getattr(source, "settled", None)
+        source = settled() if callable(settled) else source
         away = getattr(source, "is_streamed", False) or is_sharded(source)
         return Blocks(None, source) if away else Blocks(source.blocks(), source)
 

@@ -205,7 +205,7 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     if shards is not None:
         rows = sharded.rows_of(shards, blocks, layout, ways.max_sample_weight)
     else:
-        coded, cap = Coded(layout, blocks, bool(getattr(X, "is_mapped", False))), ways.max_sample_weight
+        coded, cap = Coded(layout, blocks, bool(getattr(blocks.source, "is_mapped", False))), ways.max_sample_weight
         rows = Rows(coded, max_sample_weight=cap, units=units, in_memory=not blocks.are_streamed)
     if ways.features_are_public:
         names = _names_of_features(found.coding)
