@@ -26,6 +26,7 @@ HOW_TOS = (
     "displays.md",
     "install.md",
     "large_tables.md",
+    "many_machines.md",
     "missing_values.md",
     "monitor.md",
     "moving.md",

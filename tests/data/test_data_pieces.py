@@ -94,6 +94,20 @@ def test_guarantee_2_another_file_is_refused(files: Path, name: str) -> None:
         found[0].open()
 
 
+def test_guarantee_1_a_folder_of_stores_is_one_table(files: Path) -> None:
+    (files / "stores").mkdir()
+    for number, start in enumerate(range(0, 1000, 400)):
+        part = data.encode(table(1000).iloc[start : start + 400], SCHEMA, block_rows=64)
+        data.write_store(part, files / "stores" / f"part-{number}", block_rows=64)
+    encoding, found = pieces_of(files / "stores", shards=5)
+    assert len(found) == 6
+    assert encoding == data.Encoding(SCHEMA)
+    assert same(gathered([one.open() for one in found]), gathered([data.encode(table(1000), SCHEMA)]))
+    data.write_store(data.encode(table(10), SCHEMA, precision="float32"), files / "stores" / "part-9")
+    with pytest.raises(InputError, match="one encoding in all stores"):
+        pieces_of(files / "stores", shards=5)
+
+
 def test_what_cannot_be_cut_is_refused(files: Path) -> None:
     with pytest.raises(InputError, match="a Schema"):
         pieces_of(files / "parquet", None, shards=2)

@@ -25,7 +25,7 @@ from .encoding import Encoding
 from .file_lists import CSV, PARQUET, files_of
 from .files import PathLike, open_bytes
 from .parquet_files import footer_of, groups_of, load_parquet
-from .store import STORE_FILE, Store, open_blocks, open_store
+from .store import STORE_FILE, Store, describe_store, open_blocks
 from .streamed import StreamedRows
 
 READ_AT_ONCE = 1 << 20
@@ -97,17 +97,24 @@ def pieces_of(
     sensitive_as_feature: bool = False,
     precision: str = "float64",
 ) -> tuple[Encoding, tuple[Piece, ...]]:
-    """A coded store, a Parquet or CSV file, a folder or a pattern of these, cut into at most so many pieces; how it is coded.
+    """Coded stores, Parquet or CSV files (one, a folder, a pattern), cut into pieces, about so many; how they are coded.
 
-    A store is cut between blocks, Parquet between row groups, CSV between files.
+    A store is cut between blocks, Parquet between row groups, CSV between files. Each file gives one piece at least.
     """
     most = _checks.whole(at_least=1, shards=shards)
-    if isinstance(source, Store) or (Path(source) / STORE_FILE).is_file():
-        store = source if isinstance(source, Store) else open_store(source)
-        _require_schema(store.encoding.schema, schema)
-        cuts = _cuts(store.block_count, most)
-        path, digest = str(store.path.absolute()), store.fingerprint
-        return store.encoding, tuple(StoreBlocks(path, a, b, digest) for a, b in cuts)
+    stores = [source] if isinstance(source, Store) else [describe_store(path) for path in _stores(Path(source))]
+    if stores or isinstance(source, Store):
+        encoding = stores[0].encoding
+        for store in stores:
+            _require_schema(store.encoding, encoding, "one encoding in all stores")
+        if schema is not None and schema != encoding.schema:
+            _require_schema(encoding, Encoding(schema), "the store's own schema")
+        each = -(-most // len(stores))
+        return encoding, tuple(
+            StoreBlocks(str(store.path.absolute()), a, b, store.fingerprint)
+            for store in stores
+            for a, b in _cuts(store.block_count, each)
+        )
     if not isinstance(schema, Schema):
         remedy = "Pass schema=Schema.load(path); a coded store has its own."
         raise InputError(complaint(expected="a Schema", of="schema", got=schema, remedy=remedy))
@@ -128,10 +135,17 @@ def pieces_of(
     return encoding, tuple(parts)
 
 
-def _require_schema(own: Schema, asked: Schema | None) -> None:
-    if asked is not None and asked != own:
-        remedy = "Leave schema out: a store has its own; or write the store again by this one."
-        raise InputError(complaint(expected="the store's own schema", of="schema", got="another", remedy=remedy))
+def _stores(path: Path) -> list[Path]:
+    """A store, or those of a folder, by name."""
+    if (path / STORE_FILE).is_file():
+        return [path]
+    return sorted(entry for entry in path.iterdir() if (entry / STORE_FILE).is_file()) if path.is_dir() else []
+
+
+def _require_schema(own: Encoding, asked: Encoding, expected: str) -> None:
+    if asked != own:
+        remedy = "Leave schema out: a store has its own; or write the stores again by one schema."
+        raise InputError(complaint(expected=expected, of="schema", got="another", remedy=remedy))
 
 
 def _cuts(count: int, most: int) -> Sequence[tuple[int, int]]:
