@@ -44,7 +44,7 @@ LAST = 0.25
 HALVINGS = 60
 SMALLEST = 1.0
 """Rows that a group is taken to have at least."""
-FEWEST = 5.0
+FEWEST = 1.0
 """Standard deviations of one round's noise: a group with fewer rows keeps the model's decisions, or noise would move it."""
 
 
