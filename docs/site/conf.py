@@ -111,7 +111,7 @@ def rewritten(lines: list[str]) -> list[str]:
             if at in heads or not line.strip():
                 block = False
             continue
-        item = (item and indented) or re.match(r"\s*(\d+\.|[-*]) ", line) is not None
+        item = (item and indented) or re.match(r"\s*(\d+\.|[-*]|\.\.) ", line) is not None
         out.append(marked(line.strip() if free and not item else line, head=not free and not indented))
     return out
 
