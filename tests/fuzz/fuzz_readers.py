@@ -89,7 +89,7 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
 
 def readers(folder: Path, *, all_kinds: bool) -> list[Reader]:
     """All of them; `folder`: where files are put that are read by name."""
-    written = {name: estimator_files._to_files(one) for name, one in fitted(all_kinds=all_kinds).items()}
+    written = {name: estimator_files.to_files(one) for name, one in fitted(all_kinds=all_kinds).items()}
     statements = [json.loads(files["statement.json"]) for files in written.values()]
     return [
         Reader("statement", lambda draw: _statement(draw.choice(statements), draw), _read_statement),
@@ -216,7 +216,7 @@ def _estimator(given: dict[str, bytes], draw: random.Random) -> dict[str, bytes]
 def _read_estimator(files: dict[str, bytes]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        loaded = estimator_files._from_files(files, None, None)
+        loaded = estimator_files.from_files(files, None, None)
         X, groups = _rows_of(loaded)
         given = {} if groups is None else {"sensitive_features": groups}
         loaded.predict(X, **given)
