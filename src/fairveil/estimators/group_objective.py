@@ -13,25 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
 from .._types import Floats
-from ..curator import Curator
 from ..errors import ConstraintNotMet, InputError, complaint
 from ..facts import Cells, RowLayout, RowSource
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
-from ..learning.descent import Progress
-from ..learning.group_objective.descent import LossDescent, plan_descent
-from ..learning.group_objective.exponential import Certain, Sampling, plan_sampling
+from ..learning.group_objective.descent import plan_descent
+from ..learning.group_objective.exponential import Certain, plan_sampling
 from ..learning.group_objective.found import Found
-from ..learning.group_objective.loop import Loop
 from ..learning.group_objective.plan import ROUNDS, plan_loop, plan_public
 from ..learning.group_objective.problem import Problem
-from ..learning.group_objective.public_features import PublicSearch
-from ..learning.group_objective.running import run
-from ..learning.oracles.choosing import Choice, Class, Each, Labellings, LinearClass, directions, thresholds
+from ..learning.oracles.choosing import Choice, Class, Each, Labellings, directions, thresholds
 from ..learning.oracles.oracle import Oracle
 from ..learning.oracles.regression import Regression
 from ..learning.oracles.responses import Responses
-from ..models import DerandomisedModel, MixtureModel, Model
+from ..models import DerandomisedModel, MixtureModel
 from ..privacy.promise import Promise
+from .faces.mixtures import Search, found_by, probabilities, weights_given
 from .fitting import promises, unused
 from .fitting.openings import Opening
 from .fitting.progress import progress
@@ -46,10 +42,15 @@ from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_objective, warn_if_worse
 from .reports.constraint_report import ConstraintReport
 
-Search = Sampling | Loop | PublicSearch | LossDescent
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")
+
+
 ORACLES = ("responses", "regression", "descent")
+
+
 LOSSES = ("zero_one", "log")
+
+
 NAMED = ("thresholds", "directions", "labellings")
 
 
@@ -286,7 +287,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
         training, listed, curator = opening.training, self._listed(), opening.curator(search.plan)
         with curator, progress("Choosing") as tick:
-            outcome, certain = _found(search, curator, tick)
+            outcome, certain = found_by(search, curator, tick)
         statement = statement_of(curator, training, told_of(listed))
         mixture = None if listed else MixtureModel([model_of(rule, training) for rule in outcome.rules], outcome.weights)
         self._publish_shape(training, cells)
@@ -365,7 +366,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         if self._decides_by_chance:
             return self._law(X)
         check_is_fitted(self, "outcome_")
-        return np.concatenate([_probabilities(self.model_, block) for block in self._blocks(X)])
+        return np.concatenate([probabilities(self.model_, block) for block in self._blocks(X)])
 
     def derandomise(self, threshold: float | None = None) -> GroupObjectiveClassifier:
         """Classifier that decides without chance.
@@ -438,7 +439,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         if listed:
             return self._decided_by(listed, training, X)
         if isinstance(self.decisions, np.ndarray):
-            return _weights(self.decisions, training)
+            return weights_given(self.decisions, training)
         if self.decisions is None:
             return None
         named: dict[str, Callable[[RowLayout], Class]] = {
@@ -522,36 +523,8 @@ class GroupObjectiveClassifier(MixingClassifier):
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
 
-def _found(search: Search, curator: Curator, tick: Progress | None) -> tuple[Found, Certain | None]:
-    if isinstance(search, Sampling):
-        return search.run(curator, tick)
-    return (run(curator, search, tick) if isinstance(search, Loop) else search.run(curator, tick)), None
-
-
-def _probabilities(model: Model | None, block: Any) -> Floats:
-    """Of the models themselves, where the law of their decisions is another."""
-    if isinstance(model, DerandomisedModel):
-        return _probabilities(model.model, block)
-    assert isinstance(model, MixtureModel)
-    each = [weight * one.predict_proba(block) for weight, one in zip(model.weights, model.models, strict=True)]
-    return np.asarray(np.sum(each, axis=0))
-
-
 def _cells(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:
     """The groups: those of single columns where everything that names a kind of groups asks for these alone."""
     asked = [objective, *constraint.notions, *(bound.objective for bound in constraint.bounds)]
     modes = {mode for one in asked if isinstance(mode := getattr(one, "groups", None), str)}
     return groups_of(training, "marginal" if modes == {"marginal"} else "product")
-
-
-def _weights(given: Any, training: Training) -> LinearClass:
-    """Linear rules from an array, checked."""
-    layout, outputs = training.rows.layout, 1 if len(training.classes) == 2 else len(training.classes)
-    array = np.asarray(given, np.float64) if given.dtype.kind in "fiu" else np.empty(0)
-    if array.ndim == 2 and outputs == 1:
-        array = array[:, np.newaxis, :]
-    if array.ndim != 3 or not len(array) or array.shape[1:] != (outputs, 1 + layout.width) or not np.isfinite(array).all():
-        expected = f"finite weights (m, {'' if outputs == 1 else f'{outputs}, '}{1 + layout.width}), the intercept first"
-        remedy = "Numbers come after it, then the categories of each coded column, as in coef_."
-        raise InputError(complaint(expected=expected, of="decisions", got=np.shape(given), remedy=remedy))
-    return LinearClass(array)

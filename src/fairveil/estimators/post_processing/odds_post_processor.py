@@ -14,8 +14,7 @@ from sklearn.utils import get_tags
 from ... import _checks
 from ..._types import Floats
 from ...curator import Curator
-from ...curator.elsewhere import curator_of
-from ...errors import ConstraintNotMet, Overspent
+from ...errors import ConstraintNotMet
 from ...facts import Cells
 from ...fairness import ConstraintSystem
 from ...learning.forecasting import forecast
@@ -39,7 +38,7 @@ from ..faces.blind import Blindly
 from ..faces.coded import as_array
 from ..fitting import promises, unused
 from ..fitting.planning import Planning
-from ..fitting.recorded import Recorded, require_room
+from ..fitting.recorded import Recorded
 from ..fitting.requirements import said
 from ..rate_constrained import RateConstrainedClassifier
 from ..reading import cautions, origins, units
@@ -55,6 +54,7 @@ from ..wrapped import statement as base_statement
 from ..wrapped.answers import Answers
 from ..wrapped.bases import Base, BaseOptions
 from ..wrapped.decided import DecidedRows
+from . import asking
 from . import report as post_report
 from . import rows as post_rows
 from .post_processed import PostProcessed
@@ -340,7 +340,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         if ledger is not None:
             ledger.require(promise, schema=asked.training.schema)
         if system is not None:
-            self._require_room(asked, wishes, cells)
+            asking.require_both(self.estimator, asked, wishes, cells, self._purpose)
         given = (X, y, sensitive_features, sample_weight)
         base = post_rows.base_of(self.estimator, asked, wishes, given, spare=system is not None)
         if system is None:
@@ -351,7 +351,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         plan = postprocess.plan(promise, cells, classes, base.spent, weighted=rows.weighted, looked_at=base.looked_at)
         answers = self._answers(asked, base, wishes, plan, X)
         noise = NoiseSource.of(bases.derived_seed(wishes.seed, 2))
-        with self._curator(asked, base, wishes, plan, noise) as curator:
+        fitted_here = self.estimator is None or not bases.is_fitted(self.estimator)
+        with asking.curator_of_counts(asked, base, wishes, plan, noise, self._purpose, fitted_here) as curator:
             attached = answers.attached(curator, rows)
             cap = rows.max_sample_weight if rows.weighted else None
             released = postprocess.release(curator, attached, plan, cap, answers.edges)
@@ -405,26 +406,6 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     @property
     def _purpose(self) -> str:
         return f"{type(self).__name__}.fit"
-
-    def _require_room(self, asked: DecidedRows, wishes: BaseOptions, cells: Cells | None) -> None:
-        """Base and counts are two spends of the ledger: see now whether there is room for both, before the first is paid."""
-        spent = base_spends.about_to_spend(self.estimator, wishes)
-        if wishes.ledger is None or not spent:
-            return
-        rows, classes = asked.training.rows, len(asked.training.classes)
-        counts = postprocess.plan(wishes.promise, cells, classes, spent, weighted=rows.weighted)
-        require_room(wishes.ledger, [*spent, counts.event], wishes.promise, self._purpose)
-
-    def _curator(self, asked: DecidedRows, base: Base, wishes: BaseOptions, plan: CountPlan, noise: NoiseSource) -> Curator:
-        """The curator of the counts, with what the ledger does not yet hold of the base reserved beside it."""
-        event = plan.event if wishes.promise.is_private else None
-        options: dict[str, Any] = {"facts": asked.training.facts, "ledger": wishes.ledger, "purpose": self._purpose}
-        try:
-            with base_spends.recorded(base, wishes, self._purpose):
-                return curator_of(asked.training.rows, wishes.promise, plan=event, noise=noise, **options)
-        except Overspent as error:
-            fitted_here = self.estimator is None or not bases.is_fitted(self.estimator)
-            raise (base_spends.also_spent(error) if fitted_here else error) from None
 
     def _wishes(self, promise: Promise, ledger: Ledger | None) -> BaseOptions:
         share = _checks.fraction(base_share=self.base_share, low_open=True, high_open=True, remedy="Pass base_share=0.8, say.")

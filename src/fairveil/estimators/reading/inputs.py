@@ -6,9 +6,8 @@ What is read from the data rather than stated is listed as a public fact with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,27 +17,22 @@ from scipy import sparse
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...curator.rows.sharded import ShardedRows
-from ...data import Encoding, encode
-from ...data.coding import Plain
-from ...data.tables import table_of
 from ...errors import InputError, complaint
 from ...facts import RowBlock, RowLayout, RowSource, Schema
-from ...facts.columns import Boolean, Category
-from ...fairness.inputs import read_weights, same_length
+from ...fairness.inputs import read_weights
 from ...models.model import known_classes
-from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
+from ...privacy.statement.parts import READ_FROM_DATA, PublicFact
 from . import sharded
 from . import units as units_of
 from .additive import Additive, words_of
 from .blocks import Blocks
-from .carried import require_few_classes
-from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
-from .columns import coded_groups, given_columns, named_as_declared, names_in, names_of_columns, read_labels, read_targets
-from .copies import refuse_copies, refuse_named
-from .distinct import distinct, in_words
-from .grids import Grid, grid_of, numbers_of, refuse_duplicates
+from .coding import Coding, SchemaCoding, TableCoding
+from .copies import refuse_copies
+from .distinct import in_words
+from .grids import refuse_duplicates
+from .read_as import as_it_comes, by_schema, from_rows, refuse_sensitive_features
 from .standard import Standard
-from .targets import NumericTarget, TargetScale, beside, need_number, scale_of, with_codes, within
+from .targets import NumericTarget, TargetScale, beside
 from .units import Whose
 
 THIN = 0.25
@@ -118,20 +112,6 @@ class Coded:
         return getattr(getattr(self._blocks, "source", None), "require_same", None)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Read:
-    """Blocks without weights, how features were coded, and what is public."""
-
-    coding: Coding
-    layout: RowLayout
-    blocks: Blocks
-    facts: list[PublicFact]
-    columns: tuple[str, ...]
-    n_features: int
-    target: TargetScale | None = None
-    grid: Grid | None = None
-
-
 def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways) -> Training:
     """The rows of a fit, checked before any release."""
     if isinstance(X, Elsewhere):
@@ -147,14 +127,14 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
         refuse_duplicates(table, of)
     if isinstance(X, RowSource):
-        found = _from_rows(X, y, sensitive_features, schema, ways.target)
+        found = from_rows(X, y, sensitive_features, schema, ways.target)
         if ways.features_are_public:
-            _refuse_sensitive_features(X)
+            refuse_sensitive_features(X)
     elif schema is not None:
-        found = _by_schema(X, y, sensitive_features, schema, ways.sensitive_as_feature, ways.target)
+        found = by_schema(X, y, sensitive_features, schema, ways.sensitive_as_feature, ways.target)
     else:
         unit = None if ways.whose is None else ways.whose.column
-        found = _as_it_comes(X, y, sensitive_features, ways.sensitive_as_feature, ways.target, unit)
+        found = as_it_comes(X, y, sensitive_features, ways.sensitive_as_feature, ways.target, unit)
     if ways.target is None:
         need_classes(found.layout)
     stated = schema.rows if schema is not None else None
@@ -246,138 +226,6 @@ def need_classes(layout: RowLayout) -> None:
     known_classes(layout.classes or ())
 
 
-# The three ways
-
-
-def _as_it_comes(
-    X: Any, y: Any, sensitive: Any, sensitive_as_feature: bool, number: NumericTarget | None, unit: str | None = None
-) -> _Read:
-    grid = grid_of(X)
-    labels = read_labels(y) if number is None else read_targets(y)
-    same_length({"X": grid.rows, "y": len(labels)})
-    classes: tuple[Hashable, ...] | None = None
-    scale = None if number is None else number.scale(labels)
-    label_codes: npt.NDArray[Any]
-    if scale is None:
-        classes, label_codes = distinct(Plain(labels), "y")
-        require_few_classes(len(classes), grid.rows)
-    else:
-        label_codes = scale.coded(labels)
-    named = names_of_columns(sensitive, grid)
-    columns = {name: grid.column(name) for name in named} if named is not None else given_columns(sensitive, grid.rows)
-    groups, group_codes = coded_groups(columns, grid.rows)
-    taken = columns if grid.named and not sensitive_as_feature else {}  # also where they were given as columns: by their names
-    names = (name for name in grid.names if name not in taken and not (grid.named and name == unit))
-    features = tuple(_feature(grid, name) for name in names)
-    if not features:
-        remedy = "Pass features beside the sensitive columns, or sensitive_as_feature=True."
-        raise InputError(complaint(expected="at least one feature", of="X", got="sensitive columns alone", remedy=remedy))
-    coding = TableCoding(features, grid.names)
-    layout = replace(coding.layout, classes=classes, sensitive=groups, sensitive_names=tuple(columns))
-    blocks, a = [], 0
-    for block in coding.grid_blocks(grid):
-        b = a + block.rows
-        part = np.ascontiguousarray(group_codes[:, a:b])
-        blocks.append(replace(block, labels=label_codes[a:b], sensitive=part))
-        a = b
-    facts = [PublicFact("number of features", str(len(features)), READ_FROM_DATA), *_roles(layout, READ_FROM_DATA)]
-    facts += [
-        PublicFact(f"categories of {in_words([one.name])}", in_words(one.values), READ_FROM_DATA)
-        for one in features
-        if one.values is not None
-    ]
-    return _Read(coding, layout, Blocks(blocks), facts, grid.names if grid.named else (), len(grid.names), scale, grid)
-
-
-def _by_schema(
-    X: Any, y: Any, sensitive: Any, schema: Schema, sensitive_as_feature: bool, number: NumericTarget | None
-) -> _Read:
-    names = names_in(sensitive)
-    beside: Mapping[str, Any] | None = None
-    if names is not None:
-        unused = [name for name in schema.sensitive if name not in names]
-        schema = schema.with_roles(sensitive=names).without(*unused)
-    elif sensitive is not None:
-        beside = named_as_declared(sensitive, schema)
-    with_sensitive = bool(schema.sensitive) and (sensitive is not None or _has_columns(X, schema.sensitive))
-    if not with_sensitive and schema.sensitive:
-        schema = schema.without(*schema.sensitive)
-    labels = None if y is None else read_labels(y) if number is None else read_targets(y)
-    if y is not None and schema.target is None:
-        remedy = 'Say which column y is, and its classes: Schema(columns, target="hired"), say.'
-        raise InputError(complaint(expected="a schema with a target", of="schema", got=schema, remedy=remedy))
-    encoding = Encoding(schema, sensitive_as_feature)
-    if number is not None:
-        number.refuse_both()
-        need_number(encoding.target is not None, "the schema's target")
-    coded = encode(
-        X,
-        schema,
-        names=encoding.features,
-        target=labels,
-        sensitive=beside,
-        sensitive_as_feature=sensitive_as_feature,
-        block_rows=BLOCK_ROWS,
-    )
-    facts, blocks = facts_of_schema(encoding), Blocks.of(coded)
-    names = encoding.features if _has_columns(X, encoding.features) else ()
-    scale = None if number is None else scale_of(encoding)
-    return _Read(SchemaCoding(encoding), coded.layout, blocks, facts, names, len(encoding.features), scale)
-
-
-def _from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None, number: NumericTarget | None) -> _Read:
-    layout = source.layout
-    names = names_in(sensitive)
-    other = schema is not None and schema != getattr(getattr(source, "encoding", None), "schema", schema)
-    if y is not None or other or (sensitive is not None and names is None):
-        remedy = "Leave y, sensitive_features and schema out: pass only the names of sensitive columns among the source's."
-        raise InputError(complaint(expected="labels and groups from the rows", of="X", got="others beside", remedy=remedy))
-    blocks = Blocks.of(source)
-    if names is not None:
-        strange = [name for name in names if name not in layout.sensitive_names]
-        if strange:
-            known = list(layout.sensitive_names)
-            remedy = "Code the rows with these columns declared sensitive."
-            raise InputError(complaint(expected=f"names among {known}", of="sensitive_features", got=strange, remedy=remedy))
-        at = [layout.sensitive_names.index(name) for name in names]
-        layout = replace(layout, sensitive=tuple(layout.sensitive[j] for j in at), sensitive_names=tuple(names))
-        blocks = blocks.then(partial(_of_columns, at))
-    if number is not None:
-        need_number(layout.classes is None and all(block.labels is not None for block in blocks), "X")
-    encoding, scale = getattr(source, "encoding", None), None
-    if isinstance(encoding, Encoding):
-        features = encoding.features
-        if number is not None:
-            number.refuse_both()
-            need_number(encoding.target is not None, "the target of X")
-            blocks, scale = blocks.then(within), scale_of(encoding)
-        return _Read(SchemaCoding(encoding), layout, blocks, facts_of_schema(encoding), features, len(features), scale)
-    if number is not None:
-        given, scale = with_codes(blocks, number)
-        blocks = Blocks(given, source)
-    read_from_data = getattr(source, "read_from_data", ())
-    of_classes: Origin = READ_FROM_DATA if "classes" in read_from_data else "argument"
-    of_groups: Origin = READ_FROM_DATA if "groups" in read_from_data else "argument"
-    facts = _roles(layout, of_classes, of_groups)
-    return _Read(RowsCoding(layout.numbers, tuple(layout.code_sizes)), layout, blocks, facts, (), layout.width, scale)
-
-
-def _refuse_sensitive_features(source: RowSource) -> None:
-    encoding = getattr(source, "encoding", None)
-    schema = getattr(encoding, "schema", None)
-    refuse_named(getattr(encoding, "features", ()), (*source.layout.sensitive_names, *getattr(schema, "sensitive", ())))
-
-
-# Facts and weights
-
-
-def _has_columns(X: Any, names: Sequence[str]) -> bool:
-    """Whether a table has all these columns; an array has features alone."""
-    if isinstance(X, (np.ndarray, list, tuple)) and getattr(getattr(X, "dtype", None), "names", None) is None:
-        return False
-    return set(names) <= set(table_of(X).names)
-
-
 def _names_of_features(coding: Coding) -> tuple[str, ...]:
     """The name of each feature, numbers before codes, as in blocks."""
     if isinstance(coding, SchemaCoding):
@@ -387,37 +235,6 @@ def _names_of_features(coding: Coding) -> tuple[str, ...]:
         return tuple(feature.name for feature in sorted(coding.features, key=lambda feature: feature.values is not None))
     layout = coding.layout
     return (*(f"x{j}" for j in range(layout.numbers)), *(f"code{j}" for j in range(len(layout.code_sizes))))
-
-
-def _feature(grid: Grid, name: str) -> Feature:
-    if grid.matrix is not None:
-        return Feature(name)
-    raw = grid.column(name)
-    of = f"column {name!r}"
-    if numbers_of(raw, of) is not None:
-        return Feature(name)
-    return Feature(name, distinct(raw, of)[0])  # type: ignore[arg-type]  # Category checks the values
-
-
-def _roles(layout: RowLayout, of_classes: Origin, of_groups: Origin | None = None) -> list[PublicFact]:
-    facts = [PublicFact("classes", in_words(layout.classes or ("a number",)), of_classes)]
-    for name, values in zip(layout.sensitive_names, layout.sensitive, strict=True):
-        facts.append(PublicFact(f"groups of {in_words([name])}", in_words(values), of_groups or of_classes))
-    return facts
-
-
-def facts_of_schema(encoding: Encoding) -> list[PublicFact]:
-    """What a schema says of the rows that it codes."""
-    schema = encoding.schema
-    facts = [PublicFact("features", in_words(encoding.features), "schema"), *_roles(encoding.layout, "schema")]
-    if schema.rows is not None:
-        facts.append(PublicFact("number of rows", str(schema.rows), "schema"))
-    for name in (*schema.sensitive, *(() if schema.target is None else (schema.target,))):
-        column = schema.columns[name]
-        if isinstance(column, Category | Boolean) and column.shares is not None:
-            told = [f"{value} {share:.3g}" for value, share in zip(column.values, column.shares, strict=True)]
-            facts.append(PublicFact(f"shares of {in_words([name])}", in_words(told), "schema"))
-    return facts
 
 
 def _thinned(block: RowBlock) -> RowBlock:
@@ -435,11 +252,6 @@ def weights_of(sample_weight: Any, rows: int) -> npt.NDArray[np.float64] | None:
         remedy = "Sample weights must contain at least one number that is not zero."
         raise InputError(complaint(expected="some weight", of="sample_weight", got="zeros alone", remedy=remedy))
     return weights
-
-
-def _of_columns(at: Sequence[int], block: RowBlock) -> RowBlock:
-    """With some of the sensitive columns."""
-    return block if block.sensitive is None else replace(block, sensitive=np.ascontiguousarray(block.sensitive[at]))
 
 
 def _with_weights(blocks: Sequence[RowBlock], sample_weight: Any) -> Iterator[RowBlock]:

@@ -1,0 +1,40 @@
+"""What a post-processor asks of the rows: room for both of its spends first, then the curator of its counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...curator import Curator
+from ...curator.elsewhere import curator_of
+from ...errors import Overspent
+from ...facts import Cells
+from ...learning.postprocessing import counting as postprocess
+from ...learning.postprocessing.counting import CountPlan
+from ...privacy.noise.sources import NoiseSource
+from ..fitting.recorded import require_room
+from ..wrapped import spends as base_spends
+from ..wrapped.bases import Base, BaseOptions
+from ..wrapped.decided import DecidedRows
+
+
+def require_both(estimator: Any, asked: DecidedRows, wishes: BaseOptions, cells: Cells | None, purpose: str) -> None:
+    """Base and counts are two spends of the ledger: see now whether there is room for both, before the first is paid."""
+    spent = base_spends.about_to_spend(estimator, wishes)
+    if wishes.ledger is None or not spent:
+        return
+    rows, classes = asked.training.rows, len(asked.training.classes)
+    counts = postprocess.plan(wishes.promise, cells, classes, spent, weighted=rows.weighted)
+    require_room(wishes.ledger, [*spent, counts.event], wishes.promise, purpose)
+
+
+def curator_of_counts(
+    asked: DecidedRows, base: Base, wishes: BaseOptions, plan: CountPlan, noise: NoiseSource, purpose: str, fitted_here: bool
+) -> Curator:
+    """The curator of the counts, with what the ledger does not yet hold of the base reserved beside it."""
+    event = plan.event if wishes.promise.is_private else None
+    options: dict[str, Any] = {"facts": asked.training.facts, "ledger": wishes.ledger, "purpose": purpose}
+    try:
+        with base_spends.recorded(base, wishes, purpose):
+            return curator_of(asked.training.rows, wishes.promise, plan=event, noise=noise, **options)
+    except Overspent as error:
+        raise (base_spends.also_spent(error) if fitted_here else error) from None
