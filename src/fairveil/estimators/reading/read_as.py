@@ -14,7 +14,7 @@ from ...data import Encoding, encode
 from ...data.coding import Plain
 from ...data.tables import table_of
 from ...errors import InputError, complaint
-from ...facts import RowLayout, RowSource, Schema
+from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.columns import Boolean, Category
 from ...fairness.inputs import same_length
 from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact

@@ -1,0 +1,137 @@
+"""No module is long, the middle one is short, and modules that import each other are a list that only grows shorter."""
+
+from __future__ import annotations
+
+import ast
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parent.parent / "src"
+LONGEST, MIDDLE = 400, 130
+
+# Modules that import each other, types and imports inside functions counted. Take a line out when you break one; add none.
+CIRCLES = {
+    ("audit.drawn", "audit.finding"),
+    ("cli.audit", "cli.certify", "cli.private_table"),
+    ("estimators.certifying.certificate", "estimators.certifying.certificate_json"),
+    ("estimators.certifying.certified_fits", "estimators.certifying.certified_run"),
+    ("estimators.certifying.private_table", "estimators.certifying.private_table_json"),
+    (
+        "estimators.reading.carried",
+        "estimators.reading.columns",
+        "estimators.reading.elsewhere",
+        "estimators.reading.inputs",
+        "estimators.reading.read_as",
+        "estimators.reading.unread",
+    ),
+    (
+        "estimators.released.classifier",
+        "estimators.released.frontier",
+        "estimators.released.groups",
+        "estimators.released.public_features",
+        "estimators.released.saving",
+    ),
+    ("estimators.wrapped.decided_rows", "estimators.wrapped.elsewhere"),
+    ("learning.lagrangian.noise", "learning.lagrangian.plan", "learning.lagrangian.players"),
+    ("privacy.ledger.around", "privacy.ledger.handle", "privacy.ledger.spending"),
+    ("privacy.noise.guarded", "privacy.noise.samplers"),
+    (
+        "privacy.statement.checks",
+        "privacy.statement.documents",
+        "privacy.statement.statement",
+        "privacy.statement.words",
+    ),
+    (
+        "report.baselines",
+        "report.certain",
+        "report.contents",
+        "report.first_lines",
+        "report.ledger",
+        "report.numbers",
+        "report.page",
+        "report.phrases",
+        "report.private_tables",
+        "report.rates",
+        "report.words",
+    ),
+    ("serving.analyst.remote", "serving.analyst.remote_curator"),
+    ("study.result", "study.result_json"),
+}
+
+
+def test_no_module_is_long() -> None:
+    long = {name: size for name, path in modules().items() if (size := size_of(path.read_text("utf-8"))) > LONGEST}
+    assert not long, "take it apart by what it says, not by its length"
+
+
+def test_the_middle_module_is_short() -> None:
+    assert statistics.median(len(path.read_text("utf-8").splitlines()) for path in modules().values()) <= MIDDLE
+
+
+def test_no_new_modules_import_each_other() -> None:
+    known = {name for circle in CIRCLES for name in circle}
+    found = circles(imports())
+    new = [circle for circle in found if not any(set(circle) <= set(one) for one in CIRCLES)]
+    assert not new, "the lower of them should not know the other: hand in what it needs, or move what both share"
+    gone = known - {name for circle in found for name in circle}
+    assert not gone, "broken: take them out of CIRCLES"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("a = 1\n", 1), ('class A:\n    """B.\n\n    Parameters\n    ----------\n    """\n', 1)]
+)
+def test_pages_of_parameters_are_no_code(text: str, size: int) -> None:
+    assert size_of(text) == size
+
+
+def test_a_circle_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [("a", "b", "c")]
+
+
+def size_of(text: str) -> int:
+    """Lines, but for class docstrings that describe parameters: they are pages of the reference, a line or more a parameter."""
+    classes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef))
+    docs = (node.body[0] for node in classes if "Parameters\n" in (ast.get_docstring(node) or ""))
+    return len(text.splitlines()) - sum((doc.end_lineno or 0) - doc.lineno + 1 for doc in docs)
+
+
+def modules() -> dict[str, Path]:
+    """Every module by its name inside the library."""
+    root = SOURCES / "fairveil"
+    return {".".join(path.relative_to(root).with_suffix("").parts): path for path in sorted(root.rglob("*.py"))}
+
+
+def imports() -> dict[str, set[str]]:
+    """What each module imports; the doors of packages, which only hand names out, are left out."""
+    found = modules()
+    graph: dict[str, set[str]] = {name: set() for name in found if not name.endswith("__init__")}
+    for name in graph:
+        package = name.split(".")[:-1]
+        for node in ast.walk(ast.parse(found[name].read_text("utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or not node.level:
+                continue
+            start = [*package[: len(package) - node.level + 1], *(node.module.split(".") if node.module else [])]
+            targets = {".".join(start), *(".".join([*start, alias.name]) for alias in node.names)}
+            graph[name] |= {target for target in targets if target in graph and target != name}
+    return graph
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
+    """The sets of modules that reach each other."""
+    reached = {name: _reached(graph, name) for name in graph}
+    together = {name: tuple(sorted(other for other in reached[name] if name in reached[other])) for name in graph}
+    return sorted({circle for circle in together.values() if len(circle) > 1})
+
+
+def _reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    todo = [*graph[start]]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += graph[name]
+    return seen
