@@ -62,11 +62,12 @@ class GroupObjectiveClassifier(MixingClassifier):
     Parameters
     ----------
     objective : str or objective, default="error"
-        f, the minimized function: ``"error"``, ``"gmean"``, ``"hmean"``, ``"largest_group_loss"``, ``"false_negative_rate"``, a
+        The minimized function f: ``"error"``, ``"gmean"``, ``"hmean"``, ``"largest_group_loss"``, ``"false_negative_rate"``, a
         gap such as ``"equalized_odds"``, or one of `fairveil.fairness.objectives`, your own function among them.
     constraint : notion, str, objective or list of these, default=None
-        g: ``"equalized_odds:0.05"``, a notion such as ``EqualizedOdds(0.05)``, or a bound of an objective. ``"gmean:0.3"``
-        means that 1 less the G-mean is at most 0.3, like ``objectives.GMean().at_least(0.7)``. None: no constraint.
+        The constrained function g: ``"equalized_odds:0.05"``, a notion such as ``EqualizedOdds(0.05)``, or a bound of an
+        objective. ``"gmean:0.3"`` means that 1 less the G-mean is at most 0.3, like ``objectives.GMean().at_least(0.7)``. None:
+        no constraint.
     method : {"linear-oracle", "frank-wolfe", "exponential"}, default="linear-oracle"
         ``"linear-oracle"`` and ``"frank-wolfe"`` (Algorithm 4) find a mixture by private linear oracles. ``"exponential"``
         chooses one decision of a finite list; it works at ``delta=0`` and for functions that are not convex.

@@ -46,11 +46,12 @@ class GroupObjectiveRegressor(CodedRegressor):
     Parameters
     ----------
     objective : str or objective, default="error"
-        f: ``"error"`` (the mean squared error), ``"largest_group_loss"``, or an objective of `fairveil.fairness.objectives`,
-        such as ``WeightedError(groups={"f": 2.0})``. A `Custom` one is a function of losses in squared ranges of y.
+        The minimized function f: ``"error"`` (the mean squared error), ``"largest_group_loss"``, or an objective of
+        `fairveil.fairness.objectives`, such as ``WeightedError(groups={"f": 2.0})``. A `Custom` one is a function of losses in
+        squared ranges of y.
     constraint : notion, str, objective or list of these, default=None
-        g: ``BoundedGroupLoss(max_loss, loss="squared")``, ``"largest_group_loss:0.5"``, ``"gini:0.1"``, or a bound of an
-        objective. Losses are in squared units of y. None: no constraint.
+        The constrained function g: ``BoundedGroupLoss(max_loss, loss="squared")``, ``"largest_group_loss:0.5"``,
+        ``"gini:0.1"``, or a bound of an objective. Losses are in squared units of y. None: no constraint.
     method : {"linear-oracle", "frank-wolfe", "exponential"}, default="linear-oracle"
         ``"linear-oracle"``: cutting planes, exact for the released values. ``"frank-wolfe"``: Algorithm 4. ``"exponential"``: a
         private choice among `decisions`.

@@ -79,7 +79,13 @@ class GapNotion(Notion):
         return tuple(out)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Describe the notion as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Plain JSON values, with the kind of notion.
+        """
         return to_dict_of(self)
 
 

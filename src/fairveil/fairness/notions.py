@@ -311,7 +311,13 @@ class FalseNegativeRate(Notion):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Describe the notion as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Plain JSON values, with the kind of notion.
+        """
         return to_dict_of(self)
 
 
@@ -383,7 +389,13 @@ class BoundedGroupLoss(Notion):
         return tuple(RateConstraint(((1.0, rate),), bound, groups=self.groups) for rate in rates)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Describe the notion as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Plain JSON values, with the kind of notion.
+        """
         return to_dict_of(self)
 
 

@@ -207,7 +207,13 @@ class RateConstraint(Notion):
         return (self,)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Describe the notion as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Plain JSON values, with the kind of notion.
+        """
         terms = []
         for coefficient, rate in self.terms:
             term: dict[str, Any] = {"coefficient": coefficient, "event": rate.event.to_dict()}

@@ -86,7 +86,13 @@ class SelectionRateRatio(Notion):
         return tuple(out)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Describe the notion as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Plain JSON values, with the kind of notion.
+        """
         out = {
             "notion": self.kind,
             "min_ratio": self.min_ratio,

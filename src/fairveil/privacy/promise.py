@@ -142,7 +142,13 @@ class Promise:
         return f"epsilon={self.epsilon:g}, delta={self.delta:g}, {what}, {whose}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; epsilon inf is written "inf"."""
+        """Describe the guarantee as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Plain JSON values; an infinite epsilon is written "inf".
+        """
         return {
             "epsilon": self.epsilon if self.is_private else "inf",
             "delta": self.delta,

@@ -73,7 +73,13 @@ class Frontier:
         return tuple(dict.fromkeys(run.target for run in self.runs))
 
     def table(self) -> list[dict[str, Any]]:
-        """One mapping of plain values for each epsilon and target: see `runs.point`."""
+        """The frontier as a table, one line for each epsilon and target.
+
+        Returns
+        -------
+        list of dict
+            Lines of plain values: see `runs.point`.
+        """
         groups: dict[tuple[float, float | None], list[Run]] = {}
         for run in self.runs:
             groups.setdefault((run.epsilon, run.target), []).append(run)

@@ -97,7 +97,7 @@ def plan_sample_size(
     lipschitz: Sequence[float] = ONES,
     smoothness: Sequence[float] = ONES,
 ) -> SampleSizePlan:
-    """Numbers of rows that theorems on min f subject to g <= 0 need, beside the lower bounds.
+    """How many rows the theorems on min f subject to g <= 0 need, and the lower bounds.
 
     Parameters
     ----------

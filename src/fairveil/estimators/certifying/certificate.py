@@ -172,13 +172,25 @@ class Certificate:
         return findings(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Describe it as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Plain JSON values, as `to_json` writes them.
+        """
         from .certificate_json import to_dict
 
         return to_dict(self)
 
     def to_json(self) -> str:
-        """The certificate as a JSON document, which `fairveil verify` recomputes."""
+        """Write the certificate as a JSON document, which `fairveil verify` recomputes.
+
+        Returns
+        -------
+        str
+            The document.
+        """
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     @classmethod

@@ -332,7 +332,13 @@ class Monitor:
         return self._bet.wealth
 
     def to_json(self) -> str:
-        """Released counts and everything that was fixed in advance, as in the file."""
+        """Released counts and everything that was fixed in advance, as in the file.
+
+        Returns
+        -------
+        str
+            The document.
+        """
         return json.dumps(self._content, indent=2, allow_nan=False) + "\n"
 
     def __str__(self) -> str:

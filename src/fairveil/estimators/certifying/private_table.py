@@ -293,13 +293,25 @@ class PrivateTable:
         return findings(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Describe it as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Plain JSON values, as `to_json` writes them.
+        """
         from .private_table_json import to_dict
 
         return to_dict(self)
 
     def to_json(self) -> str:
-        """The table as a JSON document, which `fairveil verify` recomputes."""
+        """Write the table as a JSON document, which `fairveil verify` recomputes.
+
+        Returns
+        -------
+        str
+            The document.
+        """
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     @classmethod

@@ -79,7 +79,13 @@ class Additive:
         object.__setattr__(self, "interactions", tuple(map(_pair, pairs)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Describe it as plain values, for `from_dict`.
+
+        Returns
+        -------
+        dict
+            Plain values.
+        """
         columns = None if self.columns is None else list(self.columns)
         return {"bins": self.bins, "columns": columns, "interactions": [list(pair) for pair in self.interactions]}
 

@@ -84,7 +84,13 @@ class Account:
         return self._place if isinstance(self._place, str) else self._place.address
 
     def balance(self) -> Balance:
-        """What is spent and what is left."""
+        """Spent and remaining budget.
+
+        Returns
+        -------
+        Balance
+            Print it, or take its fields.
+        """
         from .balance import balance_of
 
         self._require_own(self._store.first_hash(self.dataset))
@@ -147,7 +153,13 @@ class Account:
         return found
 
     def export(self) -> str:
-        """All lines as one JSON document, to keep elsewhere, to check, or to restore."""
+        """Export all lines as one JSON document, to keep elsewhere, to check, or to restore.
+
+        Returns
+        -------
+        str
+            The document.
+        """
         from .documents import written
 
         return written(self._store.entries(self.dataset))

@@ -320,7 +320,13 @@ class PrivacyStatement:
         return findings(self)
 
     def summary(self) -> str:
-        """The statement in plain words, item by item after NIST SP 800-226."""
+        """The statement in plain words, item by item after NIST SP 800-226.
+
+        Returns
+        -------
+        str
+            Several lines.
+        """
         from .words import MECHANISMS, items, table_lines
 
         lines = []
@@ -340,13 +346,25 @@ class PrivacyStatement:
         return _html.facts(items(self), "Privacy statement")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values, with the format's name, its version and a checksum."""
+        """Describe the statement as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Plain JSON values, with the format's name, its version and a checksum.
+        """
         from .documents import to_dict
 
         return to_dict(self)
 
     def to_json(self) -> str:
-        """The statement as a JSON document; an infinite epsilon is written "inf"."""
+        """Write the statement as a JSON document.
+
+        Returns
+        -------
+        str
+            The document; an infinite epsilon is written "inf".
+        """
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     def write(self, path: str | Path) -> Path:

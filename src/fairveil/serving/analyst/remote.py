@@ -84,7 +84,13 @@ class RemoteData(Elsewhere):
         return self._connection.shown
 
     def balance(self) -> dict[str, Any]:
-        """What is spent of the data set's budget and what is left, as the holder says now."""
+        """Spent and remaining budget of the data set, as the holder says now.
+
+        Returns
+        -------
+        dict
+            Plain values.
+        """
         found: dict[str, Any] = self._connection.get("datasets", self.name)["balance"]
         return found
 
