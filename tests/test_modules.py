@@ -16,6 +16,7 @@ LONGEST, MIDDLE = 400, 130
 CIRCLES = {
     ("audit.drawn", "audit.finding"),
     ("cli.audit", "cli.certify", "cli.private_table"),
+    ("data.spilling", "data.streamed"),
     ("estimators.certifying.certificate", "estimators.certifying.certificate_json"),
     ("estimators.certifying.certified_fits", "estimators.certifying.certified_run"),
     ("estimators.certifying.private_table", "estimators.certifying.private_table_json"),
@@ -92,9 +93,10 @@ def test_a_circle_is_found() -> None:
 
 
 def size_of(text: str) -> int:
-    """Lines, but for class docstrings that describe parameters: they are pages of the reference, a line or more a parameter."""
-    classes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef))
-    docs = (node.body[0] for node in classes if "Parameters\n" in (ast.get_docstring(node) or ""))
+    """Lines, but for docstrings with numpydoc sections: they are pages of the reference, a line or more a parameter."""
+    named = (ast.ClassDef, ast.FunctionDef)
+    described = (node for node in ast.walk(ast.parse(text)) if isinstance(node, named) and ast.get_docstring(node))
+    docs = (node.body[0] for node in described if "\n-----" in (ast.get_docstring(node) or ""))
     return len(text.splitlines()) - sum((doc.end_lineno or 0) - doc.lineno + 1 for doc in docs)
 
 
