@@ -14,6 +14,7 @@ from shard_samples import PLANTED, SCHEMA, Wrong, answers, recipes, rows_of, sam
 
 from fairveil import data
 from fairveil.curator import Curator, Linear, RowCount, RowFunction, Rows
+from fairveil.curator.rows.sharded import ShardFacts
 from fairveil.curator.shards import asking, serving
 from fairveil.curator.shards.here import ShardsHere
 from fairveil.curator.shards.processes import ShardsInProcesses
@@ -202,6 +203,24 @@ def test_what_needs_rows_here_is_refused_before_anything_is_charged(tmp_path: Pa
             wanted()
     assert len(curator.log) == 0
     assert Linear(np.zeros(1 + rows.layout.width)).models == 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "word"),
+    [
+        ([ShardFacts(1 << 32, True, False, False, 1.0)] * 3, "at most 8589934592 rows"),
+        ([ShardFacts(5, True, False, False, 1.0), ShardFacts(5, False, False, False, 1.0)], "shards of one kind"),
+    ],
+)
+def test_shards_that_cannot_be_added_are_refused(facts: list[ShardFacts], word: str) -> None:
+    class Told:
+        counts = tuple(fact.rows for fact in facts)
+
+        def take(self, taking: Any) -> list[ShardFacts]:
+            return facts
+
+    with pytest.raises(InputError, match=word):
+        rows_of(Told())
 
 
 def test_one_shard_at_least() -> None:
