@@ -158,7 +158,7 @@ class FermiClassifier(DescentClassifier):
 
     References
     ----------
-    .. [1] Lowy, Gupta and Razaviyayn 2023. *Stochastic Differentially Private and Fair Learning.* arXiv:2210.08781. Corrected
+    .. [1] Lowy, Gupta and Razaviyayn 2023. "Stochastic Differentially Private and Fair Learning." arXiv:2210.08781. Corrected
        as docs/theory/papers.md tells.
 
     Examples

@@ -161,7 +161,7 @@ class GroupObjectiveRegressor(CodedRegressor):
 
     References
     ----------
-    .. [1] Alabi 2019. *The Cost of a Reductions Approach to Private Fair Optimization.* Corrected as docs/theory/papers.md
+    .. [1] Alabi 2019. "The Cost of a Reductions Approach to Private Fair Optimization." Corrected as docs/theory/papers.md
        tells.
 
     Examples

@@ -188,9 +188,9 @@ class OracleGameClassifier(MixingClassifier):
 
     References
     ----------
-    .. [1] Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019. *Differentially Private Fair Learning.*
+    .. [1] Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019. "Differentially Private Fair Learning."
        arXiv:1812.02696. Corrected as docs/theory/papers.md tells.
-    .. [2] Agarwal, Beygelzimer, Dudík, Langford and Wallach 2018. *A Reductions Approach to Fair Classification.*
+    .. [2] Agarwal, Beygelzimer, Dudík, Langford and Wallach 2018. "A Reductions Approach to Fair Classification."
        arXiv:1803.02453.
 
     Examples

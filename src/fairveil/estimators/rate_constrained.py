@@ -164,8 +164,8 @@ class RateConstrainedClassifier(DescentClassifier):
 
     References
     ----------
-    .. [1] Yaghini, Cebere, Menart, Bellet and Papernot 2025. *Private Rate-Constrained Optimization with Applications to Fair
-       Learning.* arXiv:2505.22703. Corrected as docs/theory/papers.md tells.
+    .. [1] Yaghini, Cebere, Menart, Bellet and Papernot 2025. "Private Rate-Constrained Optimization with Applications to Fair
+       Learning." arXiv:2505.22703. Corrected as docs/theory/papers.md tells.
 
     Examples
     --------

@@ -176,7 +176,7 @@ class TailoredClassifier(LinearClassifier):
 
     References
     ----------
-    .. [1] Alabi and Wiggins. *Privacy Budget Tailoring in Private Data Analysis.* OpenReview SnPEhMyuYX. Corrected as
+    .. [1] Alabi and Wiggins. "Privacy Budget Tailoring in Private Data Analysis." OpenReview SnPEhMyuYX. Corrected as
        docs/theory/papers.md tells.
 
     Examples

@@ -99,7 +99,7 @@ class EqualizedOdds(GapNotion):
 
     References
     ----------
-    .. [1] Hardt, Price and Srebro 2016. *Equality of Opportunity in Supervised Learning.* arXiv:1610.02413.
+    .. [1] Hardt, Price and Srebro 2016. "Equality of Opportunity in Supervised Learning." arXiv:1610.02413.
     """
 
     kind: ClassVar[str] = "equalized_odds"
@@ -143,7 +143,7 @@ class EqualOpportunity(GapNotion):
 
     References
     ----------
-    .. [1] Hardt, Price and Srebro 2016. *Equality of Opportunity in Supervised Learning.* arXiv:1610.02413.
+    .. [1] Hardt, Price and Srebro 2016. "Equality of Opportunity in Supervised Learning." arXiv:1610.02413.
     """
 
     kind: ClassVar[str] = "equal_opportunity"
@@ -344,7 +344,7 @@ class BoundedGroupLoss(Notion):
 
     References
     ----------
-    .. [1] Agarwal, Beygelzimer, Dudík, Langford and Wallach 2018. *A Reductions Approach to Fair Classification.*
+    .. [1] Agarwal, Beygelzimer, Dudík, Langford and Wallach 2018. "A Reductions Approach to Fair Classification."
        arXiv:1803.02453.
     """
 

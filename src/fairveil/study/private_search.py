@@ -111,7 +111,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     References
     ----------
-    .. [1] Papernot and Steinke 2022. *Hyperparameter Tuning with Renyi Differential Privacy.* arXiv:2110.03620.
+    .. [1] Papernot and Steinke 2022. "Hyperparameter Tuning with Renyi Differential Privacy." arXiv:2110.03620.
 
     Examples
     --------

@@ -139,8 +139,8 @@ def plan_sample_size(
 
     References
     ----------
-    .. [1] Alabi 2019. *The Cost of a Reductions Approach to Private Fair Optimization.*
-    .. [2] Alabi and Wiggins. *Privacy Budget Tailoring in Private Data Analysis.* OpenReview SnPEhMyuYX.
+    .. [1] Alabi 2019. "The Cost of a Reductions Approach to Private Fair Optimization."
+    .. [2] Alabi and Wiggins. "Privacy Budget Tailoring in Private Data Analysis." OpenReview SnPEhMyuYX.
     """
     one = _setting(alpha, groups, epsilon, delta, failure, rows_in, neighbours, lipschitz, smoothness)
     sets = _decisions(candidates, dimension, vc, neighbours)

@@ -203,9 +203,9 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
 
     References
     ----------
-    .. [1] Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019. *Differentially Private Fair Learning.*
+    .. [1] Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019. "Differentially Private Fair Learning."
        arXiv:1812.02696. Corrected as docs/theory/papers.md tells.
-    .. [2] Hardt, Price and Srebro 2016. *Equality of Opportunity in Supervised Learning.* arXiv:1610.02413.
+    .. [2] Hardt, Price and Srebro 2016. "Equality of Opportunity in Supervised Learning." arXiv:1610.02413.
 
     Examples
     --------

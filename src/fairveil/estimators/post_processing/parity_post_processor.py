@@ -92,8 +92,6 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         Standard deviation of the noise of one count of that histogram, in rows.
     privacy_ : PrivacyStatement
         Statement of what the fit cost and of what it covers.
-    moved_ : ndarray of bool of shape (n_groups,)
-        Groups with offsets. A group too small for the noise keeps the model's decisions, and a warning names it.
     classes_ : ndarray of shape (n_classes,)
         Classes, in the order of the columns of `predict_proba`.
     groups_ : tuple
@@ -115,7 +113,7 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
 
     References
     ----------
-    .. [1] Say, Denis and Pinot 2025. DP2DP: demographic parity of many classes with privacy. arXiv:2511.18876.
+    .. [1] Say, Denis and Pinot 2025. "DP2DP." arXiv:2511.18876.
 
     Examples
     --------

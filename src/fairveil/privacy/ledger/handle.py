@@ -70,8 +70,6 @@ class Ledger(Account):
         What opens it again, in another process too; None in memory. It may hold a password.
     shown : str
         Where it is, without a password.
-    promise : Promise
-        Guarantee of everything that it records, together.
     terms : Terms
         The guarantee and the filter that keeps it.
     is_untouched : bool
