@@ -90,6 +90,8 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         Largest difference of two groups in `rates_`, noise included; a share of 1.
     noise_ : float
         Standard deviation of the noise of one count of that histogram, in rows.
+    moved_ : ndarray of bool of shape (n_groups,)
+        Groups with offsets. A group too small for the noise keeps the model's decisions, and a warning names it.
     privacy_ : PrivacyStatement
         Statement of what the fit cost and of what it covers.
     classes_ : ndarray of shape (n_classes,)
