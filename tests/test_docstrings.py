@@ -19,6 +19,7 @@ import fairveil as fv
 import shared_docstrings as shared
 import test_words
 from docstring_parts import LISTS, ORDER, Entry, Parts, parts
+from fairveil import errors
 
 NAMES = [name for name in fv.__all__ if not inspect.ismodule(getattr(fv, name))]
 CLASSES = [name for name in NAMES if inspect.isclass(getattr(fv, name))]
@@ -178,6 +179,14 @@ def test_a_function_says_what_it_returns(value: Any) -> None:
     doc = doc_of(value)
     returns = inspect.signature(value).return_annotation
     assert bool(doc.section("Returns") or doc.section("Yields")) == (returns != "None")
+
+
+@pytest.mark.parametrize("value", functions())
+def test_raised_errors_and_given_warnings_are_of_the_family(value: Any) -> None:
+    doc = doc_of(value)
+    for title, kind in (("Raises", errors.FairveilError), ("Warns", errors.FairveilWarning)):
+        named = [entry.name for entry in doc.entries(title)]
+        assert all(issubclass(getattr(errors, name), kind) for name in named)
 
 
 @pytest.mark.parametrize("value", everything())

@@ -86,6 +86,18 @@ class DescentClassifier(LinearClassifier):
         -------
         self
             The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            If an argument or the table cannot be used.
+        Overspent
+            If the ledger has no room for the cost.
+
+        Warns
+        -----
+        WorseThanBaseline
+            If the result errs more than something that costs nothing further.
         """
         X, shape = modules.flattened(X, self._module)
         intent = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)

@@ -288,6 +288,22 @@ class OracleGameClassifier(MixingClassifier):
         -------
         self
             The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            If an argument or the table cannot be used.
+        Overspent
+            If the ledger has no room for the cost.
+
+        Warns
+        -----
+        ConstraintNotMet
+            If released values say that a constraint is missed by far.
+        WorseThanBaseline
+            If the result errs more than something that costs nothing further.
+        DecisionsReplaced
+            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
         """
         opening, cells, game = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
         curator = opening.curator(game.plan)

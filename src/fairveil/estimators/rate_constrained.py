@@ -259,6 +259,22 @@ class RateConstrainedClassifier(DescentClassifier):
         -------
         self
             The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            If an argument or the table cannot be used.
+        Overspent
+            If the ledger has no room for the cost.
+
+        Warns
+        -----
+        ConstraintNotMet
+            If released values say that a constraint is missed by far.
+        WorseThanBaseline
+            If the result errs more than something that costs nothing further.
+        DecisionsReplaced
+            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
         """
         return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
 

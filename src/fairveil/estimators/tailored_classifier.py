@@ -288,6 +288,20 @@ class TailoredClassifier(LinearClassifier):
         -------
         self
             The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            If an argument or the table cannot be used.
+        Overspent
+            If the ledger has no room for the cost.
+
+        Warns
+        -----
+        ConstraintNotMet
+            If released values say that a constraint is missed by far.
+        WorseThanBaseline
+            If the result errs more than something that costs nothing further.
         """
         X, shape = modules.flattened(X, self._module)
         opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)

@@ -286,6 +286,20 @@ class TailoredRegressor(CodedRegressor):
         -------
         self
             The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            If an argument or the table cannot be used.
+        Overspent
+            If the ledger has no room for the cost.
+
+        Warns
+        -----
+        ConstraintNotMet
+            If released values say that a constraint is missed by far.
+        WorseThanBaseline
+            If the result errs more than something that costs nothing further.
         """
         opening, cells, planned = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways))
         promise, training = opening.promise, opening.training

@@ -39,6 +39,11 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, overwrite: bool = F
     Path
         The file.
 
+    Raises
+    ------
+    InputError
+        If the model cannot be exported, or the file is there already.
+
     See Also
     --------
     export_python : Writes Python.
@@ -87,6 +92,11 @@ def export_sql(
     Path
         The file.
 
+    Raises
+    ------
+    InputError
+        If the model cannot be exported, or the file is there already.
+
     See Also
     --------
     export_onnx : Writes ONNX.
@@ -113,6 +123,11 @@ def export_python(model: Any, path: str | os.PathLike[str], *, overwrite: bool =
     -------
     Path
         The file.
+
+    Raises
+    ------
+    InputError
+        If the model cannot be exported, or the file is there already.
 
     See Also
     --------

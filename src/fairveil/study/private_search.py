@@ -178,6 +178,13 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
             The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            If an argument or the table cannot be used.
+        Overspent
+            If the ledger has no room for the cost.
         """
         promise = Promise(self.epsilon, self.delta, self.protects, self.neighbours)
         if not promise.is_private or promise.delta <= 0:

@@ -107,6 +107,13 @@ def certify(
     Certificate
         With `certified`, `bounds`, `verdict`, `rates`, `assumptions`, `privacy_` and `to_json()`.
 
+    Raises
+    ------
+    InputError
+        If an argument or the table cannot be used.
+    Overspent
+        If the ledger has no room for the cost.
+
     See Also
     --------
     private_audit : Shows rates and gaps without a verdict.

@@ -113,6 +113,13 @@ def private_audit(
     PrivateTable
         With `by_group`, `overall`, `difference()`, `ratio()`, `to_frame()`, `plot()`, `privacy_` and `to_json()`.
 
+    Raises
+    ------
+    InputError
+        If an argument or the table cannot be used.
+    Overspent
+        If the ledger has no room for the cost.
+
     See Also
     --------
     group_table : Exact rates, for rows that need no privacy.

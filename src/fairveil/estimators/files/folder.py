@@ -79,6 +79,16 @@ def save(estimator: Any, path: str | os.PathLike[str], *, overwrite: bool = Fals
     Path
         The folder.
 
+    Raises
+    ------
+    InputError
+        If the estimator is not fitted, or the folder holds something else.
+
+    Warns
+    -----
+    NotWritten
+        If a part of the estimator is not written.
+
     See Also
     --------
     load : Reads the folder.
@@ -113,6 +123,13 @@ def load(path: str | os.PathLike[str], *, estimator: Any = None, model: Any = No
     -------
     estimator
         Of the class that was saved.
+
+    Raises
+    ------
+    InputError
+        If the folder, or what has to be passed beside it, is not what was saved.
+    ChecksumError
+        If a file was changed.
 
     See Also
     --------

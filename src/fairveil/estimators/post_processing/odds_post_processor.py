@@ -316,6 +316,22 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         -------
         self
             The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            If an argument or the table cannot be used.
+        Overspent
+            If the ledger has no room for the cost.
+
+        Warns
+        -----
+        ConstraintNotMet
+            If released values say that a constraint is missed by far.
+        WorseThanBaseline
+            If the result errs more than something that costs nothing further.
+        DecisionsReplaced
+            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
         """
         units.refuse(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)

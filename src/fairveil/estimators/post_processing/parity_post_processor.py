@@ -193,6 +193,18 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         -------
         self
             The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            If an argument or the table cannot be used.
+        Overspent
+            If the ledger has no room for the cost.
+
+        Warns
+        -----
+        ConstraintNotMet
+            If released values say that a constraint is missed by far.
         """
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         remedy = "Pass max_gap=0.05, for example."

@@ -119,6 +119,16 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
         -------
         self
             The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            If an argument or the table cannot be used.
+
+        Warns
+        -----
+        ConstraintNotMet
+            If released values say that a constraint is missed by far.
         """
         found = searched(sensitive_features, X, y, self.constraints, self.estimator, self.rounds)
         self.settle(found, found.soft.system.bounds, X, y)

@@ -341,6 +341,13 @@ def release_groups(
     ReleasedGroups
         Counts to fit and measure from, any number of times.
 
+    Raises
+    ------
+    InputError
+        If an argument or the table cannot be used.
+    Overspent
+        If the ledger has no room for the cost.
+
     See Also
     --------
     ReleasedClassifier : Classifier from a release.

@@ -310,6 +310,11 @@ class Ledger(Account):
         -------
         Spend
             A context manager too: the spend is committed as reserved when its block ends, also by an error.
+
+        Raises
+        ------
+        Overspent
+            If there is no room for the cost.
         """
         asked, event = promise or self.promise, as_event(events)
         own = checked_words("purpose", purpose)
@@ -369,6 +374,11 @@ class Ledger(Account):
         -------
         context manager of Spend
             The whole cost is reserved before the block begins.
+
+        Raises
+        ------
+        Overspent
+            If there is no room for the cost; the block does not run.
         """
         own = self.promise
         asked = None if neighbours is None else Promise(own.epsilon, own.delta, own.protects, neighbours, own.unit)

@@ -207,6 +207,11 @@ def remote(
     -------
     RemoteData
         Estimators, `frontier`, `certify` and `private_audit` take it in place of X; y and the groups are the holder's.
+
+    Raises
+    ------
+    DoorError
+        If the holder's door does not answer, or refuses.
     """
     given = token if token is not None else os.environ.get(TOKEN_VARIABLE)
     if not given:
