@@ -7,7 +7,7 @@ Without a part it measures all. It prints Markdown.
 `coverage`: one-sided upper bounds of a rate at 97.5 %, at 20 settings of people, rate and noise, `--runs` draws each. Beside
 ours: Wilson's bound on noisy counts as if they were exact; Clopper and Pearson's at the worst counts that noise allows (the
 union of two bounds); Student's t on the decisions without noise (the Seldonian toolkit's bound); and Clopper and Pearson's
-without noise. `data`: certificates on Adult, Law School and Credit-Card. The population is the held-out half itself; people are
+without noise. `data`: certificates on four real sets. The population is the held-out half itself; people are
 drawn from it with replacement, so that its true gaps are known. `fits`: `confidence=0.95` at 20 points, on synthetic people.
 `monitors`: how long after a drift an alarm is raised.
 """
@@ -143,7 +143,7 @@ def coverage(runs: int) -> None:
 
 def tables() -> Iterator[tuple[str, Any, npt.NDArray[Any], npt.NDArray[Any]]]:
     """Name, features, labels and groups."""
-    for name in ("adult", "law_school", "credit"):
+    for name in ("adult", "law_school", "credit", "communities"):
         found = fv.data.get(name)
         rows = found.rows
         blocks = list(rows.blocks())

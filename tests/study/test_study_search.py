@@ -52,6 +52,40 @@ def test_guarantee_1_the_statement_is_the_price_of_the_whole_search(way) -> None
     assert found.predict_proba(X[:2]).shape == (2, 2)
 
 
+@pytest.mark.parametrize("way", ["all", "selection"])
+def test_guarantee_1_a_winner_that_is_fitted_again_is_paid_for(way) -> None:
+    """The last fit reads all rows with the budget that was kept for it; the whole is within the promise, and one spend."""
+    X, y, A = rows()
+    ledger = fv.Ledger.create(None, "people", epsilon=2.0, delta=1e-6)
+    found = search(way=way, refit=0.5, random_state=None, ledger=ledger).fit(X, y, sensitive_features=A)
+    stated, last = found.privacy_, found.best_estimator_
+    assert stated.epsilon == epsilon(stated.events, stated.delta, stated.neighbours) <= 2.0
+    assert not stated.check()
+    assert found.price_.refit_epsilon == last.epsilon > found.price_.epsilon
+    own = fv.RateConstrainedClassifier(**last.get_params(deep=False)).fit(X, y, sensitive_features=A).privacy_
+    assert epsilon(own.events, last.delta, "add-remove") <= epsilon(stated.events[-1], last.delta, "add-remove") * (1 + 1e-6)
+    assert last.public_rows == round(500 / 0.75)
+    assert "fitted again to all rows" in stated.summary()
+    assert ledger.balance().committed == 1
+
+
+def test_a_last_fit_that_breaks_is_charged_whole_and_one_of_sampled_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, A = rows()
+    ledger = fv.Ledger.create(None, "people", epsilon=2.0, delta=1e-6)
+
+    def broken(self, *given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search_fits.Fits, "again", broken)
+    with pytest.raises(KeyboardInterrupt):
+        search(way="all", refit=0.5, random_state=None, ledger=ledger).fit(X, y, sensitive_features=A)
+    assert ledger.balance().spent > 1.9
+    with pytest.raises(PrivacyError, match="refit"):
+        search({"clip": [1.0], "sampling_rate": [0.5]}, refit=0.5).fit(X, y, sensitive_features=A)
+    with pytest.raises(InputError, match="refit"):
+        search(refit=1.0).fit(X, y, sensitive_features=A)
+
+
 def test_guarantee_2_of_a_selection_only_the_winner_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs, losers, scores and warnings: nothing of them is in the object, and nothing is heard."""
     made, real = [], search_fits.Fits.run

@@ -72,6 +72,9 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Distribution of the number of runs. A Poisson number may be 0, and then nothing is found.
     holdout : float, default=0.25
         Share of the rows on which scores are computed. Each row is held out by a coin of its own.
+    refit : float, default=None
+        Part of the budget with which the winner is fitted again, to all rows. None: the winner is handed out as it was fitted
+        in the search. It needs fits by Gaussian releases of all rows, as descent makes.
     protects : {"records", "sensitive_features"}, default="records"
         What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
         labels are then public.
@@ -87,11 +90,11 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     best_estimator_ : classifier
-        The winner, fitted on the rows that were not held out.
+        The winner, fitted on the rows that were not held out; with `refit`, on all rows.
     best_params_ : dict
         Parameters of the winner.
     best_score_ : float
-        Released score of the winner.
+        Released score of the winner, from before it was fitted again.
     best_index_ : int
         Index of the winner in `cv_results_`.
     cv_results_ : dict
@@ -140,6 +143,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         runs: float | None = None,
         law: str = GEOMETRIC,
         holdout: float = 0.25,
+        refit: float | None = None,
         protects: str = "records",
         neighbours: str | None = None,
         random_state: Any = None,
@@ -157,6 +161,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.runs = runs
         self.law = law
         self.holdout = holdout
+        self.refit = refit
         self.protects = protects
         self.neighbours = neighbours
         self.random_state = random_state
@@ -194,6 +199,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         way, law = _checks.one_of(WAYS, way=self.way), _checks.one_of(tuple(SHAPES), law=self.law)
         holdout = _checks.fraction(holdout=self.holdout, low_open=True, high_open=True)
+        again = None if self.refit is None else _checks.fraction(refit=self.refit, low_open=True, high_open=True)
         seed = promises.seed_of(self.random_state)
         front, last, name = parts_of(self.estimator)
         candidates = candidates_of(self.param_distributions, self.n_iter, seed, name, last)
@@ -208,13 +214,21 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = front.fit_transform(X)
         fitted, scored = split(X, y, sensitive_features, holdout, seed)
         asked = Fits(last, candidates, promise, fitted, scored, scoring, seed)
-        price = search_price.priced(promise, asked.plans, len(candidates), way, mean, law)
-        found = self._search(asked, price, book, promise, seed)
+        price = search_price.priced(promise, asked.plans, len(candidates), way, mean, law, again)
+        found = self._search(asked, price, book, promise, seed, (X, y, sensitive_features))
         self._publish(found, asked, price, front, name, promise)
         return self
 
-    def _search(self, asked: Fits, price: SearchPrice, book: Ledger | None, promise: Promise, seed: int | None) -> list[Run]:
-        """All runs, of a selection the best alone; recorded as one spend."""
+    def _search(
+        self,
+        asked: Fits,
+        price: SearchPrice,
+        book: Ledger | None,
+        promise: Promise,
+        seed: int | None,
+        rows: tuple[Any, Any, Any],
+    ) -> list[Run]:
+        """All runs, of a selection the best alone, and the winner fitted again; recorded as one spend."""
         self._receipt, spend, found = None, None, list[Run]()
         if book is not None:
             secure = seed is None
@@ -227,9 +241,13 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                         found.append(asked.run(at, price, at))
                 else:
                     found = asked.best(price)
+                self._again = None
+                if price.refit_epsilon is not None and found:
+                    self._again = asked.again(max(found, key=lambda one: one.score), price, rows, self.holdout)
             except BaseException:
                 if spend is not None:
-                    begun = [Repeated(price.each, len(found) + 1)] if price.way == ALL else price.events
+                    some = price.way == ALL and len(found) < len(asked.candidates)
+                    begun = [Repeated(price.each, len(found) + 1)] if some else price.events
                     spend.commit(begun, complete=False)
                 raise
         if spend is not None:
@@ -254,8 +272,9 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prefix = f"{name}__" if name else ""
         shown = [{f"{prefix}{key}": value for key, value in asked.candidates[one.at].items()} for one in found]
         scores = np.array([one.score for one in found])
-        statement = self._statement(best, asked, price, promise)
-        best.model.privacy_ = statement
+        model = best.model if self._again is None else self._again.model
+        statement = self._statement(model, asked, price, promise)
+        model.privacy_ = statement
         self.price_, self.privacy_ = price, statement
         self.best_params_ = shown[found.index(best)]
         self.best_score_ = best.score
@@ -265,13 +284,13 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "mean_test_score": scores,
             "rank_test_score": np.array([1 + int((scores > score).sum()) for score in scores]),
         }
-        self.best_estimator_ = best.model if front is None else Pipeline([*front.steps, (name, best.model)])
-        self.classes_ = best.model.classes_
-        if hasattr(best.model, "n_features_in_") and front is None:
-            self.n_features_in_ = best.model.n_features_in_
+        self.best_estimator_ = model if front is None else Pipeline([*front.steps, (name, model)])
+        self.classes_ = model.classes_
+        if hasattr(model, "n_features_in_") and front is None:
+            self.n_features_in_ = model.n_features_in_
 
-    def _statement(self, best: Run, asked: Fits, price: SearchPrice, promise: Promise) -> PrivacyStatement:
-        own: PrivacyStatement = best.model.privacy_
+    def _statement(self, model: Any, asked: Fits, price: SearchPrice, promise: Promise) -> PrivacyStatement:
+        own: PrivacyStatement = model.privacy_
         count = len(asked.candidates)
         per_fit = f"epsilon {at_most(price.epsilon)} at delta {price.delta:g} for each fit"
         how = (
@@ -279,6 +298,10 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if price.way == ALL
             else f"the best of a secret number of runs, mean {price.mean:g} ({self.law}), each of one of {count} candidates"
         )
+        if price.refit_epsilon is not None:
+            how += (
+                f"; the winner fitted again to all rows, with epsilon {at_most(price.refit_epsilon)} at delta {price.delta:g}"
+            )
         facts = [
             *(fact for fact in own.facts if fact.name not in ("epsilon", "delta")),
             PublicFact("search", f"{how}; {per_fit}", "argument"),

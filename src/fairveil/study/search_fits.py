@@ -37,6 +37,8 @@ COUNTED = "decisions about the rows set aside, by group and label"
 
 
 MOST_CANDIDATES = 1_000
+REFIT = 1 << 21
+"""The number of the last fit, whose seeds no run has."""
 
 
 def moves(promise: Promise) -> float:
@@ -105,6 +107,18 @@ class Fits:
         schema, seed = getattr(one, "schema", None), derived_seed(self._seed, 2 * number)
         counts, people = search_scores.counted(one, self._scored, schema, self._promise, price, noise, seed)
         return Run(at, one, self._scoring.of(counts, people.cells, people.classes))
+
+    def again(self, found: Run, price: SearchPrice, rows: tuple[Any, Any, Any], holdout: float) -> Run:
+        """The winner, fitted once more, to all rows and with the budget that was kept for it. How many rows are public was said
+        of the part without those set aside, a public share."""
+        assert price.refit_epsilon is not None
+        one = self.made(found.at, price.refit_epsilon, price.delta, REFIT)
+        if (stated := getattr(one, "public_rows", None)) is not None:
+            one.set_params(public_rows=round(stated / (1.0 - holdout)))
+        X, y, groups = rows
+        one.fit(X, y, sensitive_features=groups)
+        search_price.require_refit_covered(one.privacy_, price)
+        return Run(found.at, one, found.score)
 
     def best(self, price: SearchPrice) -> list[Run]:
         """The best of a secret number of runs; the first of equal ones. Others are forgotten as they come."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -29,7 +29,7 @@ from ..errors import PrivacyError, complaint
 from ..privacy import epsilon as price
 from ..privacy.accounting import rdp as renyi
 from ..privacy.accounting.inventory import inventory
-from ..privacy.accounting.routes import gaussian_mu
+from ..privacy.accounting.routes import gaussian_epsilon, gaussian_mu
 from ..privacy.events import Approximate, Event, Gaussian, PrivateSelection, Repeated, SamplerError, compose
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
@@ -50,7 +50,8 @@ Plans = Callable[[float, float], Sequence[Event]]
 @dataclass(frozen=True)
 class SearchPrice:
     """One way, priced. `epsilon`, `delta`: of each fit. `each`: what covers one run of any candidate. `noise_multiplier`: of
-    the score's Gaussian noise; None: discrete Laplace noise of `epsilon`."""
+    the score's Gaussian noise; None: discrete Laplace noise of `epsilon`. `refit_epsilon`: of the last fit of the winner, at
+    the same delta; None: there is none."""
 
     way: str
     epsilon: float
@@ -61,23 +62,43 @@ class SearchPrice:
     total: float
     mean: float
     shape: float
+    refit_epsilon: float | None = None
 
 
-def priced(promise: Promise, plans: Plans, candidates: int, way: str, mean: float, law: str) -> SearchPrice:
-    """The way that was asked for; for "auto" the one whose fits may spend more, `ALL` where both may spend the same."""
+def priced(
+    promise: Promise, plans: Plans, candidates: int, way: str, mean: float, law: str, refit: float | None = None
+) -> SearchPrice:
+    """The way that was asked for; for "auto" the one whose fits may spend more, `ALL` where both may spend the same. `refit`:
+    the part of the budget, in squares of Gaussian noise, that the winner is fitted with again, to all rows."""
     ways = [one for one in (ALL, SELECTION) if way in (one, "auto")]
-    found = [_priced(promise, plans, candidates, one, mean, SHAPES[law]) for one in ways]
+    found = [_priced(promise, plans, candidates, one, mean, SHAPES[law], refit) for one in ways]
     return max(found, key=lambda one: one.epsilon)
 
 
-def _priced(promise: Promise, plans: Plans, candidates: int, way: str, mean: float, shape: float) -> SearchPrice:
+def refit_of(promise: Promise, plans: Plans, share: float, delta: float) -> tuple[float, Event]:
+    """(epsilon, event) of the last fit, whichever candidate wins."""
+    mu = math.sqrt(share) * gaussian_mu(promise.epsilon, promise.delta)
+    epsilon = gaussian_epsilon(mu, delta)
+    found = _mu(plans(epsilon, delta), promise)
+    if found is None or found > mu * (1.0 + 1e-6):
+        remedy = "Leave refit=None: the winner of the search is handed out as it was fitted."
+        got = "sampled rows, private choices, or other noise"
+        raise PrivacyError(complaint(expected="fits by Gaussian releases of all rows", of="refit", got=got, remedy=remedy))
+    return epsilon, Gaussian(1.0 / found)
+
+
+def _priced(
+    promise: Promise, plans: Plans, candidates: int, way: str, mean: float, shape: float, refit: float | None = None
+) -> SearchPrice:
     """The largest epsilon of a fit that the total has room for, by bisection; checked with the plans themselves."""
     delta = promise.delta / (4.0 * max(mean, float(candidates)))
+    last = None if refit is None else refit_of(promise, plans, refit, delta)
+    after = () if last is None else (last[1],)
 
     def events_of(each: Event) -> tuple[Event, ...]:
         if way == ALL:
-            return (Repeated(each, candidates),)
-        return PrivateSelection(each, mean, shape), SamplerError(DRAWN)
+            return (Repeated(each, candidates), *after)
+        return PrivateSelection(each, mean, shape), SamplerError(DRAWN), *after
 
     def cost(each: Event) -> float:
         return price(events_of(each), promise.delta, promise.neighbours)
@@ -102,7 +123,8 @@ def _priced(promise: Promise, plans: Plans, candidates: int, way: str, mean: flo
         each: Event = Approximate(epsilon, delta) if mu is None else Gaussian(1.0 / mu)
         total = cost(each)
         if total <= promise.epsilon:
-            return SearchPrice(way, epsilon, delta, each, None if mu is None else 1.0 / mu, events_of(each), total, mean, shape)
+            z, again = None if mu is None else 1.0 / mu, None if last is None else last[0]
+            return SearchPrice(way, epsilon, delta, each, z, events_of(each), total, mean, shape, again)
         epsilon *= 0.97
     raise PrivacyError(
         complaint(expected="plans that keep the epsilon they are given", of="estimator", got=promise, remedy="Search others.")
@@ -115,6 +137,14 @@ def _mu(planned: Sequence[Event], promise: Promise) -> float | None:
     if any(one.others or one.total_variation or not one.private for one in found):
         return None
     return math.sqrt(max(one.gaussian for one in found)) * (1.0 + 1e-12)
+
+
+def require_refit_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
+    """An error unless what the last fit states costs no more than what was priced for it, the last of all events."""
+    last = price.events[-1]
+    assert isinstance(last, Gaussian)
+    assert price.refit_epsilon is not None
+    require_covered(statement, replace(price, epsilon=price.refit_epsilon, noise_multiplier=last.noise_multiplier, each=last))
 
 
 def require_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
