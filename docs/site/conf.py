@@ -69,6 +69,7 @@ sphinx_gallery_conf = {
 
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 CITED = re.compile(r"(?<![(/\w])theory\.md#([\w-]+)")
+EMPHASIS = re.compile(r"((?<![\w*])\*{1,2}\w(?:[^*]*[\w.])?\*{1,2}(?![\w*]))")
 WORD = re.compile(r"(`[^`\n]+`)")
 
 
@@ -126,7 +127,9 @@ def marked(line: str, *, head: bool = False) -> str:
         if at % 2:
             out.append(f"`{piece}`")
         else:
-            text = re.sub(r"([*|\\])", r"\\\1", piece).replace("_ ", "\\_ ")
+            parts = EMPHASIS.split(piece)
+            kept = (part if at % 2 else re.sub(r"([*|\\])", r"\\\1", part) for at, part in enumerate(parts))
+            text = "".join(kept)
             text = re.sub(r"_(?=[\s.,;:)]|$)", r"\\_", text)
             out.append(CITED.sub(r"`theory: \1 <../docs/theory.html#\1>`__", text))
     return "".join(out)
