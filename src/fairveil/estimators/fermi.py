@@ -81,14 +81,16 @@ class FermiClassifier(DescentClassifier):
     groups : {"product", "marginal"}, default="product"
         Groups of several sensitive columns: every combination of values, or every value of each column.
     rounds : int, default=None
-        Number of rounds of gradient descent. None: 240, and without privacy until it converges.
+        Number of rounds of gradient descent. None: 240 for constraints and 120 for a penalty. Modules: 400, or 150 where
+        sensitive features alone are protected. Without privacy a linear model is fitted until it converges.
     clip : float, default=None
-        Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: chosen from public facts and the
-        released number of rows.
+        Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: 2 for modules. For linear models it is
+        chosen from public facts and the released number of rows.
     temperature : float, default=None
         Temperature of the soft decisions that the gradient of a constraint acts on. None: 1.
     sampling_rate : float, default=None
-        Share of the rows in each secret random batch. None: every round reads all rows.
+        Share of the rows in each secret random batch. None: all rows for linear models. For modules it is a twentieth, or what
+        gives 256 rows if that is more. It is all rows where sensitive features alone are protected.
     learning_rate : float, default=None
         Step size of a module's descent. None: 0.1.
     iterate : {"last", "average", "uniform"}, default=None

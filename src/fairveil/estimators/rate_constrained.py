@@ -75,14 +75,16 @@ class RateConstrainedClassifier(DescentClassifier):
         Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
         of them drawn. Noise of counts grows with it, and a `clip` is then of the sum of a person's gradients.
     rounds : int, default=None
-        Number of rounds of gradient descent. None: 240, and without privacy until it converges.
+        Number of rounds of gradient descent. None: 240 for constraints and 120 for a penalty. Modules: 400, or 150 where
+        sensitive features alone are protected. Without privacy a linear model is fitted until it converges.
     clip : float, default=None
-        Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: chosen from public facts and the
-        released number of rows.
+        Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: 2 for modules. For linear models it is
+        chosen from public facts and the released number of rows.
     temperature : float, default=None
         Temperature of the soft decisions that the gradient of a constraint acts on. None: 1.
     sampling_rate : float, default=None
-        Share of the rows in each secret random batch. None: every round reads all rows.
+        Share of the rows in each secret random batch. None: all rows for linear models. For modules it is a twentieth, or what
+        gives 256 rows if that is more. It is all rows where sensitive features alone are protected.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
     model : str, Additive or torch.nn.Module, default=None

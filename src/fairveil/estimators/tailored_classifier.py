@@ -100,11 +100,13 @@ class TailoredClassifier(LinearClassifier):
     max_rows_per_unit : int, default=None
         Must be None, like `unit`.
     clip : float, default=None
-        Largest norm of a row's gradient. None: chosen from public facts.
+        Largest norm of a row's gradient. None: 2 for modules; for linear models it is chosen from public facts.
     rounds : int, default=None
-        Number of rounds of gradients. None: 100, or 600 without privacy.
+        Number of rounds of gradients. None: 100 for linear models, or 600 without privacy. For modules it is 400, or 150 where
+        sensitive features alone are protected.
     sampling_rate : float, default=None
-        Share of the rows in each secret random batch. None: every round reads all rows.
+        Share of the rows in each secret random batch. None: all rows for linear models. For modules it is a twentieth, or what
+        gives 256 rows if that is more. It is all rows where sensitive features alone are protected.
     learning_rate : float, default=None
         Step size. None: 0.1 over the largest weight of a row for a module; for a linear model it follows the noise.
     device : str, default=None
