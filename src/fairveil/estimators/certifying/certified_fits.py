@@ -17,7 +17,7 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def certified(fit: Fit) -> Fit:
-    """A `fit` of an estimator with `constraints`, `public_rows` and `certify_share`, which also certifies."""
+    """A `fit` of an estimator with `constraints`, `public_rows`, `certify_share` and `if_refused`, which also certifies."""
 
     @wraps(fit)
     def fitted(self: Any, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Any:
@@ -26,10 +26,10 @@ def certified(fit: Fit) -> Fit:
             from .certified_run import Both  # it certifies with estimators that are decorated here
 
             return Both(self, fit, notions).run(X, y, sensitive_features, sample_weight)
-        if self.certify_share is not None:
-            remedy = "Pass DemographicParity(0.05, confidence=0.95), for example, or leave certify_share out."
-            got = self.certify_share
-            raise InputError(complaint(expected="a constraint with a confidence", of="certify_share", got=got, remedy=remedy))
+        for name, usual in (("certify_share", None), ("if_refused", REPLACE)):
+            if (got := getattr(self, name)) != usual:
+                remedy = f"Pass DemographicParity(0.05, confidence=0.95), for example, or leave {name} out."
+                raise InputError(complaint(expected="a constraint with a confidence", of=name, got=got, remedy=remedy))
         fit(self, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         forget_certificate(self)
         return self

@@ -172,7 +172,7 @@ class Both:
         inner = copy.copy(self.estimator)
         for name in [name for name in vars(inner) if name.endswith("_") and not name.startswith("__")]:
             del inner.__dict__[name]
-        inner.constraints, inner.certify_share = inside, None
+        inner.constraints, inner.certify_share, inner.if_refused = inside, None, REPLACE
         stated = self.estimator.public_rows
         if stated is None and self.stated is not None and not self.promise.rows_are_public:
             stated = self.stated
