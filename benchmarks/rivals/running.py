@@ -170,33 +170,44 @@ def _programs(system: System) -> list[Path]:
 
 
 def _process(command: list[str], path: str, limit: float) -> dict[str, Any]:
-    """Run to its end or its limit. `seconds` of the wall, `cpu` of the processor; memory is the largest that the system saw."""
+    """Run to its end or its limit. `seconds` of the wall, `cpu` of the processor; memory is the process's own peak."""
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     with tempfile.TemporaryFile() as heard:
         start = time.perf_counter()
         child = subprocess.Popen(command, env=environment, stdout=heard, stderr=heard)
-        ended, status, used = 0, 0, None
+        ended, status, used, peak = 0, 0, None, 0.0
         while not ended:
+            peak = max(peak, _peak(child.pid))
             ended, status, used = os.wait4(child.pid, os.WNOHANG)
             seconds = time.perf_counter() - start
             if not ended and seconds > limit:
                 child.kill()
                 ended, status, used = os.wait4(child.pid, 0)
                 child.returncode = -9
-                return {"failed": f"over {limit:g} s", "seconds": seconds, **_used(used)}
+                return {"failed": f"over {limit:g} s", "seconds": seconds, **_used(used, peak)}
             time.sleep(0 if ended else 0.02)
         child.returncode = os.waitstatus_to_exitcode(status)
         heard.seek(0)
         last = heard.read().decode("utf-8", "replace").strip().splitlines()[-1:]
     assert used is not None
-    took: dict[str, Any] = {"seconds": seconds, **_used(used)}
+    took: dict[str, Any] = {"seconds": seconds, **_used(used, peak)}
     if child.returncode:
         took["failed"] = (last or [f"exit {child.returncode}"])[0][:200]
     return took
 
 
-def _used(used: Any) -> dict[str, float]:
-    return {"cpu": used.ru_utime + used.ru_stime, "mebibytes": round(used.ru_maxrss / 1024)}
+def _peak(process: int) -> float:
+    """The most memory that a process has held so far, in KiB; 0 where the system does not say. `wait4` will not do: it
+    counts what the parent held when the process was begun."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text("utf-8").splitlines()
+    except OSError:
+        return 0.0
+    return float(next((line.split()[1] for line in lines if line.startswith("VmHWM:")), 0.0))
+
+
+def _used(used: Any, peak: float) -> dict[str, float]:
+    return {"cpu": used.ru_utime + used.ru_stime, "mebibytes": round((peak or used.ru_maxrss) / 1024)}
 
 
 def _write(file: Path, train: Coded, test: Coded) -> None:

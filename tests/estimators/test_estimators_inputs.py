@@ -162,7 +162,7 @@ def test_many_blocks_are_as_one(people: Columns, schema: fv.facts.Schema, monkey
     for X, options in tables:
         fits = []
         for rows in (1 << 18, 64):
-            for module in ("coding", "inputs"):
+            for module in ("coding", "read_as"):
                 monkeypatch.setattr(f"fairveil.estimators.reading.{module}.BLOCK_ROWS", rows)
             clf = short(PARITY, **options).fit(X, y, sensitive_features=A, sample_weight=weights)
             fits.append((clf.coef_.tobytes(), clf.predict_proba(X).tobytes()))

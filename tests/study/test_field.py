@@ -86,9 +86,11 @@ def test_a_process_keeps_to_its_limit_and_says_why_it_failed(rivals: Any) -> Non
     assert late["cpu"] < 30
     broken = running._process([sys.executable, "-c", "raise ValueError('no such column')"], "", 60)
     assert broken["failed"] == "ValueError: no such column"
-    large = running._process([sys.executable, "-c", "found = bytearray(200 * 2**20)"], "", 60)
-    assert 200 < large["mebibytes"] < 400
+    held = np.ones(60 * 2**20)
+    large = running._process([sys.executable, "-c", "import time; found = bytearray(200 * 2**20); time.sleep(1)"], "", 60)
+    assert 200 < large["mebibytes"] < 400  # also where this process holds gigabytes
     assert "failed" not in large
+    assert held.nbytes > 400 * 2**20
 
 
 def test_a_tiny_field_goes_through(rivals: Any, tmp_path: Path) -> None:
