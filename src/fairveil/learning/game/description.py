@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
-from ...curator import Ask, describe
+from ...curator import Ask
 from ...fairness import ConstraintSystem, sampling
 from ...privacy.events import Event, Repeated, compose
 from ..lagrangian.duals import ExponentiatedGradient
@@ -59,7 +59,7 @@ class DescribedGame:
         one = self.oracle.round_events(self.ground)
         if self.system is not None:
             one = [*one, self._audit_event()]
-        last = [self._event_of(asks)] if (asks := self.last_asks()) else []
+        last = [self.ground.event(asks)] if (asks := self.last_asks()) else []
         return compose([*parts, Repeated(compose(one), self.rounds), *last] if one else parts)
 
     @property
@@ -73,11 +73,7 @@ class DescribedGame:
         return compared(self.ground, self.oracle)
 
     def _audit_event(self) -> Event:
-        return self._event_of(self.audit_asks())
-
-    def _event_of(self, asks: list[Ask]) -> Event:
-        g = self.ground
-        return describe(asks, g.layout, g.promise, max_sample_weight=g.max_sample_weight)
+        return self.ground.event(self.audit_asks())
 
     def audit_asks(self) -> list[Ask]:
         """What a round asks of a rule: for plans, which depend on shapes alone."""

@@ -36,7 +36,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import Ask, Curator, GradientSum, GroupLosses, Linear, Question, describe
+from ...curator import Ask, Curator, GradientSum, GroupLosses, Linear, Question
 from ...curator.questions.cell_weights import reach
 from ...privacy import calibrate
 from ...privacy.events import Event, Repeated, compose
@@ -96,13 +96,9 @@ class LossDescent:
         """The whole run's events."""
         ground = self.problem.ground
         zeros = np.zeros((ground.outputs, 1 + ground.layout.width))
-        one = self._event(self._asks(zeros, np.ones(ground.groups)))
-        last = self._event([Ask(self._losses(zeros), self.report_multiplier)])
+        one = ground.event(self._asks(zeros, np.ones(ground.groups)))
+        last = ground.event([Ask(self._losses(zeros), self.report_multiplier)])
         return compose([counting_event(ground, self.counts_multiplier), Repeated(one, self.rounds), last])
-
-    def _event(self, asks: list[Ask]) -> Event:
-        ground = self.problem.ground
-        return describe(asks, ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
 
     def _asks(self, v: Floats, weights: Floats) -> list[Ask]:
         cells = self.problem.ground.cells

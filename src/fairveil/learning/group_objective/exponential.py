@@ -37,7 +37,7 @@ from scipy.special import ndtri
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import Curator, Score, describe, moved_by_one
+from ...curator import Curator, Score, moved_by_one
 from ...curator.choices.ranges import of_decisions
 from ...fairness.group_function import corollary_4_2, range_of
 from ...privacy import calibrate
@@ -94,7 +94,7 @@ class Sampling:
         ground = self.ground
         rule = LinearRule(np.zeros((ground.outputs, 1 + ground.layout.width)))
         asks = audit_asks(ground, rule, [self.audit_multiplier], self.noise)
-        measured = describe(asks, ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
+        measured = ground.event(asks)
         choice = [] if ground.is_exact else [Exponential(self.epsilon)]
         return compose([counting_event(ground, self.counts_multiplier, self.noise), *choice, measured])
 

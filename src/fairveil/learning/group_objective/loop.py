@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
-from ...curator import Ask, Curator, describe
+from ...curator import Ask, Curator
 from ...fairness.group_function import smoothed, smoothing_adds
 from ...privacy.events import Event, Repeated, compose
 from ..descent import Reason
@@ -95,13 +95,9 @@ class Loop:
         """The whole loop's events."""
         ground = self.ground
         parts = self.oracle.first_events(ground, self.counts_multiplier)
-        parts += [self._event_of(asks)] if (asks := self.free_asks()) else []
-        audit = self._event_of(self.audit_asks())
+        parts += [ground.event(asks)] if (asks := self.free_asks()) else []
+        audit = ground.event(self.audit_asks())
         return compose([*parts, Repeated(compose([*self.oracle.round_events(ground), audit]), self.rounds)])
-
-    def _event_of(self, asks: list[Ask]) -> Event:
-        ground = self.ground
-        return describe(asks, ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
 
     def audit_asks(self) -> list[Ask]:
         """What a round asks of a rule: for plans, which depend on shapes alone."""

@@ -32,7 +32,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ..._types import Floats
-from ...curator import Ask, Curator, describe
+from ...curator import Ask, Curator
 from ...privacy.events import Event, Repeated, compose
 from ..descent import Progress, Reason
 from ..oracles.ground import GameInstance
@@ -87,11 +87,7 @@ class PublicSearch:
         """The whole search's events."""
         ground = self.ground
         parts = self.oracle.first_events(ground, self.counts_multiplier)
-        return compose([*parts, Repeated(self._event(self.audit_asks()), self.rounds), self._event(self.last_asks())])
-
-    def _event(self, asks: list[Ask]) -> Event:
-        ground = self.ground
-        return describe(asks, ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)
+        return compose([*parts, Repeated(ground.event(self.audit_asks()), self.rounds), ground.event(self.last_asks())])
 
     def audit_asks(self) -> list[Ask]:
         """What a round asks of its rule: for plans, which depend on shapes alone."""

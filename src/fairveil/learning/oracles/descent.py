@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
-from ...curator import Ask, Curator, GradientSum, Linear, describe
+from ...curator import Ask, Curator, GradientSum, Linear
 from ...privacy.events import Event, compose
 from ..descent import follow
 from ..lagrangian.linear import LinearDescent
@@ -84,11 +84,7 @@ class Descent(Oracle[Course]):
 
     def round_events(self, ground: GameInstance) -> list[Event]:
         asks = self.round_asks(ground)
-        return [
-            compose(
-                [describe([ask], ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight) for ask in asks]
-            )
-        ]
+        return [compose([ground.event([ask]) for ask in asks])]
 
     def prepare(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> tuple[Floats, Course]:
         zeros = self._zeros(ground)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
-from ...curator import Ask, CellCounts, Curator, Question, moved_by_one
+from ...curator import Ask, CellCounts, Curator, Question, describe, moved_by_one
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from ...fairness import ConstraintSystem, Notion
+from ...privacy.events import Event
 from ...privacy.promise import Promise
 from ..systems import NO_GROUPS, onto_totals, system_of
 
@@ -102,6 +103,10 @@ class GameInstance:
     def move(self, question: Question) -> float:
         """How far one person moves the answer to a question whose bound is a constant (L2)."""
         return moved_by_one(question, self.layout, self.promise, self.max_sample_weight)
+
+    def event(self, asks: Sequence[Ask]) -> Event:
+        """What one joint release of these questions, of all rows, logs."""
+        return describe(asks, self.layout, self.promise, max_sample_weight=self.max_sample_weight)
 
     def floor(self, multiplier: float) -> float:
         """The least number of rows that a cell is taken to have: two standard deviations of its count's noise, at least 1."""

@@ -25,7 +25,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from ..._types import Floats
-from ...curator import Ask, Curator, GroupedHistogram, Linear, PredictionHistogram, Question, describe
+from ...curator import Ask, Curator, GroupedHistogram, Linear, PredictionHistogram, Question
 from ...facts import Cells
 from ...fairness.systems import FixedCounts
 from ...privacy.events import Event, NonPrivate, compose
@@ -158,7 +158,7 @@ class Oracle(ABC, Generic[P]):
     def first_events(self, ground: GameInstance, counts_multiplier: float) -> list[Event]:
         """What `prepare` will log."""
         asks = self.first_asks(ground, counts_multiplier)
-        return [describe(asks, ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight)]
+        return [ground.event(asks)]
 
     def round_asks(self, ground: GameInstance) -> list[Ask]:
         """What `respond` asks about rows, of models at zero; private choices are no asks."""
@@ -220,9 +220,7 @@ def count_rows(curator: Curator, ground: GameInstance, multiplier: float, noise:
 
 def counting_event(ground: GameInstance, multiplier: float, noise: str = "gaussian") -> Event:
     """What `count_rows` logs."""
-    return describe(
-        [Ask(ground.counts, multiplier, noise)], ground.layout, ground.promise, max_sample_weight=ground.max_sample_weight
-    )
+    return ground.event([Ask(ground.counts, multiplier, noise)])
 
 
 def audit_asks(ground: GameInstance, rule: Rule, multipliers: Sequence[float], noise: str = "gaussian") -> list[Ask]:
