@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from fairveil import __version__
 from fairveil.errors import InputError, LedgerError
 from fairveil.privacy import Filter, Ledger, PrivacyStatement, Promise, Unit, epsilon
 from fairveil.privacy.accounting.in_a_row import in_a_row
@@ -120,7 +121,7 @@ definition"}], "not_covered": [], "tuning": null, "earlier_releases": null, "aud
 def test_a_statement_of_the_version_before_units_still_reads_and_checks():
     read = PrivacyStatement.from_json(EARLIER)
     assert read.promise == ROWS
-    assert read.check() == []
+    assert [finding.sentence for finding in read.check()] == [f"written with fairveil 0.1.0, checked with {__version__}"]
     assert json.loads(read.to_json()) == json.loads(EARLIER)
     assert "Unit: one row is one person" in read.summary()
 

@@ -76,7 +76,7 @@ def place_in(
     folder.mkdir(parents=True, exist_ok=True)
     write_table(folder / "applicants.csv")
     (folder / "applicants.toml").write_text(SCHEMA.to_toml())
-    Ledger.create(str(folder / "budget.db"), "applicants", epsilon, delta, **terms)
+    Ledger.create(str(folder / "budget.db"), "applicants", epsilon, delta, **terms).close()  # no files of SQLite's beside it
     if not (folder / "holder.key").exists():
         signing_keys.new_key(folder / "holder.key")
     limited = f"[limits]\n{limits}\n" if limits else ""
