@@ -27,9 +27,9 @@ from fairveil.data import encode
 from fairveil.data.synthetic import GroupedClasses
 from fairveil.errors import FairveilWarning
 from fairveil.fairness import resolve
-from fairveil.fairness.inputs import read_decisions
-from fairveil.fairness.measures import tally
 from fairveil.fairness.objectives import Frame, parse_constraint
+from fairveil.metrics.inputs import read_decisions
+from fairveil.metrics.measures import tally
 
 FRESH = 400_000
 

@@ -21,6 +21,7 @@ ROOMS = (
     "fairveil.privacy.importing",
     "fairveil.curator",
     "fairveil.fairness",
+    "fairveil.metrics",
     "fairveil.fairness.objectives",
     "fairveil.models",
     "fairveil.figures",

@@ -16,7 +16,9 @@ LINES = (
     ("errors", "_lazy", "_types"),  # ring 0
     ("_checks", "_html", "_urls", "_verdicts", "_json", "_reading", "_waiting"),
     ("facts",),
+    ("tables",),
     ("privacy", "fairness", "models", "figures"),  # ring 1
+    ("metrics",),
     ("curator",),  # ring 2
     ("learning",),  # ring 3
     ("data",),  # ring 4: estimators code tables with it

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from . import fairness as fairness
     from . import figures as figures
     from . import learning as learning
+    from . import metrics as metrics
     from . import models as models
     from . import privacy as privacy
     from . import report as report
@@ -63,9 +64,9 @@ if TYPE_CHECKING:
     from .fairness import FalsePositiveRateParity as FalsePositiveRateParity
     from .fairness import RateConstraint as RateConstraint
     from .fairness import SelectionRateRatio as SelectionRateRatio
-    from .fairness import demographic_parity_gap as demographic_parity_gap
-    from .fairness import equalized_odds_gap as equalized_odds_gap
-    from .fairness import group_table as group_table
+    from .metrics import demographic_parity_gap as demographic_parity_gap
+    from .metrics import equalized_odds_gap as equalized_odds_gap
+    from .metrics import group_table as group_table
     from .privacy.ledger import Ledger as Ledger
     from .privacy.ledger import ledger as ledger
     from .privacy.promise import Promise as Promise
@@ -116,9 +117,9 @@ PLACES = {
     "FalsePositiveRateParity": ".fairness",
     "RateConstraint": ".fairness",
     "SelectionRateRatio": ".fairness",
-    "demographic_parity_gap": ".fairness",
-    "equalized_odds_gap": ".fairness",
-    "group_table": ".fairness",
+    "demographic_parity_gap": ".metrics",
+    "equalized_odds_gap": ".metrics",
+    "group_table": ".metrics",
     "audit": ".audit",
     "cards": ".cards",
     "compat": ".compat",
@@ -134,6 +135,7 @@ PLACES = {
     "fairness": ".fairness",
     "figures": ".figures",
     "learning": ".learning",
+    "metrics": ".metrics",
     "models": ".models",
     "privacy": ".privacy",
     "report": ".report",
@@ -212,6 +214,7 @@ __all__ = [
     "learning",
     "ledger",
     "load",
+    "metrics",
     "models",
     "plan_sample_size",
     "privacy",

@@ -11,8 +11,8 @@ from people_who_do_not_exist import Command, applicants, write_csv
 
 from fairveil.cli.few_rows import rows_for, warn_of_few
 from fairveil.errors import TooFewRows
-from fairveil.fairness import group_table
 from fairveil.figures import GapFigure
+from fairveil.metrics import group_table
 
 PARITY = ("--constraint", "demographic_parity:0.05")
 RNG = np.random.default_rng(0)

@@ -15,7 +15,8 @@ from fairveil.cli.measured import measure, table_of
 from fairveil.cli.samples import Truth
 from fairveil.cli.tables import Place, picked
 from fairveil.errors import InputError
-from fairveil.fairness import DemographicParity, group_table, histograms, inputs
+from fairveil.fairness import DemographicParity
+from fairveil.metrics import group_table, histograms, inputs
 
 ROWS = 60_000
 BYTES_A_ROW = 100  # 430 before; 41 measured

@@ -20,7 +20,7 @@ from fairveil.curator.totals.passes import totals
 from fairveil.data import encode
 from fairveil.errors import InputError, SchemaError
 from fairveil.facts import Category, Cells, RowBlock, RowLayout, Schema
-from fairveil.fairness.histograms import cell_counts, hard_histogram
+from fairveil.metrics.histograms import cell_counts, hard_histogram
 from fairveil.models import LinearModel
 from fairveil.models.groups import cell_ids
 

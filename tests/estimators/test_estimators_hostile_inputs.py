@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError
-from fairveil.fairness.measures import audit, error_rate_gap
+from fairveil.metrics.measures import audit, error_rate_gap
 
 MAKERS = hostile.makers()
 GOOD = hostile.sample()

@@ -13,8 +13,8 @@ import pytest
 import fairveil as fv
 from fairveil.errors import ConstraintNotMet
 from fairveil.estimators import ConstraintLine, ConstraintReport
-from fairveil.fairness.inputs import read_decisions
-from fairveil.fairness.measures import tally
+from fairveil.metrics.inputs import read_decisions
+from fairveil.metrics.measures import tally
 
 INF = float("inf")
 RNG = np.random.default_rng(5)

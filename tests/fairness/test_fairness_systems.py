@@ -23,10 +23,10 @@ from fairveil.fairness import (
     PredictionRate,
     RateConstraint,
     combine,
-    histograms,
     resolve,
     resolve_losses,
 )
+from fairveil.metrics import histograms
 
 # ---- the independent judge: rows and loops, nothing shared with the library ------------------------------------------
 

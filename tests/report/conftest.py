@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fairveil.facts import Cells
-from fairveil.fairness import GroupTable, group_table
 from fairveil.figures import Floor, FrontierFigure, GapFigure, Point, Series
+from fairveil.metrics import GroupTable, group_table
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger

@@ -21,8 +21,8 @@ import pytest
 from test_report_browser import browser, run  # noqa: F401  # a fixture
 from test_report_page import Page
 
-from fairveil.fairness import GroupTable
 from fairveil.figures import FrontierFigure, GapFigure
+from fairveil.metrics import GroupTable
 from fairveil.privacy import PrivacyStatement
 from fairveil.report import GroupSection, LedgerSection, Report, certain, render
 from fairveil.report.contents import Payments

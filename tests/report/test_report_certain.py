@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from fairveil.errors import InputError
-from fairveil.fairness import group_table
 from fairveil.learning.game.bounds import Guarantee
 from fairveil.learning.group_objective.exponential import Certain
 from fairveil.learning.postprocessing.mixing_bounds import MixingGuarantee
+from fairveil.metrics import group_table
 from fairveil.report import CertainLine, Certainty, GroupSection, Report, certain, render, to_dict, write
 
 CHOICE = Certain(0.03387, 0.7, 0.9)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairveil.errors import InputError
-from fairveil.fairness import group_table
+from fairveil.metrics import group_table
 from fairveil.privacy import PrivacyStatement
 from fairveil.report import GroupSection, Report, render, to_dict, write
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fairveil.errors import InputError
-from fairveil.fairness import GroupTable, group_table
 from fairveil.figures import GapFigure, Measure
+from fairveil.metrics import GroupTable, group_table
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian
 from fairveil.report import Baseline, Baselines, GroupSection, Report, baselines, first_lines, render, to_dict

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from fairveil.errors import InputError
-from fairveil.fairness import GroupTable
 from fairveil.figures import FrontierFigure, GapFigure
+from fairveil.metrics import GroupTable
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.events import Gaussian, NonPrivate
 from fairveil.privacy.shown import at_most

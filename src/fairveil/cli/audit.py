@@ -15,7 +15,8 @@ from .completing import MODES, NOTIONS, bounded, out_of
 from .helping import DATA, FAIRNESS, OUTPUT
 
 if TYPE_CHECKING:
-    from ..fairness import GroupTable, Notion
+    from ..fairness import Notion
+    from ..metrics import GroupTable
     from .deciding import Fitted
     from .measured import Measured
     from .samples import Truth

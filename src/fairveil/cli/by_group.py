@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, complaint
-from ..fairness import keys
+from ..tables import keys
 
 if TYPE_CHECKING:
     from .samples import Sample

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 from .._verdicts import UNCLEAR
 from ..errors import TooFewRows, complaint
-from ..fairness import GroupTable
 from ..figures import GapFigure
 from ..figures.scales import with_unit
+from ..metrics import GroupTable
 from ..report.rates import name_of
 
 

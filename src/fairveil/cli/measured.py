@@ -12,16 +12,17 @@ import numpy as np
 from .._verdicts import MET, NOT_MET, UNCLEAR, Verdict, together
 from ..estimators import ConstraintLine, FermiClassifier, GroupObjectiveClassifier, TailoredClassifier
 from ..facts import Cells
-from ..fairness import GroupTable, Notion, group_table
-from ..fairness.inputs import read_decisions
-from ..fairness.intervals import largest
-from ..fairness.keys import shown
-from ..fairness.measures import tally
+from ..fairness import Notion
 from ..fairness.notions import uses_groups
 from ..fairness.objectives import Frame, Objective
 from ..fairness.resolution import resolve
 from ..learning.systems import NO_GROUPS
 from ..learning.tailoring.description import MOST
+from ..metrics import GroupTable, group_table
+from ..metrics.inputs import read_decisions
+from ..metrics.intervals import largest
+from ..metrics.measures import tally
+from ..tables.keys import shown
 from .deciding import Fitted, Shown
 from .methods import Asked
 from .samples import Sample, Truth

@@ -9,13 +9,13 @@ from typing import Any
 from ..estimators import GroupObjectiveClassifier, TailoredClassifier
 from ..fairness import Notion
 from ..fairness.gap_notion import GapNotion
-from ..fairness.keys import shown
 from ..fairness.notions import BoundedGroupLoss, FalseNegativeRate
 from ..fairness.objectives import Bound
 from ..fairness.rates import RateConstraint
 from ..fairness.sentences import sentence
 from ..figures import GAP, GapFigure, Measure
 from ..figures.contents import Unit
+from ..tables.keys import shown
 from .deciding import Fitted, by_chance
 from .measured import (
     CONFIDENCE,

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from .._types import Mask
 from ..data import EncodedRows
 from ..data.chosen_rows import ChosenRows
-from ..data.coding import is_missing
 from ..errors import InputError, complaint
 from ..estimators.faces.coded import as_array
 from ..estimators.reading import inputs
@@ -22,6 +21,7 @@ from ..estimators.reading.inputs import Ways
 from ..facts import Schema
 from ..privacy.statement.parts import PublicFact
 from ..study.held_out import HeldOut
+from ..tables.raw import is_missing
 from .coins import set_aside
 from .tables import Columns, Place, picked
 

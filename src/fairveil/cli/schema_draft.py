@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..data.coding import is_missing
 from ..facts.declared import BLANK
 from ..facts.toml_text import value_text
+from ..tables.raw import is_missing
 
 MOST_LISTED = 50
 READ = "read from the rows: public only if you know that it is"

@@ -22,9 +22,9 @@ from ..data.files import unreadable
 from ..data.parquet_files import BROKEN
 from ..data.sql import QUERY
 from ..data.store import STORE_FILE
-from ..data.tables import column_of
 from ..errors import DataNotFoundError, FairveilError, InputError, RowsOnDisk, SchemaError, complaint
 from ..facts import Schema
+from ..tables.frames import column_of
 from .csv_columns import columns_from
 
 Columns = dict[str, npt.NDArray[Any]]

@@ -22,7 +22,8 @@ from .. import _checks
 from .. import fairness as notions
 from ..errors import InputError, complaint
 from ..estimators import OddsPostProcessor, OracleGameClassifier
-from ..fairness.inputs import read_decisions
+from ..metrics import demographic_parity_gap, equalized_odds_gap, group_table
+from ..metrics.inputs import read_decisions
 from .libraries import missing
 
 BOUND = 0.01
@@ -177,7 +178,7 @@ def demographic_parity_difference(
 ) -> float:
     """The largest difference of selection rates between two groups."""
     _checks.one_of((BETWEEN,), method=method)
-    return notions.demographic_parity_gap(y_true, y_pred, sensitive_features, sample_weight=sample_weight)
+    return demographic_parity_gap(y_true, y_pred, sensitive_features, sample_weight=sample_weight)
 
 
 def equalized_odds_difference(
@@ -192,7 +193,7 @@ def equalized_odds_difference(
     """The largest difference of true-positive or false-positive rates between two groups."""
     _checks.one_of((BETWEEN,), method=method)
     _checks.one_of(("worst_case",), agg=agg)
-    return notions.equalized_odds_gap(y_true, y_pred, sensitive_features, sample_weight=sample_weight)
+    return equalized_odds_gap(y_true, y_pred, sensitive_features, sample_weight=sample_weight)
 
 
 def metric_frame(y: Any, prediction: Any, sensitive_features: Any, *, positive: Any = None) -> Any:
@@ -209,7 +210,7 @@ def metric_frame(y: Any, prediction: Any, sensitive_features: Any, *, positive: 
     import pandas as pd
 
     read = read_decisions(y, prediction, sensitive_features)
-    table = notions.group_table(y, prediction, sensitive_features, positive=positive)
+    table = group_table(y, prediction, sensitive_features, positive=positive)
     if read.labels is None or read.decisions is None or len(table.classes) != 2:
         remedy = "fairveil.group_table takes more classes, and probabilities."
         got = f"{len(table.classes)} classes" if read.decisions is not None else "probabilities"

@@ -20,39 +20,11 @@ import numpy.typing as npt
 
 from ..errors import SchemaError, complaint
 from ..facts.columns import Boolean, Category, Number, Value
+from ..tables.raw import Listed, Plain, Raw, is_missing
 
 NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
 NOT_A_NUMBER = re.compile(r"[+-]?nan", re.ASCII | re.IGNORECASE)
 SHOWN = 5
-
-
-@dataclass(frozen=True)
-class Plain:
-    """Values as they came: a numeric array, or objects. `null` marks those that the table itself calls missing."""
-
-    values: npt.NDArray[Any]
-    null: npt.NDArray[np.bool_] | None = None
-
-    @property
-    def rows(self) -> int:
-        """How many values."""
-        return len(self.values)
-
-
-@dataclass(frozen=True)
-class Listed:
-    """Values as positions in a list of distinct ones; -1 is missing. `at` is an index array, so a value is looked at once."""
-
-    at: npt.NDArray[np.integer]
-    values: tuple[object, ...]
-
-    @property
-    def rows(self) -> int:
-        """How many values."""
-        return len(self.at)
-
-
-Raw = Plain | Listed
 
 
 @dataclass(frozen=True)
@@ -68,17 +40,6 @@ class Place:
     text: bool = False
     missing_values: tuple[str, ...] = ("",)
     shows_values: bool = True
-
-
-def is_missing(value: object) -> bool:
-    """None, NaN, and what pandas writes for them.
-
-    >>> [is_missing(value) for value in (None, float("nan"), 0, "")]
-    [True, True, False, False]
-    """
-    if value is None or value is np.ma.masked or (isinstance(value, float | np.floating) and math.isnan(value)):
-        return True
-    return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
 
 
 # Numbers

@@ -17,14 +17,14 @@ from .. import _checks
 from ..errors import FairveilError, InputError, SchemaError, complaint
 from ..facts.columns import Number
 from ..facts.schema import Schema
-from .coding import Plain, Raw
+from ..tables.frames import from_arrow
+from ..tables.raw import Plain, Raw
 from .csv_rows import broken, headed, not_read, rows_from
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
 from .file_lists import CSV, chained, files_of
 from .files import BROKEN_GZIP, PathLike, identity_of, is_gzip, open_text
 from .streamed import Chunk, StreamedRows, rows_of
-from .tables import from_arrow
 
 ENGINES = ("auto", "pyarrow", "csv")
 BLANKS = " \t"

@@ -13,9 +13,9 @@ from .. import _checks
 from ..errors import InputError, SchemaError, complaint
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import Schema
+from ..tables.frames import Arrays, Table, column_of, table_of
 from .chosen_rows import ChosenRows, gathered
 from .encoding import Encoding
-from .tables import Arrays, Table, column_of, table_of
 
 BLOCK_ROWS = 65_536
 

@@ -20,7 +20,8 @@ from ..errors import SchemaError, complaint
 from ..facts.columns import Boolean, Category, Number
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import LARGEST_FILE, Schema
-from .coding import Place, Raw, category_codes, number_codes
+from ..tables.raw import Raw
+from .coding import Place, category_codes, number_codes
 
 FORMAT = 1
 PRECISIONS = ("float64", "float32")

@@ -10,12 +10,12 @@ from typing import Any
 
 from ..errors import FairveilError, InputError, complaint
 from ..facts.schema import Schema
+from ..tables.frames import from_arrow
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
 from .file_lists import PARQUET, chained, files_of
 from .files import PathLike, identity_of, unreadable
 from .streamed import Chunk, StreamedRows, rows_of
-from .tables import from_arrow
 
 BROKEN = (OSError, ValueError, LookupError, TypeError, ArithmeticError, NotImplementedError, RuntimeError, MemoryError)
 """What pyarrow raises for bytes that are no Parquet file: its own errors are of these families."""

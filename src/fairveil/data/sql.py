@@ -11,7 +11,7 @@ import numpy as np
 from .._urls import scrubbed, without_password
 from ..errors import DataNotFoundError, FairveilError, InputError, complaint
 from ..facts.schema import Schema
-from .coding import Plain, Raw
+from ..tables.raw import Plain, Raw
 from .databases import Cursor, Failure, connector_for, file_of
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding

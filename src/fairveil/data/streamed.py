@@ -14,7 +14,7 @@ from typing import Protocol
 from .. import _checks
 from ..errors import PrivacyError, complaint
 from ..facts.rows import RowBlock, RowLayout
-from .coding import Raw
+from ..tables.raw import Raw
 from .encoded import BLOCK_ROWS, EncodedRows, in_blocks_of
 from .encoding import Encoding
 from .spilling import spilled, within

@@ -6,10 +6,10 @@ from typing import Any, Self
 
 from ..errors import InputError, complaint
 from ..estimators import Certificate, PrivateTable
-from ..fairness import GroupTable, group_table
 from ..figures import RatesFigure
 from ..figures.axes_rows import draw_rates
 from ..figures.words import rates_description
+from ..metrics import GroupTable, group_table
 from ..report import certificate as certificate_section
 from ..report import private_table as private_section
 from ..report.rates import columns, rate_words, rates_figure

@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import RowBlock, RowSource
-from ..fairness.inputs import same_length
 from ..learning.oracles.choosing import AttachedRule, Listed
 from ..learning.oracles.descent import Begun, Descent
 from ..learning.oracles.oracle import GroupedRule, LinearRule, Rule
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
 from ..models.model import draw_codes
 from ..privacy.promise import Promise
+from ..tables.columns import same_length
 from .faces.coded import CodedClassifier, labels_of
 from .fitting import promises
 from .reading.coding import Coding, SchemaCoding

@@ -15,7 +15,6 @@ from .._json import Document, Node
 from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
-from ..fairness import keys
 from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
 from ..learning.allocation import SPENDS, STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
 from ..learning.tailoring.steps import ITERATES, REGIONS, STEP_SIZES
@@ -24,6 +23,7 @@ from ..privacy.promise import Promise
 from ..privacy.shown import at_most
 from ..privacy.statement.parts import NamedGroups
 from ..privacy.statement.statement import PrivacyStatement
+from ..tables import keys
 from .fitting import unused
 from .reports.constraint_report import ConstraintLine
 from .saving import values as files_json

@@ -1,20 +1,13 @@
-"""Ring 1: what is asked of a model. Notions of fairness, constraints on prediction rates, exact measures.
+"""Ring 1: what is asked of a model. Notions of fairness, constraints on prediction rates, objectives of group losses.
 
-Holds no data and knows nothing of privacy: everything here is a public description, or post-processing of numbers handed in.
+Holds no data, reads no table and knows nothing of privacy: everything here is a public description. What measures finished
+decisions is in `fairveil.metrics`; its names are handed out here, too, as they were in version 0.2.
 """
 
-from . import histograms, losses, measures, notions, objectives, sampling
+from .._lazy import lazily
+from . import losses, notions, objectives, sampling
 from .grouping import COMPARISONS, Grouping
 from .losses import LossBounds, resolve_losses
-from .measures import (
-    Audit,
-    audit,
-    demographic_parity_gap,
-    equal_opportunity_gap,
-    equalized_odds_gap,
-    error_rate_gap,
-    false_positive_rate_gap,
-)
 from .notions import (
     BoundedGroupLoss,
     DemographicParity,
@@ -28,11 +21,9 @@ from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstrain
 from .ratios import SelectionRateRatio
 from .resolution import resolve
 from .systems import ConstraintSystem, combine
-from .tables import Estimate, GroupRow, GroupTable, group_table
 
 __all__ = [
     "COMPARISONS",
-    "Audit",
     "BoundedGroupLoss",
     "ConstraintSystem",
     "DemographicParity",
@@ -40,12 +31,9 @@ __all__ = [
     "EqualizedOdds",
     "ErrorRate",
     "ErrorRateParity",
-    "Estimate",
     "Event",
     "FalseNegativeRate",
     "FalsePositiveRateParity",
-    "GroupRow",
-    "GroupTable",
     "Grouping",
     "LossBounds",
     "Notion",
@@ -53,8 +41,21 @@ __all__ = [
     "Rate",
     "RateConstraint",
     "SelectionRateRatio",
-    "audit",
     "combine",
+    "losses",
+    "notions",
+    "objectives",
+    "resolve",
+    "resolve_losses",
+    "sampling",
+]
+
+MEASURED = (
+    "Audit",
+    "Estimate",
+    "GroupRow",
+    "GroupTable",
+    "audit",
     "demographic_parity_gap",
     "equal_opportunity_gap",
     "equalized_odds_gap",
@@ -62,11 +63,7 @@ __all__ = [
     "false_positive_rate_gap",
     "group_table",
     "histograms",
-    "losses",
     "measures",
-    "notions",
-    "objectives",
-    "resolve",
-    "resolve_losses",
-    "sampling",
-]
+)
+
+__getattr__, __dir__ = lazily(__name__, dict.fromkeys(MEASURED, "..metrics"))

@@ -10,7 +10,8 @@ from typing import Any
 from .. import _checks
 from ..errors import InputError, complaint
 from ..facts import GROUP_MODES, Cells
-from . import bounds, keys
+from ..tables import keys
+from . import bounds
 from .grouping import COMPARISONS, Grouping
 from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..errors import InputError, complaint
 from ..facts import Cells
-from . import keys as keys_module
+from ..tables import keys as keys_module
 
 COMPARISONS = ("pairs", "rest")
 

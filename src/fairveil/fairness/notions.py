@@ -24,7 +24,8 @@ from .. import _checks
 from .._json import Document
 from ..errors import FairveilError, InputError, complaint
 from ..facts import Cells
-from . import bounds, keys
+from ..tables import keys
+from . import bounds
 from .gap_notion import GapNotion, Outcome, check_shape, enough, positive_class, to_dict_of
 from .grouping import Grouping
 from .rates import ErrorRate, Event, Notion, PredictionRate, RateConstraint

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, complaint
-from . import keys
+from ..tables import keys
 from .rates import ErrorRate, Event, PredictionRate, Rate
 
 TABLES = ("costs", "payoff")

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from .. import _checks
 from ..errors import InputError, complaint
 from ..facts import GROUP_MODES, Cells
-from . import keys
+from ..tables import keys
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from .. import _checks
 from ..errors import InputError, complaint
 from ..facts import GROUP_MODES, Cells
-from . import keys
+from ..tables import keys
 from .bounds import of_confidence
 from .gap_notion import positive_class
 from .grouping import Grouping

@@ -12,7 +12,7 @@ from scipy import sparse
 from .._types import Mask
 from ..errors import InputError, complaint
 from ..facts import Cells
-from . import keys
+from ..tables import keys
 from .grouping import Grouping
 from .rates import ErrorRate, Event, Notion, RateConstraint
 from .systems import ConstraintSystem, frozen

@@ -19,9 +19,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ..facts import Cells
+from ..tables.keys import shown
 from . import objectives as of_losses
 from .gap_notion import GapNotion
-from .keys import shown
 from .notions import (
     BoundedGroupLoss,
     DemographicParity,

@@ -18,8 +18,8 @@ from statistics import NormalDist
 from typing import Any
 
 from ..errors import InputError, complaint
-from ..fairness import GroupTable
-from ..fairness.keys import shown
+from ..metrics import GroupTable
+from ..tables.keys import shown
 from .contents import Baseline, Baselines
 from .rates import printable
 

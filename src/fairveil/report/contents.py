@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _checks
-from ..fairness import GroupTable
 from ..figures import CurvesFigure, FrontierFigure, GapFigure
 from ..figures.checked import finite, line, sentences, several
 from ..figures.contents import UNITS, Unit
+from ..metrics import GroupTable
 from ..privacy.ledger.balance import Account, Balance
 from ..privacy.ledger.terms import Terms
 from ..privacy.statement.checks import Finding

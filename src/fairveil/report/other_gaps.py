@@ -13,10 +13,10 @@ import math
 from dataclasses import dataclass
 from itertools import combinations
 
-from ..fairness import GroupRow, GroupTable
-from ..fairness.keys import shown
-from ..fairness.tables import Estimate, wilson
 from ..figures import GapFigure
+from ..metrics import GroupRow, GroupTable
+from ..metrics.tables import Estimate, wilson
+from ..tables.keys import shown
 
 KINDS = ("selection_rate", "true_positive_rate", "false_positive_rate", "error")
 ASKED: dict[str, tuple[str, ...]] = {

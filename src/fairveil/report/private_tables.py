@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..fairness.keys import shown
 from ..figures import Rate, RatesFigure
 from ..figures.checked import line, sentences, several
+from ..tables.keys import shown
 
 if TYPE_CHECKING:
     from ..estimators import PrivateTable

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 
-from ..fairness import GroupRow, GroupTable
-from ..fairness.keys import shown
 from ..figures import Rate, RatePanels, RatesFigure
 from ..figures.words import percent
+from ..metrics import GroupRow, GroupTable
+from ..tables.keys import shown
 from .contents import GroupSection
 
 MOST_CLASSES = 6

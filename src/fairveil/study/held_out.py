@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .._types import Floats
-from ..data.tables import column_of
 from ..errors import InputError, complaint
 from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
 from ..estimators.reading.columns import read_labels
 from ..estimators.reading.inputs import Training, Ways
 from ..facts import Cells, RowBlock, RowSource
-from ..fairness.inputs import read_columns, read_groups, same_length
+from ..metrics.inputs import read_groups
 from ..models import Model
+from ..tables.columns import read_columns, same_length
+from ..tables.frames import column_of
 
 REMEDY = "Pass test=(X, y, sensitive_features), in the form of the training rows."
 

@@ -44,9 +44,9 @@ from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
 from ..estimators.reading.inputs import Training, Ways
 from ..fairness import DemographicParity
-from ..fairness.intervals import largest
-from ..fairness.tables import wilson
 from ..figures import Series
+from ..metrics.intervals import largest
+from ..metrics.tables import wilson
 from ..privacy import epsilon as price
 from ..privacy.events import Event, NonPrivate, NoOp
 from ..privacy.promise import Promise

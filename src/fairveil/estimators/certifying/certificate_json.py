@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from ...facts import Cells
-from ...fairness import Notion, keys
+from ...fairness import Notion
 from ...fairness.notions import from_dict as notion_of
 from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.certificate import Certified, NotionBound, RateInterval
 from ...learning.certificates.replacing import Replaced
 from ...privacy.statement.checks import Finding
+from ...tables import keys
 from .certificate import Certificate
 from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, of_release
 

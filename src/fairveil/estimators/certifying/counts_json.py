@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 from ..._json import Document
 from ...errors import FairveilError, InputError, complaint
 from ...facts import Cells
-from ...fairness import keys
 from ...learning.certificates.plan import noise_of
 from ...learning.counts.noise import CountNoise
 from ...privacy.events import NonPrivate, NoOp
 from ...privacy.statement import documents as statement_json
 from ...privacy.statement.checks import Finding
 from ...privacy.statement.statement import PrivacyStatement
+from ...tables import keys
 
 T = TypeVar("T")
 NOISES = ("none", "gaussian", "discrete-laplace")

@@ -28,7 +28,7 @@ from ..._json import Document
 from ...curator.elsewhere import curator_of
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import Cells
-from ...fairness import Notion, keys
+from ...fairness import Notion
 from ...learning.certificates.certificate import NotionBound, certified
 from ...learning.certificates.evidence import Bet, e_value, p_value
 from ...learning.certificates.parts import Layout, layout_of
@@ -38,6 +38,7 @@ from ...privacy.ledger.ambient import checked, current
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
+from ...tables import keys
 from ..fitting import promises
 from ..wrapped import bases, decided_rows
 from ..wrapped.decided_rows import Made

@@ -19,12 +19,12 @@ from ... import _checks
 from ...curator.elsewhere import Elsewhere, RowsElsewhere, curator_of
 from ...curator.questions.attached_codes import MOST_CODES
 from ...errors import InputError, complaint
-from ...fairness import keys
 from ...learning.certificates.plan import plan
 from ...learning.private_tables.layout import Metric, TableLayout
 from ...privacy.ledger.ambient import checked, current
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
+from ...tables import keys
 from ..fitting import promises
 from ..reading import cautions
 from ..reading.units import Whose

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from ... import _html
 from ...errors import InputError, complaint
-from ...fairness import keys
 from ...figures import Measure, Rate
 from ...figures.axes import axes_of
 from ...figures.axes_rows import draw_rows
@@ -24,6 +23,7 @@ from ...learning.private_tables import gaps as table_gaps
 from ...learning.private_tables.layout import EVERYONE, TableLayout
 from ...learning.private_tables.rates import TableEvidence, TableLine, TableRate
 from ...privacy.statement.statement import PrivacyStatement
+from ...tables import keys
 
 if TYPE_CHECKING:
     from ...learning.private_tables.gaps import TableGap

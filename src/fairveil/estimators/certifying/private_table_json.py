@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ...facts import Cells
-from ...fairness import keys
 from ...learning.private_tables.layout import Metric, TableLayout
 from ...privacy.statement.checks import Finding
+from ...tables import keys
 from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, of_release
 from .private_table import ALL, EACH, Gap, PrivateTable
 

@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from ...errors import FairveilError, InputError, KindError, complaint
 from ...facts import Cells, RowBlock, RowSource
 from ...privacy.statement.statement import PrivacyStatement
+from ...tables.grids import refuse_duplicates
 from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded
 from ..reading.additive import takes_steps
 from ..reading.coding import Coding, TableCoding
-from ..reading.grids import refuse_duplicates
 from ..reading.inputs import Training
 
 

@@ -12,8 +12,8 @@ from sklearn.metrics import r2_score
 from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import RowSource
-from ...fairness.inputs import same_length
 from ...models import RegressionModel
+from ...tables.columns import same_length
 from ..reading.coding import Coding
 from ..reading.columns import read_targets
 from ..reading.inputs import weights_of

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import RowSource
-from ...fairness.inputs import same_length
 from ...models import LinearModel, MixtureModel
 from ...models.model import draw_codes
+from ...tables.columns import same_length
 from ..reading.coding import Coding
 from ..reading.columns import read_labels
 from ..reading.inputs import weights_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..._json import Node
-from ...fairness import keys
 from ...learning.oracles.choosing import AttachedRule
 from ...learning.oracles.oracle import Rule
 from ...models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel, Model
 from ...models.model import known_classes
+from ...tables import keys
 from ..faces.coded import as_array
 from ..group_objective import GroupObjectiveClassifier
 from ..mixing import rule_of

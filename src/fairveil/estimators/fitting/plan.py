@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ...fairness import keys
 from ...figures import CurvesFigure, svg_curves
 from ...learning.forecasting.forecast import Forecast, Line, groups_of
 from ...learning.forecasting.releases import Release
 from ...learning.forecasting.supposed import Supposed
 from ...privacy.promise import Promise
+from ...tables import keys
 from .plan_figure import figure
 from .plan_search import least, smallest_share
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ...errors import InputError, complaint
-from ...fairness import keys
 from ...figures import Curve, CurvesFigure, Measure, Rule
 from ...learning.forecasting.forecast import DEVIATIONS, Forecast, groups_of
 from ...learning.forecasting.supposed import Supposed
 from ...privacy.promise import Promise
+from ...tables import keys
 
 PLACES = 9
 MOST = 6

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import FairveilError
-from ...fairness.keys import shown
 from ...fairness.objectives import parse_constraint
 from ...fairness.sentences import sentence
+from ...tables.keys import shown
 from . import promises
 
 

@@ -18,22 +18,23 @@ from ...curator.questions.shifted import softened
 from ...curator.quiet.calls import Troubles, quietly
 from ...errors import ConstraintNotMet, InputError, complaint
 from ...facts import Cells, RowBlock, RowLayout, RowSource
-from ...fairness.inputs import read_groups, same_length
 from ...learning import parity
 from ...learning.descent import descend
+from ...metrics.inputs import read_groups
 from ...models import RandomState
 from ...models.model import draw_codes, known_classes
 from ...privacy.ledger.ambient import checked, current
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 from ...privacy.statement.statement import PrivacyStatement
+from ...tables.columns import same_length
+from ...tables.distinct import in_words
 from ..certifying.certifying import OWN_DECISIONS
 from ..faces.coded import as_array
 from ..fitting import promises
 from ..fitting.recorded import Recorded
 from ..reading import cautions
 from ..reading.carried import require_few_values
-from ..reading.distinct import in_words
 from ..reading.inputs import Coded
 from ..wrapped import bases, decided
 

@@ -13,7 +13,6 @@ from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import Cells, RowSource
 from ...fairness import ConstraintSystem, resolve
-from ...fairness.inputs import same_length
 from ...learning.postprocessing import mixing, mixing_bounds
 from ...learning.postprocessing.counting import Released
 from ...learning.postprocessing.mixing import Program
@@ -21,6 +20,7 @@ from ...learning.postprocessing.mixing_bounds import MixingGuarantee
 from ...learning.systems import NO_GROUPS
 from ...models import PostProcessedModel, RandomState
 from ...models.model import draw_codes
+from ...tables.columns import same_length
 from ..certifying.certified_fits import forget_certificate
 from ..fitting import promises
 from ..reading.columns import read_labels

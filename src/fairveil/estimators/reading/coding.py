@@ -22,11 +22,12 @@ from scipy import sparse
 
 from ..._types import Floats
 from ...data import Encoding, encode
-from ...data.coding import Place, Plain, Raw, category_codes
+from ...data.coding import Place, category_codes
 from ...errors import InputError, complaint
 from ...facts import RowBlock, RowLayout, RowSource
 from ...facts.columns import Category, Value
-from .grids import Grid, grid_of, numbers_of
+from ...tables.grids import Grid, grid_of, numbers_of
+from ...tables.raw import Plain, Raw
 from .shapes import Shapes
 from .standard import Standard
 

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
-from ...data.coding import Plain, Raw, is_missing
 from ...errors import InputError, KindError, complaint
 from ...facts import Schema
-from ...facts.given import as_array, refuse_other_kinds
-from ...fairness.inputs import read_columns, same_length
+from ...tables.columns import read_columns, same_length
+from ...tables.distinct import distinct
+from ...tables.given import as_array, refuse_other_kinds
+from ...tables.grids import Grid
+from ...tables.raw import Plain, Raw, is_missing
 from .carried import require_few_values
-from .distinct import distinct
-from .grids import Grid
 
 
 def read_labels(y: Any) -> npt.NDArray[Any]:

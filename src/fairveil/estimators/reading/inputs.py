@@ -19,17 +19,17 @@ from ...curator.elsewhere import Elsewhere
 from ...curator.rows.sharded import ShardedRows
 from ...errors import InputError, complaint
 from ...facts import RowBlock, RowLayout, RowSource, Schema
-from ...fairness.inputs import read_weights
 from ...models.model import known_classes
 from ...privacy.statement.parts import READ_FROM_DATA, PublicFact
+from ...tables.columns import read_weights
+from ...tables.distinct import in_words
+from ...tables.grids import refuse_duplicates
 from . import sharded
 from . import units as units_of
 from .additive import Additive, words_of
 from .blocks import Blocks
 from .coding import Coding, SchemaCoding, TableCoding
 from .copies import refuse_copies
-from .distinct import in_words
-from .grids import refuse_duplicates
 from .read_as import as_it_comes, by_schema, from_rows, refuse_sensitive_features
 from .standard import Standard
 from .targets import NumericTarget, TargetScale, beside

@@ -11,20 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from ...data import Encoding, encode
-from ...data.coding import Plain
-from ...data.tables import table_of
 from ...errors import InputError, complaint
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.columns import Boolean, Category
-from ...fairness.inputs import same_length
 from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
+from ...tables.columns import same_length
+from ...tables.distinct import distinct, in_words
+from ...tables.frames import table_of
+from ...tables.grids import Grid, grid_of, numbers_of
+from ...tables.raw import Plain
 from .blocks import Blocks
 from .carried import require_few_classes
 from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
 from .columns import coded_groups, given_columns, named_as_declared, names_in, names_of_columns, read_labels, read_targets
 from .copies import refuse_named
-from .distinct import distinct, in_words
-from .grids import Grid, grid_of, numbers_of
 from .targets import NumericTarget, TargetScale, need_number, scale_of, with_codes, within
 
 

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from ...data.coding import Listed
-from ...data.tables import table_of
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import Schema
 from ...privacy.promise import Promise
 from ...privacy.units import Unit
-from .grids import Grid
+from ...tables.frames import table_of
+from ...tables.grids import Grid
+from ...tables.raw import Listed
 
 PERSON = "person"
 

@@ -12,8 +12,8 @@ from scipy import sparse
 from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import RowBlock, RowLayout, RowSource
-from ...fairness.inputs import same_length
 from ...models.linear import is_sparse
+from ...tables.columns import same_length
 from ..faces.coded import as_array, labels_of
 from ..reading.coding import Coding
 from ..reading.columns import read_labels

@@ -12,13 +12,13 @@ import numpy as np
 
 from ..._json import Document, Node
 from ...errors import ChecksumError, complaint
-from ...fairness import keys
 from ...learning.counts.noise import CountNoise
 from ...learning.released import clusters
 from ...learning.released.group_counts import GroupCounts
 from ...models.folders import LARGEST_TEXT, read_folder, write_folder
 from ...models.model import known_classes
 from ...privacy.statement.statement import PrivacyStatement
+from ...tables import keys
 from ..reading import coding_json
 from ..saving import values as files_json
 from .groups import ReleasedGroups

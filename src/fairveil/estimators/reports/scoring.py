@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ... import _checks
-from ...data.tables import table_of
 from ...errors import InputError, complaint
+from ...tables.frames import table_of
 
 RESPONSES = ("predict", "predict_proba")
 
@@ -135,7 +135,7 @@ def _columns(given: Any, X: Any) -> Any:
             return given  # a column of texts
         remedy = "Pass X as a data frame that has these columns."
         raise InputError(complaint(expected=f"columns of X {list(known)}", of="groups", got=list(names), remedy=remedy))
-    from ...data.tables import column_of
+    from ...tables.frames import column_of
 
     columns = {name: column_of(_series(X, name), name) for name in names}
     return columns

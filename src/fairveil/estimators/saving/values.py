@@ -15,7 +15,7 @@ from ..._json import Node
 from ...errors import InputError, NotWritten, complaint
 from ...facts import Cells, Schema
 from ...facts.cells import GROUP_MODES
-from ...fairness import Notion, keys
+from ...fairness import Notion
 from ...fairness.notions import from_dict as notion_from_dict
 from ...fairness.objectives import Bound, Constraint, Objective
 from ...fairness.objectives import from_dict as objective_from_dict
@@ -24,6 +24,7 @@ from ...learning.game.bounds import Guarantee
 from ...learning.game.equilibrium import Equilibrium
 from ...learning.lagrangian.noise import EDGES
 from ...learning.oracles.oracle import Rule
+from ...tables import keys
 from ..reading.additive import Additive
 
 TOLD = ("bounds", "values", "spread", "duals", "counts")

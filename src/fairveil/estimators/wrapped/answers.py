@@ -26,10 +26,10 @@ from ...curator import Attached, AttachedCodes, Curator, Rows
 from ...curator.elsewhere import DescribedRule, Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
 from ...errors import InputError, complaint
-from ...fairness.inputs import same_length
 from ...learning.postprocessing import score_bins
 from ...learning.postprocessing.counting import CountPlan
 from ...models.postprocessed import logits
+from ...tables.columns import same_length
 from ..reading.inputs import Training
 from . import bases, decided
 from .decided import Codes, asked_of_base, in_blocks

@@ -17,21 +17,22 @@ from sklearn.exceptions import NotFittedError
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
-from ...data.coding import Place, Plain, category_codes, is_missing
-from ...data.tables import column_of, table_of
+from ...data.coding import Place, category_codes
 from ...errors import FairveilError, InputError, KindError, complaint
 from ...facts import Cells, RowBlock, RowLayout, RowSource
 from ...facts.columns import Category
-from ...facts.given import is_masked
-from ...fairness.inputs import read_columns, same_length
 from ...models.model import known_classes
 from ...privacy.statement.parts import READ_FROM_DATA, PublicFact
+from ...tables.columns import read_columns, same_length
+from ...tables.distinct import distinct, in_words
+from ...tables.frames import column_of, table_of
+from ...tables.given import is_masked
+from ...tables.grids import grid_of, refuse_duplicates
+from ...tables.raw import Plain, is_missing
 from ..reading.carried import require_few_classes
 from ..reading.coding import RowsCoding
 from ..reading.columns import coded_groups, names_in, read_labels
 from ..reading.copies import refuse_copies
-from ..reading.distinct import distinct, in_words
-from ..reading.grids import grid_of, refuse_duplicates
 from ..reading.inputs import Coded, Training, Ways, read, weights_of
 from . import bases
 

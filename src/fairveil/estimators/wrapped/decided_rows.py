@@ -19,21 +19,22 @@ import numpy.typing as npt
 
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
-from ...data.coding import Plain
 from ...errors import InputError, complaint
 from ...facts import Cells, RowBlock, RowLayout, RowSource
-from ...facts.given import as_array
-from ...fairness.inputs import read_groups, same_length
 from ...learning.systems import NO_GROUPS
+from ...metrics.inputs import read_groups
 from ...models import PostProcessedModel
 from ...models.model import known_classes
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
+from ...tables.columns import same_length
+from ...tables.distinct import distinct, in_words
+from ...tables.given import as_array
+from ...tables.raw import Plain
 from ..faces.coded import as_array as values_array
 from ..fitting import promises
 from ..reading.carried import require_few_values
 from ..reading.columns import read_labels
-from ..reading.distinct import distinct, in_words
 from ..reading.inputs import Coded
 from ..reading.units import Whose, require_apart
 from . import bases, decided

@@ -12,7 +12,8 @@ import numpy as np
 
 from ... import _checks
 from ...errors import InputError, complaint
-from .. import keys, outer
+from ...tables import keys
+from .. import outer
 from ..gap_notion import positive_class
 from ..group_function import GroupFunction, stacked
 from ..notions import names_groups

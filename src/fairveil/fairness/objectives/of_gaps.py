@@ -13,7 +13,8 @@ import numpy as np
 from ... import _checks
 from ...errors import InputError, complaint
 from ...facts import Cells
-from .. import keys, outer, outer_gaps
+from ...tables import keys
+from .. import outer, outer_gaps
 from ..gap_notion import GapNotion
 from ..group_function import GroupFunction, stacked
 from ..notions import DemographicParity, EqualizedOdds, EqualOpportunity, ErrorRateParity, FalsePositiveRateParity

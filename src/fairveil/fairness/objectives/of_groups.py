@@ -10,8 +10,9 @@ import numpy as np
 
 from ..._types import Floats
 from ...errors import InputError, complaint
+from ...tables import keys
 from .. import bounds as limits
-from .. import keys, outer
+from .. import outer
 from ..group_function import GroupFunction, stacked
 from .objective import Bound, Frame, Objective
 from .of_rates import largest

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ..._types import Floats
 from ...facts import Cells
-from ...fairness.keys import shown
+from ...tables.keys import shown
 from ..certificates.tails import Counted
 
 Bools = npt.NDArray[np.bool_]

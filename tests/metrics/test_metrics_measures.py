@@ -15,7 +15,7 @@ import pytest
 import fairveil.fairness as ff
 from fairveil.errors import InputError
 from fairveil.facts import Cells
-from fairveil.fairness import (
+from fairveil.metrics import (
     audit,
     demographic_parity_gap,
     equal_opportunity_gap,
@@ -24,6 +24,7 @@ from fairveil.fairness import (
     false_positive_rate_gap,
     group_table,
 )
+from fairveil.metrics.tables import wilson
 
 GAPS = {
     "parity": demographic_parity_gap,
@@ -162,7 +163,7 @@ def test_group_table_counts_rates_and_intervals():
 def test_wilson_covers_as_often_as_it_says():
     """20,000 binomials of 40 at p 0.3: coverage of a 90 % interval lies in [0.87, 0.93] (exactly 0.900 by summation)."""
     hits = np.random.default_rng(0).binomial(40, 0.3, size=20_000)
-    bounds = {h: ff.tables.wilson(h / 40, 40, 0.9) for h in set(hits.tolist())}
+    bounds = {h: wilson(h / 40, 40, 0.9) for h in set(hits.tolist())}
     covered = np.mean([bounds[h][0] <= 0.3 <= bounds[h][1] for h in hits.tolist()])
     assert 0.87 < covered < 0.93
 
@@ -359,7 +360,7 @@ def test_groups_of_whole_numbers_have_the_codes_that_any_values_have(kind: type)
     """The table that looks them up wraps nowhere: from -100 to 99 is more than eight bits hold."""
     low = -100 if np.issubdtype(kind, np.signedinteger) else 0
     column = np.random.default_rng(0).integers(low, 100, size=2000).astype(kind)
-    from fairveil.fairness.inputs import read_groups
+    from fairveil.metrics.inputs import read_groups
 
     fast, slow = read_groups(column, 2000), read_groups(column.astype(object), 2000)
     assert fast[0] == slow[0]

@@ -13,8 +13,10 @@ import numpy.typing as npt
 from .._types import Floats
 from ..errors import InputError, KindError, complaint
 from ..facts import GROUP_MODES, Cells
-from ..facts.given import as_array, numbers, refuse_other_kinds
-from . import keys
+from ..tables import keys
+from ..tables.columns import frame_or_array, one_column, read_columns, read_weights, same_length
+from ..tables.given import as_array, numbers, refuse_other_kinds
+from ..tables.raw import in_order, missing_mask
 
 Values = npt.NDArray[Any]
 Codes = npt.NDArray[np.integer]
@@ -52,7 +54,7 @@ def read_decisions(
     """
     predicted = _prediction(prediction)
     rows = len(predicted)
-    labels = None if y is None else _column(y, "y")
+    labels = None if y is None else one_column(y, "y")
     same_length({"y": None if labels is None else len(labels), "prediction": rows})
     if labels is not None:
         _refuse_missing(labels, "y", "Leave rows without a label out.")
@@ -137,73 +139,6 @@ def _refuse_too_many(sizes: Mapping[str, int], mode: str) -> None:
         )
 
 
-def read_columns(sensitive_features: Any, rows: int) -> dict[str, Values]:
-    """One or several named columns: an array, a series, a frame, a mapping, a 2-d array or a list of columns."""
-    given = sensitive_features
-    if given is None:
-        remedy = "Pass a column, a list of columns, a mapping or a frame."
-        raise InputError(complaint(expected="at least one column", of="sensitive_features", got=given, remedy=remedy))
-    if isinstance(given, Mapping):
-        found = {str(name): _column(column, str(name)) for name, column in given.items()}
-    elif isinstance(given, (list, tuple)) and given and all(_is_column(item) for item in given):
-        found = {_name(item) or f"sensitive_{j}": _column(item, f"column {j}") for j, item in enumerate(given)}
-        if len(found) != len(given):
-            remedy = "Pass a mapping from name to column."
-            raise InputError(complaint(expected="distinct names", of="sensitive_features", got=list(found), remedy=remedy))
-    else:
-        found = _frame_or_array(given)
-    if not found:
-        remedy = "Pass a column, a list of columns, a mapping or a frame."
-        raise InputError(complaint(expected="at least one column", of="sensitive_features", got=given, remedy=remedy))
-    return found
-
-
-def _frame_or_array(given: Any) -> dict[str, Values]:
-    if not isinstance(given, (np.ndarray, list, tuple)):
-        import narwhals as nw
-
-        try:
-            wrapped: Any = nw.from_native(given, pass_through=True, allow_series=True)
-        except Exception as error:  # names twice, and what else a table of somebody else's does not bear
-            remedy = f"{error}"
-            raise InputError(
-                complaint(expected="columns with distinct names", of="sensitive_features", got="another table", remedy=remedy)
-            ) from None
-        if isinstance(wrapped, nw.LazyFrame):
-            wrapped = wrapped.collect()
-        if isinstance(wrapped, nw.DataFrame):
-            return {str(name): _from_series(wrapped[:, j]) for j, name in enumerate(wrapped.columns)}
-        if isinstance(wrapped, nw.Series):
-            return {str(wrapped.name or "sensitive_0"): _from_series(wrapped)}
-    array = as_array(given, "sensitive_features")
-    if array.ndim == 2:
-        return {f"sensitive_{j}": array[:, j] for j in range(array.shape[1])}
-    return {"sensitive_0": _column(given, "sensitive_features")}
-
-
-def _column(values: Any, of: str) -> Values:
-    if not isinstance(values, (np.ndarray, list, tuple)):
-        import narwhals as nw
-
-        wrapped: Any = nw.from_native(values, pass_through=True, series_only=True)
-        values = _from_series(wrapped) if isinstance(wrapped, nw.Series) else values
-    mixed = isinstance(values, (list, tuple)) and len({type(v) for v in values}) > 1
-    array = as_array(values, of, dtype=object if mixed else None)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        remedy = "Pass one value a row."
-        raise InputError(complaint(expected="a column", of=of, got=f"an array of shape {array.shape}", remedy=remedy))
-    return array
-
-
-def _from_series(series: Any) -> Values:
-    """A narwhals series as an array; whole numbers and texts stay what they are beside missing values."""
-    if series.null_count() and not series.dtype.is_float():
-        return np.asarray(series.to_list(), dtype=object)
-    return np.asarray(series.to_numpy())
-
-
 def _prediction(prediction: Any) -> Values:
     if isinstance(prediction, (np.ndarray, list, tuple)):
         array = as_array(prediction, "prediction")
@@ -211,11 +146,11 @@ def _prediction(prediction: Any) -> Values:
         if array.ndim == 2:
             return array[:, 0] if array.shape[1] == 1 else array
     if not isinstance(prediction, (np.ndarray, list, tuple)):
-        columns = _frame_or_array(prediction)
+        columns = frame_or_array(prediction)
         if len(columns) > 1:
             return np.stack(list(columns.values()), axis=1)
         return next(iter(columns.values()))
-    return _column(prediction, "prediction")
+    return one_column(prediction, "prediction")
 
 
 def _classes(labels: Values | None, predicted: Values, given: Sequence[Hashable] | None) -> tuple[Hashable, ...]:
@@ -266,58 +201,14 @@ def _probabilities(predicted: Values) -> Floats:
     return array
 
 
-def read_weights(sample_weight: Any, rows: int, *, of: str = "prediction") -> Floats | None:
-    """Finite weights of at least 0, or None. `of`: what has so many rows."""
-    if sample_weight is None:
-        return None
-    remedy = "Pass one finite number of at least 0 a row."
-    weights = numbers(_column(sample_weight, "sample_weight"), "sample_weight", remedy=remedy)
-    same_length({of: rows, "sample_weight": len(weights)})
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise InputError(complaint(expected="weights", of="sample_weight", got="a negative or missing one", remedy=remedy))
-    return weights
-
-
-def read_numbers(values: Any, of: str) -> Floats:
-    """A column of finite numbers."""
-    column = _column(values, of)
-    if column.dtype.kind not in "fiub" or not np.isfinite(column.astype(np.float64)).all():
-        got, remedy = "others", "Pass one finite number a row."
-        raise InputError(complaint(expected="finite numbers", of=of, got=got, remedy=remedy))
-    return column.astype(np.float64)
-
-
-def same_length(lengths: Mapping[str, int | None]) -> None:
-    """Rows are matched by position, so all columns must be of one length."""
-    given = {name: length for name, length in lengths.items() if length is not None}
-    if len(set(given.values())) > 1:
-        got = ", ".join(f"{name}: {length}" for name, length in given.items())
-        remedy = "Rows are matched by position: pass columns of one length."
-        raise InputError(complaint(expected="columns of one length", of="rows", got=got, remedy=remedy))
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
-
-
-def _missing_mask(column: Values) -> npt.NDArray[np.bool_]:
-    if column.dtype.kind == "f":
-        return np.asarray(np.isnan(column))
-    if column.dtype.kind in "mM":
-        return np.asarray(np.isnat(column))
-    if column.dtype.kind == "O":
-        return np.fromiter((_is_missing(value) for value in column), bool, len(column))
-    return np.zeros(len(column), dtype=bool)
-
-
 def _refuse_missing(column: Values, of: str, remedy: str) -> None:
-    gone = int(_missing_mask(column).sum())
+    gone = int(missing_mask(column).sum())
     if gone:
         raise InputError(complaint(expected="no missing values", of=of, got=f"{gone} missing", remedy=remedy))
 
 
 def _fill_missing(column: Values, name: str, missing: Hashable) -> Values:
-    mask = _missing_mask(column)
+    mask = missing_mask(column)
     if not mask.any():
         return column
     if missing is None:
@@ -349,14 +240,14 @@ def _sorted(values: Any, of: str) -> list[Any]:
     listed = list(values)
     if not listed:
         raise InputError(complaint(expected="at least one row", of=of, got="none", remedy="Pass some rows."))
-    try:
-        return sorted(listed)
-    except TypeError:
-        if of.startswith("y "):
+    if of.startswith("y "):
+        try:
+            return sorted(listed)
+        except TypeError:
             remedy = "Give labels and predictions as values of one kind."
             kinds = sorted({type(value).__name__ for value in listed})
             raise InputError(complaint(expected="values of one kind", of=of, got=kinds, remedy=remedy)) from None
-        return sorted(listed, key=lambda value: (type(value).__name__, str(value)))
+    return in_order(listed)
 
 
 def _code(column: Values, known: tuple[Hashable, ...], of: str) -> Codes:
@@ -378,12 +269,3 @@ def _is_among(value: Any, code_of: Mapping[Hashable, int]) -> bool:
         return value in code_of
     except TypeError:
         return False
-
-
-def _is_column(item: Any) -> bool:
-    return hasattr(item, "__len__") and not isinstance(item, (str, bytes))
-
-
-def _name(item: Any) -> str:
-    name = getattr(item, "name", None)
-    return name if isinstance(name, str) else ""

@@ -22,12 +22,10 @@ from .. import _checks
 from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
-from .gap_notion import GapNotion, Outcome
-from .grouping import COMPARISONS, Grouping
-from .histograms import cell_counts, hard_histogram, soft_histogram
-from .inputs import Decisions, read_decisions, read_groups, read_numbers, read_weights, same_length
-from .losses import resolve_losses
-from .notions import (
+from ..fairness.gap_notion import GapNotion, Outcome
+from ..fairness.grouping import COMPARISONS, Grouping
+from ..fairness.losses import resolve_losses
+from ..fairness.notions import (
     BoundedGroupLoss,
     DemographicParity,
     EqualizedOdds,
@@ -35,8 +33,11 @@ from .notions import (
     ErrorRateParity,
     FalsePositiveRateParity,
 )
-from .rates import Notion
-from .resolution import resolve
+from ..fairness.rates import Notion
+from ..fairness.resolution import resolve
+from ..tables.columns import read_numbers, read_weights, same_length
+from .histograms import cell_counts, hard_histogram, soft_histogram
+from .inputs import Decisions, read_decisions, read_groups
 
 
 class Options(TypedDict, total=False):

@@ -13,8 +13,8 @@ from .. import _checks, _html
 from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells
-from . import keys
-from .gap_notion import Outcome, positive_class
+from ..fairness.gap_notion import Outcome, positive_class
+from ..tables import keys
 from .histograms import cell_counts
 from .inputs import Decisions, read_decisions
 from .measures import outcome_rate, tally

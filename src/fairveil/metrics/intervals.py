@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._types import Floats
-from .systems import ConstraintSystem
+from ..fairness.systems import ConstraintSystem
 from .tables import wilson
 
 

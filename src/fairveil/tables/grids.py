@@ -12,10 +12,10 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from ...data.coding import Listed, Plain, Raw, is_missing
-from ...data.tables import Table, table_of
-from ...errors import InputError, KindError, complaint
-from ...facts.given import as_array, is_masked, refuse_other_kinds
+from ..errors import InputError, KindError, complaint
+from .frames import Table, table_of
+from .given import as_array, is_masked, refuse_other_kinds
+from .raw import Listed, Plain, Raw, is_missing
 
 Values = npt.NDArray[Any]
 REMEMBERED_ROWS = 1 << 20  # columns of tables up to here are kept once they were looked at; of larger ones memory matters more

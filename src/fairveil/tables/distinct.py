@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...data.coding import Listed, Raw, is_missing
-from ...errors import InputError, KindError, complaint
-from ...facts.given import refuse_other_kinds
-from ...fairness import keys
+from ..errors import InputError, KindError, complaint
+from . import keys
+from .given import refuse_other_kinds
+from .raw import Listed, Raw, in_order, is_missing
 
 Codes = npt.NDArray[np.int32]
 MOST_VALUES = 1 << 16  # codes of sensitive columns are 16 bits wide
@@ -65,10 +65,7 @@ def _of_objects(listed: list[Any], of: str) -> tuple[tuple[Hashable, ...], Codes
         if any(isinstance(value, float) and math.isinf(value) for value in listed):
             _refuse_infinite(of)
     found = set(listed)
-    try:
-        values = sorted(found)
-    except TypeError:
-        values = sorted(found, key=lambda value: (type(value).__name__, str(value)))
+    values = in_order(found)
     code_of = {value: code for code, value in enumerate(values)}
     return _checked(values, of), np.fromiter(map(code_of.__getitem__, listed), np.int32, len(listed))
 

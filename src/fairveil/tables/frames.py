@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, SchemaError, complaint
-from .coding import Listed, Plain, Raw
+from .raw import Listed, Plain, Raw
 
 FRAMES = "a pandas, polars or pyarrow table, a mapping of columns, a structured array, or a 2-D array with names="
 
