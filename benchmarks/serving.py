@@ -1,7 +1,7 @@
 """A door under load, faults and noise: figures for docs/serving_measured.md. `python benchmarks/serving.py --help`.
 
 --analysts 50 --runs 2000     as many analysts at once, as many runs in all: budget exactly spent, none lost
---kills 200                   the server is killed at random points; every fit goes on, and is paid once
+--kills 200                   server and analyst are killed at random points; every fit goes on or is charged, once
 --fuzz 100000                 mutated requests over HTTP: typed 4xx, no 5xx, memory flat
 --latency 200                 an ask on Adult through the door beside the local call, p50 and p99; a default fit
 """
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import http.client
+import multiprocessing
 import os
 import random
 import resource
-import subprocess
 import sys
 import tempfile
 import threading
@@ -27,9 +27,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "serving"))
 
+import crashing_analyst
+import crashing_door
 from crashing_door import POINTS
+from door_faults import faults
 from doors import SCHEMA, place_in, served
-from test_serving_crashes import free_port, started
+from test_serving_crashes import free_port
 
 import fairveil as fv
 from fairveil.curator import Ask, CellCounts, Curator, GradientSum, Linear, PredictionHistogram, Rows
@@ -38,6 +41,7 @@ from fairveil.facts import Cells
 from fairveil.privacy.events import Gaussian, Repeated, compose
 from fairveil.privacy.promise import Promise
 from fairveil.privacy.statement import signing_keys
+from fairveil.privacy.statement.statement import PrivacyStatement
 from fairveil.serving.analyst import connection
 from fairveil.serving.analyst.remote_curator import RemoteCurator
 from fairveil.serving.door.door import Door
@@ -131,53 +135,90 @@ def fv_errors() -> type[Exception]:
 
 
 def kills(count: int, folder: Path, seed: int = 0) -> None:
-    """One place, one fit after another; in each the server is killed at a random call of a random point, perhaps twice."""
+    """One place, one fit after another; in each the server or the analyst is killed at a random call of a random point.
+
+    Both are forks of one process that has imported all, so that a server is up again soon. At the end the clock ends what
+    killed analysts left, and records and ledger are compared, run by run.
+    """
     connection.WAIT = 0.2
     rng, place, port = random.Random(seed), place_in(folder, epsilon=5000.0, seeded=False, limits=GENEROUS), free_port()
     records = Records(folder / "door", serves=False)
     token = Tokens(records).issue("analyst")
     records.close()
     alone = fv.FermiClassifier(rounds=6).fit(place.rows).privacy_.events
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(["crashing_door", "crashing_analyst"])
     outcomes: Counter[str] = Counter()
+    servers = Servers(forks, place.config, port)
     for number in range(count):
         point, at, when = rng.choice(list(POINTS)), rng.randint(1, 6), rng.choice(["before", "after"])
-        current = [started(place.config, port, point, str(at), when)]
-        over = threading.Event()
-
-        def follow(current: list[Any] = current, over: threading.Event = over) -> None:
-            while not over.is_set():
-                try:
-                    current[-1].wait(0.05)
-                except subprocess.TimeoutExpired:
-                    continue
-                if not over.is_set():
-                    current.append(started(place.config, port))
-
-        watching = threading.Thread(target=follow)
-        watching.start()
+        of_analyst = point == "sent"
+        servers.start(*(() if of_analyst else (point, str(at), when)))
+        told, tell = forks.Pipe(duplex=False)
+        options = (at + rng.randint(0, 6), when) if of_analyst else ()
+        given = (f"http://127.0.0.1:{port}", token, str(place.public_key), tell, *options)
+        analyst = forks.Process(target=crashing_analyst.fit, args=given)
+        analyst.start()
+        tell.close()
+        found: Any = None
         try:
-            data = fv.remote(f"http://127.0.0.1:{port}", "applicants", token=token, key=place.public_key)
-            clf = fv.FermiClassifier(rounds=6).fit(data)
-            wrong = [] if clf.privacy_.events == alone else ["other events than the plan's"]
-            wrong += [str(finding) for finding in place.ledger().check([clf.privacy_.ledger])]
-            wrong += [str(finding) for finding in clf.privacy_.check() if finding.grave]
+            found = told.recv() if told.poll(300) else "no answer in 300 seconds"
+        except EOFError:
+            outcomes["analysts killed"] += 1
+        analyst.join()
+        outcomes["servers killed"] += servers.stop()
+        if isinstance(found, str):
+            outcomes[f"ended at {point} {at} {when}: {found}"[:200]] += 1
+        elif found is not None:
+            statement = PrivacyStatement.from_json(found[0])
+            wrong = [] if statement.events == alone else ["other events than the plan's"]
+            wrong += [str(finding) for finding in place.ledger().check([statement.ledger]) if finding.grave]
+            wrong += [str(finding) for finding in statement.check() if finding.grave]
+            wrong += faults(place, ended=False)
             outcomes[f"WRONG {point} {at} {when}: {wrong}" if wrong else "whole, paid once"] += 1
-            data.close()
-        except fv_errors() as error:
-            outcomes[f"charged and ended at {point} {at} {when}: {error}"[:200]] += 1
-        over.set()
-        watching.join()
-        outcomes["servers killed"] += len(current) - 1
-        for process in current:
-            process.kill()
-            process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
         if number % 20 == 19:
             print(f"  {number + 1} points: {dict(outcomes)}", flush=True)
+    door = place.door()
+    ended = door.runs.sweep(time.time() + 3600.0)
+    door.close()
     balance = place.ledger().balance()
-    print(f"kills: {dict(outcomes)}; ledger: committed {balance.committed}, open {balance.open}, refunded {balance.refunded}")
-    print(f"  findings {place.ledger().check()}")
+    print(f"kills: {dict(outcomes)}; ended by the clock {ended}")
+    print(f"  ledger: committed {balance.committed}, open {balance.open}, refunded {balance.refunded}; faults {faults(place)}")
+
+
+class Servers:
+    """One server after another on one port: who is killed is followed by the next, until they are stopped."""
+
+    def __init__(self, forks: Any, config: Path, port: int) -> None:
+        self._forks, self._given = forks, (str(config), str(port))
+
+    def start(self, *point: str) -> None:
+        """The first one, which is killed at a point."""
+        self._over, self._started = threading.Event(), [self._next(*point)]
+        self._watching = threading.Thread(target=self._follow)
+        self._watching.start()
+
+    def stop(self) -> int:
+        """How many were killed before."""
+        self._over.set()
+        self._watching.join()
+        self._started[-1].kill()
+        self._started[-1].join()
+        return len(self._started) - 1
+
+    def _next(self, *point: str) -> Any:
+        up = self._forks.Event()
+        process = self._forks.Process(target=crashing_door.main, args=(*self._given, *point), kwargs={"up": up.set})
+        process.start()
+        while not up.wait(0.02) and process.is_alive():
+            pass
+        return process
+
+    def _follow(self) -> None:
+        while not self._over.is_set():
+            self._started[-1].join(0.02)
+            if self._started[-1].exitcode is not None and not self._over.is_set():
+                self._started.append(self._next())
 
 
 def fuzz(count: int, folder: Path, seed: int = 0) -> None:

@@ -60,6 +60,10 @@ class LedgerError(PrivacyError):
     """A ledger cannot be used so, or is not what it should be."""
 
 
+class LedgerAway(LedgerError):  # noqa: N818  # what happened, as in Overspent
+    """The store of a ledger does not answer now, or is in use for too long. Nothing is known to be wrong with it: try again."""
+
+
 class WentOnElsewhere(LedgerError):  # noqa: N818  # what happened, as in Overspent
     """A copy of a run's journal went on, or was settled: the run is in two places, and one spend is too little for both."""
 

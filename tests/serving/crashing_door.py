@@ -6,15 +6,19 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fairveil.privacy.ledger import Ledger
+from fairveil.serving.analyst.connection import Connection
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.holder import Holder
 from fairveil.serving.door.measures import Measures
 from fairveil.serving.door.records import Records
 from fairveil.serving.door.running import running
+from fairveil.serving.door.runs import Runs
 from fairveil.serving.door.service import Service
 
 POINTS: dict[str, tuple[type, str]] = {
@@ -24,7 +28,10 @@ POINTS: dict[str, tuple[type, str]] = {
     "put": (Records, "put"),
     "keep": (Records, "keep"),
     "settle": (Ledger, "_settle"),
+    "told": (Runs, "_settle"),
+    "sent": (Connection, "_once"),
 }
+"""Where a door is killed; the last one is an analyst's."""
 
 
 def kill_at(point: str, number: int, when: str) -> None:
@@ -44,15 +51,13 @@ def kill_at(point: str, number: int, when: str) -> None:
     setattr(owner, name, called)
 
 
-def main(config: str, port: str, *point: str) -> None:
+def main(config: str, port: str, *point: str, up: Callable[[], object] = lambda: print("up", flush=True)) -> None:
     if point:
         kill_at(point[0], int(point[1]), point[2])
-    from dataclasses import replace
-
     holder = replace(Holder.load(Path(config)), port=int(port))
     door = Door.opened(holder)
     with running(door, Service(door, Measures(None))):
-        print("up", flush=True)
+        up()
         threading.Event().wait()
 
 

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from door_faults import faults
 from doors import place_in
 
 import fairveil as fv
@@ -37,6 +38,8 @@ def started(config: Path, port: int, *point: str) -> subprocess.Popen[str]:
     [
         ("reserve", 1, "after"),  # reserved, and nobody wrote down by which spend
         ("keep", 5, "after"),  # written, and the reply never left
+        ("settle", 1, "after"),  # the ledger knows of the end, and the records do not
+        ("told", 1, "before"),  # the records know of the end, and the ledger does not
     ],
 )
 def test_a_killed_server_loses_nothing_and_charges_once(
@@ -74,3 +77,4 @@ def test_a_killed_server_loses_nothing_and_charges_once(
     assert (balance.open, balance.committed) == (0, 1)
     assert balance.refunded == (1 if point == "reserve" else 0)
     assert ledger.check([clf.privacy_.ledger]) == []  # type: ignore[list-item]
+    assert faults(place) == []

@@ -205,7 +205,7 @@ def test_a_run_is_taken_up_again_by_the_next_server(place: Place) -> None:
     two = Analyst(second)
     two.token = one.token
     assert two.ask(run, Ask(RowCount(), 20.0), moments, key="first-key")[0].tobytes() == told[0].tobytes()
-    assert second.runs._run(second.records.run(run), two.token).curator.scalings[0][0].tolist() == [2.0, 3.0]  # type: ignore[arg-type]
+    assert second.runs._run(run, two.token, "ask").curator.scalings[0][0].tolist() == [2.0, 3.0]
     for _ in range(3):
         two.ask(run)
     two.act(run, "finish", {})

@@ -125,10 +125,11 @@ class Records:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # SQLite itself undoes some that fail, on a full disk for example
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """What a query of constant text finds."""
@@ -170,11 +171,14 @@ class Records:
 
     def put(self, run: str, **values: Any) -> None:
         """Change a run's state, statement or times."""
-        known = {"state", "how", "touched", "header", "secure", "sitting", "statement"}
-        assert set(values) <= known
-        names = ", ".join(f"{name} = ?" for name in values)
         with self.writing() as db:
-            db.execute(f"UPDATE runs SET {names} WHERE id = ?", (*values.values(), run))
+            self._put(db, run, values)
+
+    @staticmethod
+    def _put(db: sqlite3.Connection, run: str, values: dict[str, Any]) -> None:
+        assert set(values) <= {"state", "how", "touched", "header", "secure", "sitting", "statement"}
+        names = ", ".join(f"{name} = ?" for name in values)
+        db.execute(f"UPDATE runs SET {names} WHERE id = ?", (*values.values(), run))
 
     def entries(self, run: str) -> list[Entry]:
         """What a run released, in turn."""
@@ -211,9 +215,16 @@ class Records:
         ]
 
     def keep(
-        self, run: str, reply: Reply, entries: Sequence[Entry], bounds: Sequence[StatedBound], marks: Sequence[str], at: float
+        self,
+        run: str,
+        reply: Reply,
+        entries: Sequence[Entry],
+        bounds: Sequence[StatedBound],
+        marks: Sequence[str],
+        at: float,
+        **changes: Any,
     ) -> None:
-        """Write a reply and what it released down, for good: guarantee 1."""
+        """Write a reply and what it released down, for good: guarantee 1. `changes`: of the run's own state."""
         with self.writing() as db:
             first = db.execute("SELECT COALESCE(MAX(place) + 1, 0) FROM entries WHERE run = ?", (run,)).fetchone()[0]
             for place, entry in enumerate(entries, first):
@@ -223,7 +234,7 @@ class Records:
             place = db.execute("SELECT COALESCE(MAX(place) + 1, 0) FROM replies WHERE run = ?", (run,)).fetchone()[0]
             values = (run, place, reply.key, reply.digest, reply.act, reply.request, reply.body, at)
             db.execute("INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-            db.execute("UPDATE runs SET touched = ? WHERE id = ?", (at, run))
+            self._put(db, run, {"touched": at, **changes})
 
     def forget(self, before: float) -> int:
         """Delete what was answered in runs that ended and were last asked before this time; how many replies. What they

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from ...errors import BudgetError, FairveilError, InputError, LedgerError, Overspent, PrivacyError
+from ...errors import BudgetError, FairveilError, InputError, LedgerAway, LedgerError, Overspent, PrivacyError
 
 NOBODY = (401, "no-token", "This token opens nothing: it is unknown, expired or revoked.")
 UNKNOWN = (404, "not-found", "There is no such data set or run, or this token may not see it.")
@@ -19,6 +19,7 @@ TOO_MANY = (429, "too-many", "Too many requests or open runs for this token: wai
 ENDED_RUN = (409, "ended", "The run has ended: nothing more is answered.")
 REUSED = (409, "key-reused", "This key was used for another request.")
 BUSY = (503, "busy", "The door is busy: try again with the same key.")
+AWAY = (503, "ledger-away", "The holder's ledger does not answer now: try again with the same key.")
 INSIDE = (500, "internal", "Something failed inside the door. Nothing that was not recorded was handed out.")
 
 
@@ -46,6 +47,8 @@ def refusal_of(error: Exception) -> Refusal:
     """What an error of the library is, told to an analyst. Its words are of the request and of public facts alone."""
     if isinstance(error, Refusal):
         return error
+    if isinstance(error, LedgerAway):  # its own words say where the ledger is
+        return Refusal(*AWAY, kind="LedgerAway")
     if not isinstance(error, FairveilError):
         return Refusal(*INSIDE)
     statuses = ((Overspent, 402, "overspent"), (BudgetError, 409, "budget"), (LedgerError, 409, "ledger"))

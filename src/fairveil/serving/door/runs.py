@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...curator import Attached, AttachedCodes, Curator
-from ...errors import FairveilError
+from ...errors import FairveilError, LedgerAway
 from ...privacy.accounting.accountant import price
 from ...privacy.ledger import Ledger
 from ...privacy.statement.parts import PublicFact
@@ -32,10 +32,10 @@ from .opening import Opened, opening_of, sources_of
 from .records import ENDED, OPEN, OPENING, SETTLING, Records, Reply, RunRecord
 from .refusals import BUSY, ENDED_RUN, REUSED, TOO_MANY, UNKNOWN, Refusal
 from .run_journal import RunJournal
-from .settling import orphans_of, settle
+from .settling import settle
 from .tokens import DAY, Token, Tokens
 
-CLOSE = "close"
+CLOSE, FINISH, FINISHED = "close", "finish", "finished"
 KEPT_AFTER = 600.0
 """Seconds for which an ended run's curator is kept, for its statement."""
 NEVER_BEGAN = "never began"
@@ -97,10 +97,11 @@ class Runs:
         self.records.begin(record)
         try:
             run = self._taken_up(record, asked, token.name)
-        except FairveilError:
+            self.records.put(id, state=OPEN)
+        except BaseException:
+            self._held.pop(id, None)
             self._settled(id, NEVER_BEGAN, False)
             raise
-        self.records.put(id, state=OPEN)
         return run
 
     def _taken_up(self, record: RunRecord, asked: Opened, who: str) -> Run:
@@ -124,6 +125,7 @@ class Runs:
             assert reply.request is not None
             self._doing(run, None, unpacked(reply.request)).do(reply.act)
         journal.taken()
+        run.ended = None if record.state in (OPENING, OPEN) else time.time()
         self._held[record.id] = run
         return run
 
@@ -160,11 +162,16 @@ class Runs:
         if record.state != OPEN and act != STATEMENT:
             raise Refusal(*ENDED_RUN)
         message = unpacked(body)
-        run = self._run(record, token)
+        run = self._run(id, token, act)
         if not run.lock.acquire(timeout=self.limits.request_seconds):
             raise Refusal(*BUSY)
         try:
-            return self._known(id, key, digest) or self._done(run, token, act, key, digest, body, message)
+            known = self._known(id, key, digest)
+            if known is not None:
+                return known
+            if self._held.get(id) is not run:  # dropped while this request waited: two curators of one run would both answer
+                raise Refusal(*BUSY)
+            return self._done(run, token, act, key, digest, body, message)
         finally:
             run.lock.release()
 
@@ -187,13 +194,15 @@ class Runs:
             raise
         entries, bounds, marks = run.journal.taken()
         kept = Reply(key, digest, act, body if act in STATEFUL else None, reply)
+        over = {"state": SETTLING, "how": FINISHED} if act == FINISH else {}
         try:
-            self.records.keep(run.id, kept, entries, bounds, marks, time.time())
+            self.records.keep(run.id, kept, entries, bounds, marks, time.time(), **over)
         except BaseException:
             self._held.pop(run.id, None)
             raise
-        if act == "finish":
-            self.end(run.id, "finished")
+        if over:
+            run.ended = time.time()
+            self._settle(run.id)
         return reply
 
     def _doing(self, run: Run, token: Token | None, message: Message) -> Doing:
@@ -202,17 +211,21 @@ class Runs:
     def _publish(self, id: str) -> Callable[[str], None]:
         return lambda text: self.records.put(id, statement=text)
 
-    def _run(self, record: RunRecord, token: Token) -> Run:
+    def _run(self, id: str, token: Token, act: str) -> Run:
+        """The run in memory, or taken up again behind its last reply."""
         with self._opening:
-            found = self._held.get(record.id)
+            found = self._held.get(id)
             if found is not None:
                 return found
-            dataset = self.datasets.get(record.dataset)
-            if dataset is None or record.header is None:
+            record = self.records.run(id)  # read under the lock: it may have ended since
+            dataset = None if record is None else self.datasets.get(record.dataset)
+            if record is None or dataset is None or record.header is None or (record.state != OPEN and act != STATEMENT):
                 raise Refusal(*ENDED_RUN)
             asked = opening_of(unpacked(record.request), dataset, self.limits)
             try:
                 return self._taken_up(record, asked, token.name)
+            except LedgerAway:  # nothing is known to be wrong: the same request goes on when the ledger is back
+                raise
             except FairveilError:
                 if record.state == ENDED:
                     raise Refusal(*ENDED_RUN) from None
@@ -253,8 +266,8 @@ class Runs:
         if record is None or dataset is None:
             return
         try:
-            settle(self.records, record, dataset.ledger, failed=record.how.endswith(WHOLE))
-            orphans_of(record, dataset.ledger, self.records)
+            failed, complete = record.how.endswith(WHOLE), record.how == FINISHED
+            settle(self.records, record, dataset.ledger, failed=failed, complete=complete)
         except (FairveilError, OSError):
             return
         self.records.put(id, state=ENDED)

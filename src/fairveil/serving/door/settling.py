@@ -17,10 +17,12 @@ def spend_of(records: Records, run: str) -> str | None:
     return marks[0].rpartition(" ")[2] if marks else None
 
 
-def settle(records: Records, record: RunRecord, ledger: Ledger, *, failed: bool) -> None:
-    """Charge what was released, and give the rest back; `failed`: charge all. What was settled before stays."""
+def settle(records: Records, record: RunRecord, ledger: Ledger, *, failed: bool, complete: bool) -> None:
+    """Charge what was released, and give the rest back; `failed`: charge all; `complete`: its plan was done. What was settled
+    before stays."""
     spend = spend_of(records, record.id)
     if spend is None:
+        orphans_of(record, ledger)
         return
     now = ledger.standing(spend)
     if not now.is_open:
@@ -30,16 +32,17 @@ def settle(records: Records, record: RunRecord, ledger: Ledger, *, failed: bool)
     if failed:
         handle.commit(complete=False)
     elif entries:
-        handle.commit(compose(entry.event for entry in entries), complete=False)
+        handle.commit(compose(entry.event for entry in entries), complete=complete)
     else:
         handle.refund()
 
 
-def orphans_of(record: RunRecord, ledger: Ledger, records: Records) -> int:
-    """Give back what was reserved for a run that then died before it wrote down by which spend: it asked nothing by it."""
-    known, count = spend_of(records, record.id), 0
+def orphans_of(record: RunRecord, ledger: Ledger) -> int:
+    """Give back what was reserved for a run that then died before it wrote down by which spend: it asked nothing by it. Reads
+    all of the ledger, so only of runs that have written none."""
+    count = 0
     for line in ledger.history():
-        if line.kind == RESERVED and f"run {record.id}:" in line.purpose and line.spend != known:
+        if line.kind == RESERVED and f"run {record.id}:" in line.purpose:
             now = ledger.standing(line.spend)
             if now.is_open:
                 Spend(ledger, now.reserved, now.sitting).refund()

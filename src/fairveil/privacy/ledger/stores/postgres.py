@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ...._urls import scrubbed, without_password
-from ....errors import DataNotFoundError, FairveilError, InputError, LedgerError, complaint
+from ....errors import DataNotFoundError, FairveilError, InputError, LedgerAway, LedgerError, complaint
 from . import migrations
 from .blocks import Block, within
 from .connections import Connections, Use
@@ -158,7 +158,7 @@ class PostgresStore(TableStore):
         except FairveilError as error:
             remedy = f"Look for line {wrote.number} ({wrote.hash[:12]}) in the history: if it is there, it counts."
             got = f"none, and then: {error}"
-            raise LedgerError(complaint(expected="an answer to a commit", of=self.shown, got=got, remedy=remedy)) from None
+            raise LedgerAway(complaint(expected="an answer to a commit", of=self.shown, got=got, remedy=remedy)) from None
         if not written:
             raise failure
 
@@ -232,10 +232,11 @@ class PostgresStore(TableStore):
         state = getattr(error, "sqlstate", None)
         for states, expected, remedy in _WAYS_OUT:
             if state is not None and state.startswith(states):
-                return LedgerError(complaint(expected=expected, of=self.shown, got=text, remedy=remedy))
+                kind = LedgerAway if states is _TAKEN else LedgerError
+                return kind(complaint(expected=expected, of=self.shown, got=text, remedy=remedy))
         if isinstance(error, self._driver.OperationalError) or state is None:
             remedy = "Check the address, the name of the database, the user and the password, and that the server runs."
-            return LedgerError(complaint(expected="a server that answers", of=self.shown, got=text, remedy=remedy))
+            return LedgerAway(complaint(expected="a server that answers", of=self.shown, got=text, remedy=remedy))
         remedy = "Nothing was written. Look at the server's log."
         return LedgerError(complaint(expected="a ledger that can be used", of=self.shown, got=text, remedy=remedy))
 
@@ -328,9 +329,10 @@ def _nobody() -> None:
     """Who writes through a connection that is idle."""
 
 
-_WAYS_OUT = (
+_TAKEN = ("55P03", "57014", "40P01")
+_WAYS_OUT: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
-        ("55P03", "57014", "40P01"),
+        _TAKEN,
         f"its turn within {PATIENCE} seconds",
         "Another session holds the ledger: find it in pg_stat_activity and end it.",
     ),

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from ...._reading import kind_of
-from ....errors import DataNotFoundError, FairveilError, LedgerError, complaint
+from ....errors import DataNotFoundError, FairveilError, LedgerAway, LedgerError, complaint
 
 PATIENCE = 60.0
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -20,7 +20,8 @@ def refusal(error: BaseException, shown: str) -> LedgerError:
     """What SQLite says."""
     for codes, expected, remedy in _WAYS_OUT:
         if code(error) in codes:
-            return LedgerError(complaint(expected=expected, of=shown, got=str(error), remedy=remedy))
+            kind = LedgerAway if codes is BUSY else LedgerError
+            return kind(complaint(expected=expected, of=shown, got=str(error), remedy=remedy))
     if not isinstance(error, sqlite3.Error):
         expected, remedy = _DAMAGED[1:]
         return LedgerError(complaint(expected=expected, of=shown, got=_printable(error), remedy=remedy))
