@@ -32,7 +32,7 @@ def encode(
     Exit status: 0 written; 2 refused, nothing written.
     """
     from .._waiting import waiting
-    from ..data import write_store
+    from ..data import encode as encode_rows
     from ..errors import InputError, complaint
     from ..estimators.fitting.progress import progress
     from .printing import Fact, print_facts
@@ -42,10 +42,10 @@ def encode(
         remedy = "Write one with `fairveil schema init`."
         raise InputError(complaint(expected="a schema", of="--schema", got=None, remedy=remedy))
     place = options.place_of(table, query)
-    with waiting("Checking the table"):
-        source = place.streamed(known, "float32" if single else "float64")
-    with progress("Coding") as tick:
-        store: Store = write_store(source, out, overwrite=force, progress=tick)
+    place.kind()  # which says what to do in words of the command line
+    with waiting("Checking the table"), progress("Coding") as tick:
+        precision = "float32" if single else "float64"
+        store: Store = encode_rows(place.address, known, out, query=query, precision=precision, overwrite=force, progress=tick)
     print_facts(
         [
             Fact("store", str(out)),

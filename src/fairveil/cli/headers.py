@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from pathlib import Path
 from typing import Any
 
 from .._urls import scrubbed
@@ -36,7 +35,7 @@ def kinds(place: Place) -> dict[str, str | None]:
 
 
 def _of_csv(place: Place) -> list[str]:
-    with io.TextIOWrapper(open_bytes(Path(place.address)), encoding="utf-8-sig", errors="replace", newline="") as text:
+    with io.TextIOWrapper(open_bytes(place.files[0]), encoding="utf-8-sig", errors="replace", newline="") as text:
         try:  # a block of bytes is decoded at once: what is no UTF-8 in a later row is not looked at
             names = [name.strip() for name in next(csv.reader(text, delimiter=place.delimiter), [])]
         except (csv.Error, *BROKEN_GZIP):

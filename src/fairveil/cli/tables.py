@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,21 +14,21 @@ import numpy.typing as npt
 import typer
 
 from .._urls import scrubbed, without_password
-from ..data import EncodedRows, StreamedRows, load_csv, load_parquet, load_sql, open_store
+from ..data import EncodedRows, Store, StreamedRows
+from ..data import open as open_rows
 from ..data.csv_rows import headed, rows_from
-from ..data.databases import SQLITE_HEADER, Failure, connector_for
+from ..data.databases import Failure, connector_for
 from ..data.file_lists import CSV, PARQUET, files_of
 from ..data.files import unreadable
+from ..data.opening import delimiter_of, kind_of
 from ..data.parquet_files import BROKEN
 from ..data.sql import QUERY
-from ..data.store import STORE_FILE
 from ..errors import DataNotFoundError, FairveilError, InputError, RowsOnDisk, SchemaError, complaint
 from ..facts import Schema
 from ..tables.frames import column_of
 from .csv_columns import columns_from
 
 Columns = dict[str, npt.NDArray[Any]]
-PARQUET_HEADER = b"PAR1"
 FETCHED = 65_536
 NOT_READ = np.empty(0, dtype=object)
 
@@ -53,32 +53,12 @@ class Place:
             return self._coded(schema, sensitive_as_feature, precision)
 
     def _coded(self, schema: Schema, sensitive_as_feature: bool, precision: str) -> EncodedRows | StreamedRows:
-        kind = self.kind()
-        options: dict[str, Any] = {
-            "in_memory": None,
-            "sensitive_as_feature": sensitive_as_feature,
-            "precision": precision,
-        }
-        if kind == "sql":
-            return load_sql(self.address, str(self.query), schema, **options)
-        if kind == "store":
-            return open_store(self.address).rows(schema, sensitive_as_feature=sensitive_as_feature)
-        if kind == "parquet":
-            return load_parquet(self.address, schema, **options)
-        return load_csv(self.address, schema, delimiter=_delimiter(self.address), **options)
-
-    def streamed(self, schema: Schema, precision: str) -> StreamedRows | EncodedRows:
-        """Rows coded by a schema, read block by block at each pass."""
-        kind = self.kind()
-        options: dict[str, Any] = {"precision": precision}
-        if kind == "store":
-            remedy = "Pass the table that it was made from."
-            raise InputError(complaint(expected="a table", of=self.shown, got="a coded store", remedy=remedy))
-        if kind == "sql":
-            return load_sql(self.address, str(self.query), schema, **options)
-        if kind == "parquet":
-            return load_parquet(self.address, schema, **options)
-        return load_csv(self.address, schema, delimiter=_delimiter(self.address), **options)
+        self.kind()
+        found = open_rows(
+            self.address, schema, query=self.query, sensitive_as_feature=sensitive_as_feature, precision=precision
+        )
+        assert not isinstance(found, Store)  # a store read by a schema is rows
+        return found
 
     def columns(self, words: Collection[str] = (), only: Collection[str] | None = None) -> Columns:
         """The columns as they come. In a CSV file a column whose cells are all numbers is numbers, unless it is among `words`;
@@ -90,29 +70,36 @@ class Place:
         if kind == "sql":
             return self._from_sql()
         if not Path(self.address).is_file():
-            remedy = "Several files are read by a schema: pass --schema."
-            raise InputError(complaint(expected="one file", of=self.shown, got="several", remedy=remedy))
+            return self._from_files([Place(str(file)) for file in self.files], words, only)
         return self._from_parquet(only) if kind == "parquet" else self._from_csv(words, only)
 
+    def _from_files(self, files: Sequence[Place], words: Collection[str], only: Collection[str] | None) -> Columns:
+        """Those of several files, one after another. What is words in one of them is words in all."""
+        parts = [file.columns(words, only) for file in files]
+        names = list(parts[0])
+        for file, part in zip(files, parts, strict=True):
+            if set(part) != set(names):
+                remedy = "Give all files the same columns; with a schema only the declared ones are read."
+                expected = f"the columns of {files[0].shown}: {headed(names, ())}"
+                got = headed(list(part), ())
+                raise SchemaError(complaint(expected=expected, of=file.shown, got=got, remedy=remedy, quote=False))
+        mixed = {name for name in names if len({part[name].dtype == object for part in parts}) > 1}
+        if not mixed <= set(words):
+            return self._from_files(files, {*words, *mixed}, only)
+        return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
     def kind(self) -> str:
-        if self.query is not None:
-            return "sql"
-        remedy = "Say which rows with --query: a table, or a SELECT."
-        if "://" in self.address:
-            raise InputError(complaint(expected="a query beside a database", of=self.shown, got=None, remedy=remedy))
-        if (Path(self.address) / STORE_FILE).is_file():
-            return "store"
-        first = files_of(self.address, "a CSV or Parquet file, or a coded store", (*PARQUET, *CSV))[0]
-        with first.open("rb") as opened:
-            start = opened.read(len(SQLITE_HEADER))
-        if start == SQLITE_HEADER or start[8:12] == b"DUCK":
-            raise InputError(complaint(expected="a query beside a database", of=self.shown, got=None, remedy=remedy))
-        return "parquet" if start.startswith(PARQUET_HEADER) else "csv"
+        return kind_of(self.address, self.query, "Say which rows with --query: a table, or a SELECT.")
+
+    @property
+    def files(self) -> list[Path]:
+        """Those of a file, a folder or a pattern, in the order in which they are read."""
+        return files_of(self.address, "a CSV or Parquet file", (*PARQUET, *CSV))
 
     @property
     def delimiter(self) -> str:
         """Of a CSV file: a tab where its name says so."""
-        return _delimiter(self.address)
+        return delimiter_of(self.address)
 
     def parquet_schema(self) -> Any:
         """Names and types of a Parquet file, without a row."""
@@ -124,13 +111,13 @@ class Place:
         from pyarrow import parquet
 
         try:
-            return parquet.read_schema(self.address)
+            return parquet.read_schema(self.files[0])
         except BROKEN:
             pass
         raise unreadable(Path(self.address), "a whole Parquet file")
 
     def _from_csv(self, words: Collection[str], only: Collection[str] | None) -> Columns:
-        rows = rows_from(Path(self.address), _delimiter(self.address))
+        rows = rows_from(Path(self.address), self.delimiter)
         names = _distinct([name.strip() for name in next(rows, [])], self.shown)
         read = columns_from(rows, names, _wanted(names, only), words)
         return {name: read.get(name, NOT_READ) for name in names}
@@ -215,10 +202,6 @@ def picked(columns: Mapping[str, Any], names: Collection[str], shown: str, of: s
         words = f"columns out of {known}" if isinstance(known, list) else f"columns of {shown}: it has {known}"
         raise InputError(complaint(expected=words, of=of, got=lacking, remedy=remedy, among=among))
     return {name: columns[name] for name in names}
-
-
-def _delimiter(address: str) -> str:
-    return "\t" if address.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
 
 
 def _distinct(names: list[str], shown: str) -> list[str]:

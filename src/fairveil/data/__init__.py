@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from . import synthetic as synthetic
     from .csv_files import load_csv as load_csv
     from .encoded import EncodedRows as EncodedRows
-    from .encoded import encode as encode
     from .encoding import Encoding as Encoding
     from .faces import Faces as Faces
     from .faces import load_utkface as load_utkface
     from .images import Digits as Digits
     from .images import as_floats as as_floats
     from .images import mnist_images as mnist_images
+    from .opening import encode as encode
+    from .opening import open as open
     from .parquet_files import load_parquet as load_parquet
     from .registry import DataSet as DataSet
     from .registry import get as get
@@ -46,7 +47,7 @@ PLACES = {
     "Store": ".store",
     "StreamedRows": ".streamed",
     "as_floats": ".images",
-    "encode": ".encoded",
+    "encode": ".opening",
     "get": ".registry",
     "load_csv": ".csv_files",
     "load_parquet": ".parquet_files",
@@ -54,6 +55,7 @@ PLACES = {
     "load_utkface": ".faces",
     "mnist_images": ".images",
     "names": ".registry",
+    "open": ".opening",
     "open_store": ".store",
     "synthetic": ".synthetic",
     "write_store": ".store_writer",
@@ -81,6 +83,7 @@ __all__ = [
     "load_utkface",
     "mnist_images",
     "names",
+    "open",
     "open_store",
     "synthetic",
     "write_store",

@@ -61,7 +61,7 @@ class EncodedRows:
         return f"EncodedRows({self.encoding!r})"
 
 
-def encode(
+def encode_table(
     table: object,
     schema: Schema,
     *,
@@ -74,21 +74,7 @@ def encode(
     block_rows: int = BLOCK_ROWS,
     precision: str = "float64",
 ) -> EncodedRows:
-    """Code a table by its schema alone: nothing (no least, largest, mean, list of values) is read from its rows.
-
-    `table`: a pandas, polars or pyarrow table, a mapping of columns, a structured array, or a 2-D array with `names`.
-    `target`, `sensitive`: those columns, where they are not in the table. `with_target=False`, `with_sensitive=False`: rows to
-    predict, without them.
-
-    Everything that the schema does not cover is an error here, before any release. It names the column, the value and the row,
-    for the data holder alone; numbers beyond their bounds are clipped without a word.
-
-    >>> from fairveil.facts import Category, Number
-    >>> schema = Schema({"age": Number(0, 100), "sex": Category(("f", "m"))}, sensitive="sex")
-    >>> rows = encode({"age": [25, 300], "sex": ["m", "f"]}, schema)
-    >>> next(rows.blocks()).numbers.tolist()
-    [[-0.5, 1.0]]
-    """
+    """A table in memory, coded: see `opening.encode`."""
     block_rows = _checks.whole(block_rows=block_rows, at_least=1)
     if not isinstance(schema, Schema):
         raise InputError(

@@ -24,6 +24,7 @@ from .encoded import EncodedRows
 from .encoding import Encoding
 from .file_lists import CSV, PARQUET, files_of
 from .files import PathLike, open_bytes
+from .opening import delimiter_of
 from .parquet_files import footer_of, groups_of, load_parquet
 from .store import STORE_FILE, Store, describe_store, open_blocks
 from .streamed import StreamedRows
@@ -130,8 +131,7 @@ def pieces_of(
         if _is_parquet(file):
             parts += [FilePart(path, encoding, digest, (a, b)) for a, b in _cuts(groups_of(file), -(-most // len(found)))]
         else:
-            delimiter = "\t" if file.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
-            parts.append(FilePart(path, encoding, digest, None, delimiter))
+            parts.append(FilePart(path, encoding, digest, None, delimiter_of(file)))
     return encoding, tuple(parts)
 
 

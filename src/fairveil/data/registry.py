@@ -10,7 +10,7 @@ from .. import _checks
 from ..errors import DataNotFoundError, complaint
 from ..facts.schema import Schema
 from . import catalogue, raw_sets
-from .encoded import EncodedRows, encode
+from .encoded import EncodedRows, encode_table
 from .files import PathLike
 from .places import VARIABLE, Carrier, File, Found, cache_folder, content, folders, in_folder, keep
 
@@ -62,7 +62,7 @@ class DataSet:
     @cached_property
     def rows(self) -> EncodedRows:
         """The rows, coded."""
-        return encode(self.table, self.schema, precision=self.precision)
+        return encode_table(self.table, self.schema, precision=self.precision)
 
     @property
     def size(self) -> int:

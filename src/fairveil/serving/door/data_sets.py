@@ -12,12 +12,12 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from ..._json import Node
 from ...curator import Rows
-from ...data import Encoding, load_csv, load_parquet, load_sql, open_store
+from ...data import Encoding
+from ...data import open as open_rows
 from ...errors import InputError, complaint
 from ...estimators.reading import shapes_json
 from ...estimators.reading.inputs import Coded
@@ -139,15 +139,7 @@ class DataSet:
 
 def read(served: Served, schema: Schema, sensitive_as_feature: bool) -> RowSource:
     """The rows of a place, coded and checked by a schema."""
-    options: dict[str, Any] = {"in_memory": True, "sensitive_as_feature": sensitive_as_feature}
-    if served.query is not None:
-        return load_sql(served.rows, served.query, schema, **options)
-    path = Path(served.rows)
-    if path.is_dir():
-        return open_store(path).rows(schema, sensitive_as_feature=sensitive_as_feature)
-    if path.suffix == ".parquet":
-        return load_parquet(path, schema, **options)
-    return load_csv(path, schema, **options)
+    return open_rows(served.rows, schema, query=served.query, in_memory=True, sensitive_as_feature=sensitive_as_feature)
 
 
 def _steps(text: str, layout: RowLayout) -> Any:
