@@ -44,10 +44,19 @@ def test_a_fit_that_spills_is_the_fit_in_memory_and_says_so_first(
         assert len(lines.splitlines()) == 401
 
 
-def test_several_files_are_read_by_a_schema(fairveil: Command, folder: Path) -> None:
-    done = fairveil("fit", "parts", "--target", "hired", "--sensitive", "sex", "--out", "m")
+def test_several_files_without_a_schema_are_read_as_one(fairveil: Command, folder: Path) -> None:
+    fits = []
+    for out, table in (("one", "t.csv"), ("several", "parts")):
+        done = fairveil("fit", table, "--target", "hired", "--sensitive", "sex", "--seed", "1", "--out", out)
+        assert done.code == 0, done.err
+        fits.append(fv.load(folder / out).model_.weights.tobytes())
+    assert fits[0] == fits[1]
+    asked = ("--prediction", "hired", "--target", "hired", "--sensitive", "sex")
+    assert fairveil("audit", "t.csv", *asked).out == fairveil("audit", "parts", *asked).out
+    (folder / "parts" / "part-2.csv").write_text("other,columns\n1,2\n")
+    done = fairveil("fit", "parts", "--target", "hired", "--sensitive", "sex", "--out", "none")
     assert done.code == 2
-    assert "--schema" in done.err
+    assert "part-2.csv" in done.err
 
 
 def test_mistakes_beside_a_scheduler_are_refused_before_one_is_asked(fairveil: Command, folder: Path) -> None:
