@@ -24,6 +24,9 @@ from .fitting import promises
 from .fitting.intents import Descent
 from .fitting.requirements import said
 from .reading.inputs import Training
+from .released.as_fit import fit_released
+from .released.classifier import publish_columns
+from .released.groups import ReleasedGroups
 from .reports.constraint_report import ConstraintReport
 
 
@@ -252,8 +255,9 @@ class RateConstrainedClassifier(DescentClassifier):
             Features: an array, a table or a source of coded rows; see docs/data.md.
         y : array, default=None
             Labels, or numbers for regression. None: the schema names the target among the columns of X.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups: one column or several. None: the schema's, or no groups.
+        sensitive_features : array, table, names of columns of X, or ReleasedGroups, default=None
+            Groups: one column or several. None: the schema's, or no groups. Groups that `fairveil.release_groups` released: the
+            fit costs nothing further, and `protects` must be "sensitive_features".
         sample_weight : array, default=None
             Weight of each row, clipped to `max_sample_weight`. None: 1.
 
@@ -278,7 +282,22 @@ class RateConstrainedClassifier(DescentClassifier):
         DecisionsReplaced
             If the fit was not certified as found, and part of its decisions was replaced by blind ones.
         """
+        if isinstance(sensitive_features, ReleasedGroups):
+            return self._fit_released(X, y, sensitive_features, sample_weight)
         return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+
+    def _fit_released(self, X: Any, y: Any, released: ReleasedGroups, sample_weight: Any) -> Self:
+        """Of groups that were released once: no row's group is asked for, and nothing is spent."""
+        found = fit_released(self, X, y, released, sample_weight)
+        if len(found.rules) == 1:
+            self._set_model(found.rules[0], released.coding)
+        else:
+            self._set_mixture(MixtureModel(found.rules, found.shares), released.coding)
+        self.cells_, self.groups_, self.privacy_, self.baselines_ = released.cells, released.groups, released.privacy, None
+        publish_columns(self, X)
+        self._set_outcome(found.outcome)
+        self._after_fit()
+        return self
 
     def predict(self, X: Any, random_state: Any = None) -> Any:
         """Predict the class of each row.

@@ -73,7 +73,8 @@ def one_column(values: Any, of: str) -> Values:
         array = array[:, 0]
     if array.ndim != 1:
         remedy = "Pass one value a row."
-        raise InputError(complaint(expected="a column", of=of, got=f"an array of shape {array.shape}", remedy=remedy))
+        got = f"an array of shape {array.shape}" if array.ndim else type(values).__name__
+        raise InputError(complaint(expected="a column", of=of, got=got, remedy=remedy))
     return array
 
 

@@ -162,24 +162,10 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
             self.report_ = released.rates(X, y, np.clip(law, 0.0, 1.0), self.constraints)
         self.privacy_, self.coding_, self.cells_ = released.privacy, released.coding, released.cells
         self.classes_, self.groups_ = as_array(released.classes), released.groups
-        self._publish_columns(X)
+        publish_columns(self, X)
         if excess > FEASIBLE:
             text = f"no mixture of the rules keeps the constraints: bounds had to give {excess:.4f}. Allow a larger gap."
             warnings.warn(text, ConstraintNotMet, stacklevel=3)
-
-    def _publish_columns(self, X: Any) -> None:
-        """How many features there are, and their names if they have any: those of a schema, else those of X."""
-        coding, names = self.coding_, names_of(X)
-        if isinstance(coding, SchemaCoding):
-            names = tuple(coding.encoding.features)
-        if names:
-            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
-            return
-        layout = coding.layout
-        own = layout.numbers + len(layout.code_sizes)
-        self.n_features_in_ = len(coding.columns) if isinstance(coding, TableCoding) else own
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def predict_proba(self, X: Any) -> Floats:
         """Distribution of decisions: the share of the rules that decide for each class.
@@ -231,6 +217,21 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
         tags.non_deterministic = True
         tags.input_tags.sparse = True
         return tags
+
+
+def publish_columns(estimator: Any, X: Any) -> None:
+    """How many features there are, and their names if they have any: those of a schema, else those of X."""
+    coding, names = estimator.coding_, names_of(X)
+    if isinstance(coding, SchemaCoding):
+        names = tuple(coding.encoding.features)
+    if names:
+        estimator.n_features_in_, estimator.feature_names_in_ = len(names), np.array(names, dtype=object)
+        return
+    layout = coding.layout
+    own = layout.numbers + len(layout.code_sizes)
+    estimator.n_features_in_ = len(coding.columns) if isinstance(coding, TableCoding) else own
+    if hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
 
 
 def searched(given: Any, X: Any, y: Any, constraints: Any, estimator: Any, rounds: Any) -> Searched:

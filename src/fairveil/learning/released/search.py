@@ -104,6 +104,12 @@ class Candidates:
         shares[shares < 1e-6] = 0.0
         return shares / shares.sum(), max(0.0, float(found.x[-1]))
 
+    def single(self, bounds: Floats) -> tuple[Floats, float]:
+        """The same with one candidate alone: that of the least error among those that keep the bounds best."""
+        excess = np.maximum(self.values - bounds, 0.0).max(axis=1, initial=0.0)
+        j = int(np.lexsort((self.errors, np.where(excess <= SMALL, 0.0, excess)))[0])
+        return np.eye(len(excess))[j], float(excess[j])
+
 
 def path(soft: Soft) -> list[Floats]:
     """Linear models (outputs, k) in whitened coordinates, from the one without constraints to the most constrained."""

@@ -1,0 +1,82 @@
+"""A fit of linear rules to groups that were released once, told as fits on rows are told: a model, an outcome, a statement.
+
+Everything is post-processing of the release and of public rows, so it costs nothing further.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError, complaint
+from ...fairness import sampling
+from ...learning import Outcome
+from ...learning.descent import Reason
+from ...models import LinearModel
+from ..fitting import unused
+from .classifier import Searched, searched
+from .groups import ReleasedGroups
+
+CONFIDENCE, TWO_SIDED = 0.95, 1.959964
+UNUSED = ("rounds", "clip", "temperature", "sampling_rate", "model", "learning_rate", "device", "checkpoint")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasedFit:
+    """What was found: linear rules with their shares, and how it compares with what was required."""
+
+    rules: tuple[LinearModel, ...]
+    shares: tuple[float, ...]
+    outcome: Outcome
+
+
+def fit_released(estimator: Any, X: Any, y: Any, released: ReleasedGroups, sample_weight: Any) -> ReleasedFit:
+    """The best mixture of linear rules for the estimator's constraints; one rule where `randomised=False`."""
+    _require_what_a_release_gives(estimator, sample_weight)
+    found = searched(released, X, y, estimator.constraints, None, 1)
+    bounds = found.soft.system.bounds
+    choose = found.candidates.single if estimator.randomised is False else found.candidates.mixture
+    shares, _ = choose(bounds)
+    kept = np.flatnonzero(shares)
+    law = np.clip(np.sum([shares[j] * found.laws[j] for j in kept], axis=0), 0.0, 1.0)
+    rules = tuple(found.rules[j] for j in kept)
+    return ReleasedFit(rules, tuple(shares[kept].tolist()), _outcome(found, law, rules, X, y, estimator.constraints))
+
+
+def _require_what_a_release_gives(estimator: Any, sample_weight: Any) -> None:
+    if estimator.protects != "sensitive_features":
+        remedy = (
+            "Pass protects='sensitive_features', which is what a release of groups protects, or fit to the groups themselves."
+        )
+        expected, of = "'sensitive_features' with released groups", "protects"
+        raise InputError(complaint(expected=expected, of=of, got=estimator.protects, remedy=remedy))
+    if sample_weight is not None:
+        remedy = "Leave sample_weight out, or weigh the rows of released.expanded(X, y)."
+        raise InputError(complaint(expected="no weights with released groups", of="sample_weight", got="some", remedy=remedy))
+    unused.refuse(estimator, dict.fromkeys(UNUSED, "with released groups"))
+
+
+def _outcome(found: Searched, law: Any, rules: tuple[LinearModel, ...], X: Any, y: Any, constraints: Any) -> Outcome:
+    """`spread`: half the 95 % interval over the noise as a deviation (it is for all rates together, so rather too wide), and
+    the deviation by chance within clusters beside it."""
+    soft, released = found.soft, found.released
+    told = released.rates(X, y, law, constraints, confidence=CONFIDENCE) if len(soft.system) else ()
+    histogram = soft.histogram(law)
+    first = rules[0]
+    return Outcome(
+        weights=np.column_stack([first.intercept, first.weights]),
+        reason=Reason.BEST,
+        rounds=0,
+        names=tuple(one.name for one in told),
+        bounds=np.array([one.bound for one in told]),
+        values=np.array([one.value for one in told]),
+        spread=np.array([math.hypot((one.high - one.low) / (2.0 * TWO_SIDED), one.within) for one in told]),
+        duals=np.zeros(len(told)),
+        counts=histogram.sum(axis=2),
+        rows=float(len(soft.rows.labels)),
+        looks=len(found.rules),
+        sampling=sampling.deviations(soft.system, histogram, histogram.sum(axis=2)),
+    )
