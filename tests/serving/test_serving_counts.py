@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,25 @@ def test_a_certificate_through_the_door_is_that_beside_the_rows(name: str, place
     assert here.privacy_.events == there.privacy_.events
 
 
+@pytest.mark.parametrize("constraints", ["demographic_parity:0.3", "equalized_odds:0.3"])
+def test_a_constraint_alone_and_a_period_are_counted_as_beside_the_rows(
+    constraints: str, place: Place, data: RemoteData, models: Any, tmp_path: Path
+) -> None:
+    """Selection rates read no label: the door's rule must not either."""
+    counts = []
+    for at, rows in enumerate((place.rows, data)):
+        found = fv.certify(models["linear"], rows, constraints=constraints, epsilon=1.0, random_state=5)
+        fixed: dict[str, Any] = {"groups": {"sex": ["f", "m"]}, "classes": ["no", "yes"], "epsilon": 1.0}
+        watch = fv.Monitor.create(tmp_path / f"{at}.json", constraints, **fixed)
+        period = watch.add("May", models["linear"], rows, random_state=5)
+        assert watch.privacy_ is not None
+        counts.append((found.counts.tolist(), period.counts, watch.privacy_.epsilon))
+        if rows is data:
+            assert place.ledger().check([watch.privacy_.ledger]) == []  # type: ignore[list-item]
+    assert counts[0] == counts[1]
+    assert min(counts[1][0]) > 10  # every part has people
+
+
 def test_a_private_table_through_the_door_is_that_beside_the_rows(place: Place, data: RemoteData, models: Any) -> None:
     here, there = (fv.private_audit(models["linear"], rows, epsilon=1.0, random_state=5) for rows in (place.rows, data))
     assert here.counts.tobytes() == there.counts.tobytes()
@@ -62,6 +82,7 @@ def test_a_private_table_through_the_door_is_that_beside_the_rows(place: Place, 
 def test_outcomes_are_counted_without_a_model(data: RemoteData) -> None:
     found = fv.private_audit(None, data, epsilon=1.0, random_state=5)
     assert abs(found.counts.sum() - 1500) < 60
+    assert found.counts.min() > 100  # all groups and outcomes have people
 
 
 def test_a_post_processor_through_the_door_is_that_beside_the_rows(place: Place, data: RemoteData) -> None:

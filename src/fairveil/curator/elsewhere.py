@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import PrivacyError, complaint
+from ..errors import InputError, PrivacyError, complaint
 from ..facts import Cells, RowBlock, RowLayout, Schema
 from ..privacy.promise import Promise
 from .curator import Curator
@@ -81,6 +81,12 @@ def curator_of(rows: Rows, promise: Promise, **options: Any) -> Curator:
     return rows.open_run(promise, **options) if isinstance(rows, RowsElsewhere) else Curator(rows, promise, **options)
 
 
+def refuse_elsewhere(X: Any, got: str, remedy: str) -> None:
+    """An error where rows are another holder's, for what no door does."""
+    if isinstance(X, Elsewhere):
+        raise InputError(complaint(expected="what a door can do", of="remote data", got=got, remedy=remedy, quote=False))
+
+
 @dataclass(frozen=True, eq=False)
 class DescribedRule:
     """How rows elsewhere get a code each: by a finished model, described, that their holder applies.
@@ -99,13 +105,18 @@ class DescribedRule:
     @property
     def columns_read(self) -> frozenset[str]:
         """What a code depends on."""
-        found = {"features"}
-        if self.table is not None and (self.table != self.table[:1]).any():
-            found.add("sensitive")
-        if self.table is not None and (self.table != self.table[:, :1]).any():
-            found.add("label")
-        return frozenset(found)
+        return columns_of(self.model, self.table)
 
     def through(self, table: npt.NDArray[np.int64], cells: Cells | None) -> DescribedRule:
         """The same decisions, with codes by group and label."""
         return replace(self, table=table, cells=cells)
+
+
+def columns_of(model: Any, table: npt.NDArray[np.int64] | None) -> frozenset[str]:
+    """What codes by a model, or by the labels where there is none, and then by a table depend on."""
+    found = {"features"} if model is not None else {"features", "label"}
+    if table is not None and (table != table[:1]).any():
+        found.add("sensitive")
+    if table is not None and (table != table[:, :1]).any():
+        found.add("label")
+    return frozenset(found)

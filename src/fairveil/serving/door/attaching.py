@@ -7,6 +7,7 @@ Guarantees (tests/serving/test_serving_counts.py):
 1. Which columns a code depends on is found here, from the table itself; what the analyst claims is not asked.
 2. A model that decides by chance draws from a generator of the holder's.
 3. Codes stay beside the rows: the analyst has a number for them, which opens nothing elsewhere.
+4. A rule that cannot be applied is refused before it meets a row.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import numpy.typing as npt
 
 from ..._json import Node
 from ...curator import Attached, AttachedCodes, Block, Curator
+from ...curator.elsewhere import columns_of
 from ...curator.questions.attached_codes import MOST_CODES
+from ...curator.questions.row_function import RowFunction
 from ...errors import InputError, complaint
 from ...facts import Cells, RowBlock, RowLayout
 from ...learning.postprocessing import score_bins
@@ -49,22 +52,21 @@ class Rule:
     @property
     def columns_read(self) -> frozenset[str]:
         """What codes depend on: guarantee 1."""
-        found = {"features"}
-        if self.table is not None:
-            if (self.table != self.table[:1]).any():
-                found.add("sensitive")
-            if (self.table != self.table[:, :1]).any():
-                found.add("label")
-        return frozenset(found)
+        return columns_of(self.model, self.table)
 
     def codes(self, block: Block) -> npt.NDArray[np.intp]:
         """One a row."""
         decided = self._decided(block)
         if self.table is None:
             return decided
-        ids = np.zeros(block.rows, np.intp) if self.cells is None else np.asarray(block.cells(self.cells)[0], np.intp)
-        labels = np.asarray(block.labels, np.intp) if self.table.shape[1] > 1 else np.zeros(block.rows, np.intp)
+        nobody, read = np.zeros(block.rows, np.intp), self.columns_read  # a block shows no other column
+        ids = nobody if self.cells is None or "sensitive" not in read else np.asarray(block.cells(self.cells)[0], np.intp)
+        labels = np.asarray(block.labels, np.intp) if "label" in read and self.table.shape[1] > 1 else nobody
         return np.asarray(self.table[ids, labels, decided], np.intp)
+
+    def column(self, block: Block) -> npt.NDArray[np.float64]:
+        """The same as numbers, one line a row."""
+        return np.asarray(self.codes(block), np.float64).reshape(block.rows, 1)
 
     def _decided(self, block: Block) -> npt.NDArray[np.intp]:
         if self.model is None:  # the labels themselves are counted
@@ -97,7 +99,9 @@ def rule_of(node: Node, message: Message, layout: RowLayout, chance: Callable[[]
 
 
 def attached(curator: Curator, rule: Rule, handle: str) -> Attached | AttachedCodes:
-    """Kept beside the rows."""
+    """Kept beside the rows, once it was tried on made-up ones: beside true rows its errors are masked, and count as code 0."""
+    tried = RowFunction(rule.column, 1, float(MOST_CODES), columns_read=rule.columns_read, title=rule.title)
+    tried.rehearse(curator.layout)
     if handle == "decisions":
         if rule.table is not None or rule.edges is not None:
             remedy = "Attach a model's decisions alone."
