@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ... import _checks
 from ..._types import Floats
 from ...curator import Curator, Rows
+from ...curator.elsewhere import refuse_elsewhere
 from ...curator.questions.shifted import softened
 from ...curator.quiet.calls import Troubles, quietly
 from ...errors import ConstraintNotMet, InputError, complaint
@@ -207,6 +208,8 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         ConstraintNotMet
             If released values say that a constraint is missed by far.
         """
+        remedy = "Post-process with OddsPostProcessor, whose counts a holder makes."
+        refuse_elsewhere(X, "offsets, which the probabilities of every row are needed for", remedy)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         remedy = "Pass max_gap=0.05, for example."
         max_gap = _checks.fraction(max_gap=self.max_gap, high_open=True, remedy=remedy)
