@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..privacy.statement.signatures import Signature
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,29 @@ def checked(path: Path, key: Path | None, file: Path | None) -> Signed:
         found = signatures.verify_signature(path, key, signature=file)
     except SignatureError as error:
         return Signed((f"NOT SIGNED: {error}",), {"valid": False, "reason": str(error)}, is_refused=True)
-    remarks = signatures.remarks(path, found)
+    return _valid(found, signatures.remarks(path, found))
+
+
+def inside(text: str, path: Path, key: Path | None) -> Signed:
+    """The signature inside a file of released groups, held against a public key."""
+    from ..errors import SignatureError
+    from ..estimators.released.saving import read, require_signed
+    from ..privacy.statement.signing_keys import public_key
+
+    if key is None:
+        if read(text)[1] is None:
+            return Signed((), None)
+        return Signed(("note: there is a signature, which was not checked: pass --key holder.pub",), {"valid": None})
+    try:
+        found = require_signed(text, public_key(key), str(path))
+    except SignatureError as error:
+        return Signed((f"NOT SIGNED: {error}",), {"valid": False, "reason": str(error)}, is_refused=True)
+    return _valid(found, (), "together with the counts")
+
+
+def _valid(found: Signature, remarks: tuple[str, ...], beside: str = "") -> Signed:
     note = "" if found.note is None else f", with the note {found.note!r}"
-    bound = "" if found.files is None else f", together with {len(found.files)} other files"
+    bound = "" if found.files is None else f", {beside or f'together with {len(found.files)} other files'}"
     lines = (f"Signed by {found.signer} at {found.time}{note}{bound}: valid", *(f"note: {remark}" for remark in remarks))
     plain = {
         "valid": True,

@@ -1,4 +1,4 @@
-"""`fairveil verify`: does a privacy statement, a certificate or a private table agree with itself?"""
+"""`fairveil verify`: does a statement, a certificate, a private table or a file of released groups agree with itself?"""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 LARGEST_FILE = 64 * 2**20
 STATEMENT = "statement.json"
 WHAT_IT_PROVES = "This proves that the statement is consistent, not who wrote it nor that the events happened."
+WHOLE_COUNTS = "Consistent: the bounds follow from the counts and their noise. This does not prove who counted, nor whom."
+WHOLE_RELEASE = "Consistent: the release costs no more than the stated epsilon. This does not prove who counted, nor whom."
 WHAT_THE_KEY_PROVES = "It was signed with that key: its holder stands by it. This does not prove that the events happened."
 
 
@@ -22,7 +24,9 @@ def verify(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="a statement, a certificate, a private table, or a model's folder", show_default=False
+            metavar="FILE",
+            help="a statement, a certificate, a private table, released groups, or a model's folder",
+            show_default=False,
         ),
     ],
     key: Annotated[
@@ -57,6 +61,9 @@ def verify(
         return
     if _is_private_table(text):
         _private_table(text, json, checked(file, key, signature))
+        return
+    if _is_released(text):
+        _released(text, json, file, key, signature)
         return
     statement, found = examine(text)
     signed = checked(file, key, signature)
@@ -148,6 +155,26 @@ def _private_table(text: str, json: bool, signed: Signed) -> None:
     _say_of_counts(str(table), {}, found, RECOMPUTED, ON_TRUST, json, signed)
 
 
+def _is_released(text: str) -> bool:
+    """By its first words: the rest is looked at when it is one."""
+    return '"fairveil released groups"' in text[:200]
+
+
+def _released(text: str, json: bool, file: Path, key: Path | None, signature: Path | None) -> None:
+    """Groups that an attribute's holder released in one file: price and noise again, and the signature inside."""
+    from ..errors import InputError, complaint
+    from ..estimators.released.saving import ON_TRUST, RECOMPUTED, examine
+    from .signed import inside
+
+    if signature is not None:
+        remedy = "Leave --signature out."
+        raise InputError(complaint(expected="none: it is in the file", of="--signature", got=str(signature), remedy=remedy))
+    released, found = examine(text)
+    signed = inside(text, file, key)
+    words = f"{released.privacy.summary()}\n\n{released!r}"
+    _say_of_counts(words, {}, found, RECOMPUTED, ON_TRUST, json, signed, WHOLE_RELEASE)
+
+
 def _say_of_counts(
     words: str,
     own: dict[str, bool],
@@ -156,8 +183,9 @@ def _say_of_counts(
     on_trust: tuple[str, ...],
     json: bool,
     signed: Signed,
+    whole: str = WHOLE_COUNTS,
 ) -> None:
-    """What was found of a document that follows from counts."""
+    """What was found of a document that follows from counts. `whole`: what is said where nothing is wrong."""
     from .printing import print_json
 
     grave = any(finding.grave for finding in found)
@@ -173,7 +201,6 @@ def _say_of_counts(
         for line in signed.lines:
             typer.echo(line)
         typer.echo(f"Recomputed: {', '.join(recomputed)}; taken on trust: {', '.join(on_trust)}.")
-        whole = "Consistent: the bounds follow from the counts and their noise. This does not prove who counted, nor whom."
         typer.echo("Inconsistent." if grave else "Consistent, but the signature does not hold." if signed.is_refused else whole)
     if grave or signed.is_refused:
         raise typer.Exit(1)

@@ -27,6 +27,7 @@ from ...learning.released.rates import SoftValue
 from ...models.model import known_classes
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import PublicFact
+from ...privacy.statement.signing_keys import private_key
 from ...privacy.statement.statement import PrivacyStatement
 from ..fitting import promises
 from ..reading import cautions, inputs
@@ -272,14 +273,55 @@ class ReleasedGroups:
 
         return save(self, path, overwrite=overwrite)
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> ReleasedGroups:
-        """Read what `save` wrote.
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        key: str | os.PathLike[str] | None = None,
+        passphrase: str | None = None,
+        note: str | None = None,
+        overwrite: bool = False,
+    ) -> Path:
+        """Write one file with counts and statement, to be handed over; `fairveil verify` checks it.
 
         Parameters
         ----------
         path : path
-            The folder.
+            The file.
+        key : path, default=None
+            Private key that signs counts and statement together. None: not signed.
+        passphrase : str, default=None
+            Passphrase of the key, where it has one.
+        note : str, default=None
+            Line of words that is signed, too.
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        from .saving import write
+
+        target = Path(path)
+        if target.is_dir() or (target.exists() and not overwrite):
+            remedy = "Name another file, or pass overwrite=True."
+            raise InputError(complaint(expected="a file that is not there yet", of="path", got=str(path), remedy=remedy))
+        write(self, target, None if key is None else private_key(key, passphrase), note)
+        return target
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None) -> ReleasedGroups:
+        """Read what `save` or `write` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The folder, or the file.
+        key : path, default=None
+            Public key of whoever signed the file, or the folder. Another signature, or none, is an error. None: signatures are
+            not looked at.
 
         Returns
         -------
@@ -288,7 +330,7 @@ class ReleasedGroups:
         """
         from .saving import load
 
-        return load(path)
+        return load(path, key)
 
     def __repr__(self) -> str:
         price = f"epsilon {self.privacy.epsilon:.3g}"

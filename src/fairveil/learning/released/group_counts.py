@@ -106,6 +106,15 @@ def plan(promise: Promise, cells: Cells) -> CountsPlan:
     return CountsPlan(promise, cells, calibrate(pure, lambda z: DiscreteLaplace(z, moved)).multiplier)
 
 
+def noise_of(event: Event) -> CountNoise | None:
+    """The law of each count of a plan with this event; None where no plan has it."""
+    if isinstance(event, NonPrivate):
+        return CountNoise("none", 0.0)
+    if isinstance(event, DiscreteLaplace):
+        return CountNoise("discrete-laplace", event.noise_multiplier * event.sensitivity)
+    return None
+
+
 def refuse(promise: Promise) -> NoReturn:
     """Where rows are protected, clusters would be made of what is private."""
     remedy = "Clusters are made of features and labels, which must be public: pass protects='sensitive_features'."
