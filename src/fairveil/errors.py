@@ -26,6 +26,10 @@ class SchemaError(InputError):
     """A schema is malformed, or a table does not fit its schema."""
 
 
+class JoinError(InputError):
+    """Two tables cannot be joined by id: an id occurs twice, or is missing."""
+
+
 class MissingBoundError(InputError):
     """A question needs a public bound that nobody stated."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .images import Digits as Digits
     from .images import as_floats as as_floats
     from .images import mnist_images as mnist_images
+    from .joined import load_joined as load_joined
     from .opening import encode as encode
     from .opening import open as open
     from .parquet_files import load_parquet as load_parquet
@@ -50,6 +51,7 @@ PLACES = {
     "encode": ".opening",
     "get": ".registry",
     "load_csv": ".csv_files",
+    "load_joined": ".joined",
     "load_parquet": ".parquet_files",
     "load_sql": ".sql",
     "load_utkface": ".faces",
@@ -78,6 +80,7 @@ __all__ = [
     "encode",
     "get",
     "load_csv",
+    "load_joined",
     "load_parquet",
     "load_sql",
     "load_utkface",

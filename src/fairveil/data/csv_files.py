@@ -24,7 +24,7 @@ from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
 from .file_lists import CSV, chained, files_of
 from .files import BROKEN_GZIP, PathLike, identity_of, is_gzip, open_text
-from .streamed import Chunk, StreamedRows, rows_of
+from .streamed import Chunk, Reader, StreamedRows, rows_of
 
 ENGINES = ("auto", "pyarrow", "csv")
 BLANKS = " \t"
@@ -54,6 +54,22 @@ def load_csv(
 
     The whole file is checked here, before any release; see `StreamedRows` for what happens when it changes afterwards.
     """
+    encoding = Encoding(schema, sensitive_as_feature, precision)
+    options: dict[str, Any] = {"names": names, "delimiter": delimiter, "skip_rows": skip_rows, "engine": engine}
+    return rows_of(reader_of(path, schema, encoding.needed(), **options), encoding, in_memory, block_rows)
+
+
+def reader_of(
+    path: PathLike,
+    schema: Schema,
+    needed: Sequence[str],
+    *,
+    names: Sequence[str] | None = None,
+    delimiter: str = ",",
+    skip_rows: int = 0,
+    engine: str = "auto",
+) -> Reader:
+    """The columns `needed` of a CSV file, as `load_csv` reads them. The schema says which are numbers, and what is missing."""
     found = files_of(path, "a CSV file", CSV)
     _checks.one_of(ENGINES, engine=engine)
     skip_rows = _checks.whole(skip_rows=skip_rows)
@@ -62,13 +78,12 @@ def load_csv(
     arrow = importlib.util.find_spec("pyarrow") is not None
     if engine == "pyarrow" and not arrow:
         raise InputError(complaint(expected="pyarrow", of="engine", got="no pyarrow", remedy="pip install 'fairveil[data]'"))
-    encoding = Encoding(schema, sensitive_as_feature, precision)
     kind = _ArrowReader if arrow and engine != "csv" else _PlainReader
     readers: list[_ArrowReader | _PlainReader] = []
     for file in found:
         dialect = _Dialect(file, delimiter, *_header(file, delimiter, skip_rows, names))
-        readers.append(kind(dialect, encoding, _positions(dialect, encoding)))
-    return rows_of(chained(readers, path), encoding, in_memory, block_rows)
+        readers.append(kind(dialect, schema, _positions(dialect, needed)))
+    return chained(readers, path)
 
 
 @dataclass(frozen=True)
@@ -103,8 +118,7 @@ def _header(path: Path, delimiter: str, skip: int, names: Sequence[str] | None) 
     raise wrong
 
 
-def _positions(dialect: _Dialect, encoding: Encoding) -> dict[str, int]:
-    needed = encoding.needed()
+def _positions(dialect: _Dialect, needed: Sequence[str]) -> dict[str, int]:
     require_columns(needed, dialect.names, str(dialect.path), headed(dialect.names, needed))
     twice = [name for name, count in Counter(dialect.names).items() if count > 1 and name in needed]
     if twice:
@@ -122,7 +136,7 @@ def _positions(dialect: _Dialect, encoding: Encoding) -> dict[str, int]:
 class _PlainReader:
     """By the standard library."""
 
-    def __init__(self, dialect: _Dialect, encoding: Encoding, positions: dict[str, int]) -> None:
+    def __init__(self, dialect: _Dialect, schema: Schema, positions: dict[str, int]) -> None:
         self._dialect = dialect
         self._positions = positions
 
@@ -150,11 +164,10 @@ class _PlainReader:
 class _ArrowReader:
     """By pyarrow: cells as text, so that the coding rules are the same ones."""
 
-    def __init__(self, dialect: _Dialect, encoding: Encoding, positions: dict[str, int]) -> None:
+    def __init__(self, dialect: _Dialect, schema: Schema, positions: dict[str, int]) -> None:
         self._dialect = dialect
         self._positions = positions
-        schema = encoding.schema
-        self._numbers = {name for name in positions if isinstance(schema.columns[name], Number)}
+        self._numbers = {name for name in positions if isinstance(schema.columns.get(name), Number)}
         self._missing_values = schema.missing_values
 
     @property

@@ -13,6 +13,7 @@ from .. import _checks
 from ..errors import InputError, SchemaError, complaint
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import Schema
+from ..privacy.statement.parts import PublicFact
 from ..tables.frames import Arrays, Table, column_of, table_of
 from .chosen_rows import ChosenRows, gathered
 from .encoding import Encoding
@@ -23,12 +24,14 @@ BLOCK_ROWS = 65_536
 @dataclass(frozen=True, repr=False)
 class EncodedRows:
     """A `RowSource` in memory. The blocks are rows of people: nothing here prints them, nor how many there are. `is_mapped`:
-    blocks are views of a file; `require_same`: an error where that has changed."""
+    blocks are views of a file; `require_same`: an error where that has changed. `facts`: what a statement about these rows
+    says beside their schema."""
 
     encoding: Encoding
     _blocks: tuple[RowBlock, ...]
     is_mapped: bool = False
     require_same: Callable[[], None] | None = None
+    facts: tuple[PublicFact, ...] = ()
 
     @property
     def layout(self) -> RowLayout:
@@ -49,7 +52,7 @@ class EncodedRows:
         for block in self._blocks:
             blocks.append(gathered(block, at[(at >= start) & (at < start + block.rows)] - start))
             start += block.rows
-        return EncodedRows(self.encoding, tuple(blocks))
+        return EncodedRows(self.encoding, tuple(blocks), facts=self.facts)
 
     def _checked(self) -> Iterator[RowBlock]:
         """All rows of a file that has not changed."""

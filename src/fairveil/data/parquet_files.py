@@ -15,7 +15,7 @@ from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
 from .file_lists import PARQUET, chained, files_of
 from .files import PathLike, identity_of, unreadable
-from .streamed import Chunk, StreamedRows, rows_of
+from .streamed import Chunk, Reader, StreamedRows, rows_of
 
 BROKEN = (OSError, ValueError, LookupError, TypeError, ArithmeticError, NotImplementedError, RuntimeError, MemoryError)
 """What pyarrow raises for bytes that are no Parquet file: its own errors are of these families."""
@@ -39,14 +39,18 @@ def load_parquet(
 
     The whole file is checked here, before any release; see `StreamedRows` for what happens when it changes afterwards.
     """
+    encoding = Encoding(schema, sensitive_as_feature, precision)
+    return rows_of(reader_of(path, encoding.needed(), row_groups), encoding, in_memory, block_rows)
+
+
+def reader_of(path: PathLike, needed: Sequence[str], row_groups: Sequence[int] | None = None) -> Reader:
+    """The columns `needed` of a Parquet file, as `load_parquet` reads them."""
     found = files_of(path, "a Parquet file", PARQUET)
     if importlib.util.find_spec("pyarrow") is None:
         raise InputError(
             complaint(expected="pyarrow", of="load_parquet", got="no pyarrow", remedy="pip install 'fairveil[data]'")
         )
-    encoding = Encoding(schema, sensitive_as_feature, precision)
-    reader = chained([_Reader(file, encoding.needed(), row_groups) for file in found], path)
-    return rows_of(reader, encoding, in_memory, block_rows)
+    return chained([_Reader(file, tuple(needed), row_groups) for file in found], path)
 
 
 def groups_of(path: Path) -> int:

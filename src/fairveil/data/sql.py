@@ -15,7 +15,7 @@ from ..tables.raw import Plain, Raw
 from .databases import Cursor, Failure, connector_for, file_of
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
-from .streamed import Chunk, StreamedRows, rows_of
+from .streamed import Chunk, Reader, StreamedRows, rows_of
 
 QUERY = re.compile(r"\s*(?:select|with|values)\b", re.IGNORECASE)
 
@@ -43,11 +43,15 @@ def load_sql(
     All rows are checked here, before any release. A database gives no sign of a change but another number of rows: read a
     snapshot, or a table that nobody writes to.
     """
-    address = os.fspath(url)
     encoding = Encoding(schema, sensitive_as_feature, precision)
-    reader = _Reader(address, query_or_table, encoding.needed(), tuple(order_by))
+    return rows_of(reader_of(url, query_or_table, encoding.needed(), order_by), encoding, in_memory, block_rows)
+
+
+def reader_of(url: str | os.PathLike[str], query_or_table: str, needed: Sequence[str], order_by: Sequence[str] = ()) -> Reader:
+    """The columns `needed` of a table or a SELECT, as `load_sql` reads them."""
+    reader = _Reader(os.fspath(url), query_or_table, tuple(needed), tuple(order_by))
     reader.require_columns()
-    return rows_of(reader, encoding, in_memory, block_rows)
+    return reader
 
 
 class _Reader:

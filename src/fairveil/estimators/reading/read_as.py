@@ -144,7 +144,8 @@ def from_rows(source: RowSource, y: Any, sensitive: Any, schema: Schema | None, 
             number.refuse_both()
             need_number(encoding.target is not None, "the target of X")
             blocks, scale = blocks.then(within), scale_of(encoding)
-        return ReadTable(SchemaCoding(encoding), layout, blocks, facts_of_schema(encoding), features, len(features), scale)
+        facts = [*facts_of_schema(encoding), *getattr(source, "facts", ())]
+        return ReadTable(SchemaCoding(encoding), layout, blocks, facts, features, len(features), scale)
     if number is not None:
         given, scale = with_codes(blocks, number)
         blocks = Blocks(given, source)
