@@ -23,6 +23,7 @@ from ...estimators.reading import shapes_json
 from ...estimators.reading.inputs import Coded
 from ...facts import RowLayout, RowSource, Schema
 from ...privacy.ledger import Ledger
+from ...privacy.statement.parts import PublicFact
 from ..wire.messages import MESSAGE
 from .holder import Served
 
@@ -66,6 +67,8 @@ class DataSet:
             remedy = "Say which column is to be predicted: target = ... in the schema."
             raise InputError(complaint(expected="a schema with a target", of=served.name, got="none", remedy=remedy))
         out = DataSet(served, Ledger.open(served.ledger, served.ledger_name, who="the door"))
+        if served.join is not None:
+            served.join.require(out.ledger.promise, served.name)
         out.rows_of(View(None, False))
         return out
 
@@ -91,6 +94,10 @@ class DataSet:
             unused = [name for name in schema.sensitive if name not in view.sensitive]
             schema = schema.with_roles(sensitive=view.sensitive).without(*unused)
         return schema
+
+    def facts_of(self, view: View) -> list[PublicFact]:
+        """What statements say of the rows of a view, beside the schema."""
+        return [] if self.served.join is None else list(self.served.join.facts(self.schema_of(view)))
 
     def layout_of(self, view: View) -> RowLayout:
         """The public shape of the rows of a view."""
@@ -139,6 +146,8 @@ class DataSet:
 
 def read(served: Served, schema: Schema, sensitive_as_feature: bool) -> RowSource:
     """The rows of a place, coded and checked by a schema."""
+    if served.join is not None:
+        return served.join.rows(served.rows, served.query, schema, sensitive_as_feature)
     return open_rows(served.rows, schema, query=served.query, in_memory=True, sensitive_as_feature=sensitive_as_feature)
 
 

@@ -9,6 +9,8 @@
     rows = "applicants.csv"         # or a Parquet file, a coded store, a database with query =
     schema = "applicants.toml"
     ledger = "budget.db"            # or postgresql://...
+    attribute = "register.csv"      # where the sensitive columns lie in another table: see `joins`
+    id = "person"
     terms = "For the study of 2026 alone."
 
 Guarantees (tests/serving/test_serving_holder.py):
@@ -29,6 +31,7 @@ from ..._json import Document, Node
 from ..._reading import MIB, read_text
 from ...errors import InputError, complaint
 from ...facts import Schema
+from .joins import FIELDS, Join
 
 LARGEST = 4 * MIB
 CONFIG = Document("holder.toml", "See the page about serving: docs/serving.md.", largest=LARGEST)
@@ -64,6 +67,7 @@ class Served:
     terms: str = ""
     seeded: bool = False
     features_served: bool = False
+    join: Join | None = None
 
 
 @dataclass(frozen=True)
@@ -135,14 +139,14 @@ def _served(name: str, node: Node, base: Path) -> Served:
     if not _NAME.fullmatch(name):
         node.refuse("a name of small letters, digits, - and _", name)
     optional = ("ledger_name", "query", "title", "terms", "seeded", "features_served")
-    node.only(("rows", "schema", "ledger"), optional)
+    node.only(("rows", "schema", "ledger"), (*optional, *FIELDS))
     told = node.mapping()
     words: dict[str, Any] = {one: node[one].text() for one in ("title", "terms", "query") if one in told}
     flags: dict[str, Any] = {one: node[one].truth() for one in ("seeded", "features_served") if one in told}
     schema = Schema.load(_place(node["schema"].text(), base))
     ledger_name = node["ledger_name"].text() if "ledger_name" in told else name
     rows, ledger = (_place(node[one].text(), base) for one in ("rows", "ledger"))
-    return Served(name, rows, schema, ledger, ledger_name, **words, **flags)
+    return Served(name, rows, schema, ledger, ledger_name, **words, **flags, join=Join.of(node, base, schema))
 
 
 def _limits(node: Node) -> Limits:

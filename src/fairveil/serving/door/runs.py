@@ -108,6 +108,7 @@ class Runs:
         """Its curator, begun or behind its last reply; what was attached and rescaled is done again."""
         dataset, journal = asked.dataset, RunJournal(self.records, record.id)
         facts = [PublicFact("served by", "a curator behind a door; it read the rows by this data set's schema alone", "schema")]
+        facts += asked.dataset.facts_of(asked.view)
         curator = Curator(
             dataset.rows_of(asked.view),
             asked.promise,
