@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 HOW_TOS = (
     "auditors.md",
+    "attribute_holder.md",
     "cards.md",
     "choose_budget.md",
     "choose_method.md",

@@ -12,6 +12,7 @@ from people_who_do_not_exist import PYTHONISM, Command, applicants, write_csv
 
 from fairveil.cli import app
 from fairveil.cli.complaints import COMMANDS
+from fairveil.facts import Category, Schema
 
 LINES = re.compile(r"(?:error: [^\n]+\n)+hint: [^\n]+\n")
 NEEDED: dict[str, tuple[str, ...]] = {
@@ -25,6 +26,8 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "monitor": ("nowhere",),
     "certify": ("nowhere", "t.csv", "--constraint", "demographic_parity:5%"),
     "release-groups": ("t.csv", "--schema", "t.toml", "--out", "new"),
+    "attribute release": ("c.csv", "--attribute", "h.csv", "--id", "id", "--schema", "j.toml", "--out", "new.json"),
+    "attribute check": ("c.csv", "--attribute", "h.csv", "--id", "id", "--schema", "j.toml"),
     "verify": ("t.csv",),
     "sign": ("t.csv", "--key", "t.csv"),
     "export": ("nowhere", "--out", "new.onnx"),
@@ -84,7 +87,18 @@ def folder(fairveil: Command, schema: Path, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("FAIRVEIL_DATA", str(tmp_path / "none"))
     write_csv(tmp_path / "t.csv", applicants(40, 1))
     schema.rename(tmp_path / "t.toml")
+    write_joined(tmp_path)
     return tmp_path
+
+
+def write_joined(folder: Path) -> None:
+    """The same table with ids in place of the sex, the sex by id, and a schema for both together."""
+    rows = [[f"p{at}", *row] for at, row in enumerate(applicants(40, 1))]
+    write_csv(folder / "c.csv", [[*row[:4], row[5]] for row in rows], ["id", "age", "score", "city", "hired"])
+    write_csv(folder / "h.csv", [[row[0], row[4]] for row in rows[:30]], ["id", "sex"])
+    known = Schema.load(folder / "t.toml")
+    columns = {**known.columns, "sex": Category(("female", "male", "?"), missing="?")}
+    Schema(columns, target="hired", sensitive="sex").save(folder / "j.toml")
 
 
 def test_all_commands_are_tried() -> None:

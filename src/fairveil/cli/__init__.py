@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
+from .attribute import app as attribute
 from .audit import audit
 from .audit_privacy import audit_privacy
 from .card import card, statement
@@ -236,6 +237,7 @@ add(
     "fairveil demo --path data/adult",
     short="show all of it on a census",
 )
+app.add_typer(attribute)
 app.add_typer(schema)
 app.add_typer(door)
 app.add_typer(ledger)

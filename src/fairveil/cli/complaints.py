@@ -22,7 +22,7 @@ from .._urls import without_password
 from ..errors import LONGEST, Complaint, Complaints, FairveilError, Overspent
 from . import colour
 
-GROUPS = ("data", "door", "ledger", "schema")
+GROUPS = ("attribute", "data", "door", "ledger", "schema")
 COMMANDS = (
     *(
         "fit",
@@ -43,6 +43,8 @@ COMMANDS = (
         "statement",
         "demo",
         "serve",
+        "attribute release",
+        "attribute check",
         "data list",
         "data get",
         "data describe",

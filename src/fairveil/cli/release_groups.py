@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from ..privacy.statement.statement import PrivacyStatement
 
 MARK = "groups.json"
+Clusters = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="make at most so many clusters", show_default="from public facts", rich_help_panel=PRIVACY),
+]
 
 
 def release_groups(
@@ -26,12 +30,7 @@ def release_groups(
     epsilon: asking.Epsilon = 1.0,
     delta: options.Delta = 0.0,
     protects: options.Protects = "sensitive-features",
-    clusters: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="make at most so many clusters", show_default="from public facts", rich_help_panel=PRIVACY
-        ),
-    ] = None,
+    clusters: Clusters = None,
     query: options.Query = None,
     ignore: options.Ignore = None,
     seed: options.Seed = None,

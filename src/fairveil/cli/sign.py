@@ -57,7 +57,7 @@ def sign(
 
     with warnings_as_notes():
         made = signatures.sign(
-            statement, key, passphrase=_passphrase, note=note, out=out, replace=force, inconsistent=inconsistent
+            statement, key, passphrase=asked_passphrase, note=note, out=out, replace=force, inconsistent=inconsistent
         )
     where = signatures.signature_path(statement) if out is None else out
     files = "" if made.files is None else f", with {len(made.files)} other files of {statement}"
@@ -79,7 +79,8 @@ def _make(path: Path, *, asked: bool) -> None:
     typer.echo(f"Fingerprint: {name}")
 
 
-def _passphrase() -> str:
+def asked_passphrase() -> str:
+    """Of a key that is encrypted: from the environment, or asked for."""
     import os
 
     return os.environ.get(PASSPHRASE_VARIABLE) or _asked("Passphrase of the key", twice=False)
