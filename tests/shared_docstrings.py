@@ -90,9 +90,15 @@ CONSTRAINTS = {
 CERTIFIED = {
     "certify_share": (
         "float",
-        "Share of the rows that is set aside to certify constraints with a `confidence`, such as ``DemographicParity(0.05, "
+        "Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05, "
         "confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. "
         "The result is `certificate_` (docs/certificates.md).",
+    ),
+    "certify": (
+        "notion, str or list of these",
+        "Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or "
+        '``"demographic_parity:0.1"``. The fit does not aim at them. A notion without a `confidence` has that of the others, '
+        "else 0.95. None: nothing.",
     ),
     "if_refused": (
         '{"replace", "keep"}',
@@ -298,7 +304,7 @@ FITTED = {
     "intercept_": ("ndarray or float", "Intercept; of linear models alone."),
     "coef_names_": ("tuple of str", "Name of each coefficient; of linear models alone."),
     "objective_": ("float", "Released value of the minimized objective."),
-    "certificate_": ("Certificate", "Bounds for people whom the model has not seen; only for constraints with a `confidence`."),
+    "certificate_": ("Certificate", "Bounds for people whom the model has not seen; only where notions are certified."),
     "certified_aim_": (
         "CertifiedAim",
         "Bounds that the fit aimed at, inside of those that it certifies; beside `certificate_`.",

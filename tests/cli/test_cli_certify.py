@@ -95,8 +95,48 @@ def test_a_fit_with_a_confidence_certifies(fairveil: Command, table: Path, schem
         asked[:2] + asked[4:],
         (*asked[:2], "--if-refused", "keep"),
         unknown,
-        (*asked, "--method", "group-objective"),
+        (*asked, "--certify", "demographic_parity:0.2"),
     ):
         refused = fairveil("fit", table, "--schema", schema, *wrong, "--out", "new")
         assert refused.code == 2
         assert not (tmp_path / "new").exists()
+
+
+PARITY = "demographic_parity:30%"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("--method", "fermi", "--certify", PARITY, "--certify", "selection_rate_ratio:0.5"),
+        ("--method", "tailored", "--certify", PARITY, "--confidence", 0.9, "--certify-share", 0.4),
+        ("--method", "group-objective", "--constraint", PARITY, "--constraint", "gmean:0.6", "--confidence", 0.95),
+    ],
+)
+def test_what_keeps_no_bound_on_rates_certifies_after_the_fit(
+    fairveil: Command, table: Path, schema: Path, tmp_path: Path, asked: tuple[object, ...]
+) -> None:
+    for again in ((), ("--force",)):  # a folder with a certificate is one that the command wrote
+        done = fairveil("fit", table, "--schema", schema, *asked, "--out", "m", "--seed", 1, *again)
+        assert done.code == 0, done.err
+    assert "certificate certified, with 0.9" in done.out or "certificate not certified, with 0.9" in done.out
+    assert fairveil("verify", tmp_path / "m" / "certificate.json").code == 0
+    assert "What is certified" in (tmp_path / "m" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (("fermi", "--confidence", 0.9), "--certify beside it"),
+        (("tailored", "--if-refused", "keep"), "--certify beside it"),
+        (("rate-constrained", "--certify", PARITY), "of --method fermi"),
+        (("fermi", "--certify", PARITY, "--confidence", 1), "confidence"),
+        (("group-objective", "--constraint", "gmean:0.4", "--confidence", 0.9), "a --constraint on rates of decisions"),
+    ],
+)
+def test_mistakes_about_certifying_after_a_fit(
+    fairveil: Command, table: Path, schema: Path, asked: tuple[object, ...], words: str
+) -> None:
+    done = fairveil("fit", table, "--schema", schema, "--out", "new", "--method", *asked)
+    assert done.code == 2
+    assert words in done.err

@@ -49,6 +49,7 @@ def fit(
     confidence: asking.Confidence = None,
     certify_share: asking.CertifyShare = None,
     if_refused: asking.IfRefused = None,
+    certify: asking.Certify = None,
     epsilon: asking.Epsilon = 1.0,
     delta: options.Delta = 1e-6,
     protects: options.Protects = "records",
@@ -100,7 +101,9 @@ def fit(
     require_free(out, force=force, mark=MARK)
     options.require_words(tuning=tuning, earlier_releases=earlier_releases)
     shared = (allocation, spend, group_loss_bound, min_epsilon, max_epsilon, groups, randomised, predict_method, group_aware)
-    wishes = Wishes(constraint, notion, strength, objective, search, decisions, *shared, confidence, certify_share, if_refused)
+    wishes = Wishes(
+        constraint, notion, strength, objective, search, decisions, *shared, confidence, certify_share, if_refused, certify
+    )
     asked = chosen.asked(wishes)
     asked = chosen.with_model(asked, model, interaction)
     place, other = options.place_of(table, query), options.test_place(table, test, test_query, holdout)

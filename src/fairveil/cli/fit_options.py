@@ -194,16 +194,28 @@ Confidence = Annotated[
     float | None,
     typer.Option(
         metavar="SHARE",
-        help="set rows aside, aim inside each --constraint, and certify it for people whom the model has not seen",
+        help="set rows aside, aim inside each --constraint, and certify it for people whom the model has not seen; with "
+        "--certify 0.95 unless you say so",
         show_default="no certificate",
         rich_help_panel=FAIRNESS,
+    ),
+]
+Certify = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--certify",
+        metavar="NAME:BOUND",
+        help="with fermi and tailored: set rows aside, and certify this bound of the model, as in demographic_parity:10%; "
+        "repeat for more",
+        rich_help_panel=FAIRNESS,
+        autocompletion=bounded(*NOTIONS, "selection_rate_ratio"),
     ),
 ]
 CertifyShare = Annotated[
     float | None,
     typer.Option(
         metavar="SHARE",
-        help="with --confidence: set this part of the rows aside, by a coin each",
+        help="with --confidence or --certify: set this part of the rows aside, by a coin each",
         show_default="0.3",
         rich_help_panel=FAIRNESS,
     ),
@@ -212,7 +224,7 @@ IfRefused = Annotated[
     str | None,
     typer.Option(
         metavar="replace|keep",
-        help="with --confidence: what becomes of a model that is not certified",
+        help="with --confidence or --certify: what becomes of a model that is not certified",
         show_default="replace",
         rich_help_panel=FAIRNESS,
     ),

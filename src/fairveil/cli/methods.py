@@ -18,6 +18,8 @@ from ..estimators import (
     TailoredClassifier,
 )
 from ..estimators.certifying.certified_fits import IF_REFUSED
+from ..estimators.certifying.certified_run import CONFIDENCE
+from ..estimators.certifying.certifying import notions_of as certifiable
 from ..estimators.fitting.promises import notions_of
 from ..estimators.group_objective import METHODS as SEARCHES
 from ..estimators.group_objective import NAMED
@@ -58,6 +60,7 @@ class Wishes:
     confidence: float | None = None
     certify_share: float | None = None
     if_refused: str | None = None
+    certify: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -130,12 +133,29 @@ def _bounded(wishes: Wishes) -> Asked:
     if not notions:
         remedy = "Say --constraint demographic_parity:5%, say: what is to be certified."
         raise InputError(
-            complaint(expected="a --constraint beside it", of="--confidence", got="none", remedy=remedy, quote=False)
+            complaint(
+                expected="a --constraint on rates of decisions", of="--confidence", got="none", remedy=remedy, quote=False
+            )
         )
     listed: list[Any] = list(notions)
     certified = [replace(notion, confidence=wishes.confidence) for notion in listed]
     beside = {} if wishes.if_refused is None else {"if_refused": _checks.one_of(IF_REFUSED, if_refused=wishes.if_refused)}
     return Asked(tuple(notions), {"constraints": certified, "certify_share": wishes.certify_share, **beside})
+
+
+def _certified(wishes: Wishes) -> dict[str, Any]:
+    """Of one that keeps no bound on rates: what is certified of its model."""
+    if not wishes.certify:
+        for option in ("confidence", "certify_share", "if_refused"):
+            if (got := getattr(wishes, option)) is not None:
+                remedy = "Say --certify demographic_parity:10%, say: what is to be certified."
+                raise InputError(complaint(expected="--certify beside it", of=_dashed(option), got=got, remedy=remedy))
+        return {}
+    listed: list[Any] = certifiable(wishes.certify, of="certify")
+    confidence = CONFIDENCE if wishes.confidence is None else wishes.confidence
+    certified = [replace(notion, confidence=confidence) for notion in listed]
+    beside = {} if wishes.if_refused is None else {"if_refused": _checks.one_of(IF_REFUSED, if_refused=wishes.if_refused)}
+    return {"certify": certified, "certify_share": wishes.certify_share, **beside}
 
 
 def _may_be_mixed(wishes: Wishes) -> Asked:
@@ -164,13 +184,18 @@ def _group_objective(wishes: Wishes) -> Asked:
         if (got := getattr(wishes, option)) is not None and got not in words:
             remedy = f"Say --{option} {words[0]}, or leave it out."
             raise InputError(complaint(expected=" or ".join(words), of=f"--{option}", got=got, remedy=remedy))
-    arguments = {
+    arguments: dict[str, Any] = {
         "objective": wishes.objective or "error",
         "constraint": wishes.constraint or None,
         "method": wishes.search or "linear-oracle",
         "decisions": wishes.decisions,
     }
-    return Asked(constraint.notions, arguments, constraint.bounds, objective)
+    if wishes.confidence is None:
+        return Asked(constraint.notions, arguments, constraint.bounds, objective)
+    certified = _bounded(replace(wishes, constraint=None if not constraint.notions else list(constraint.notions))).arguments  # type: ignore[arg-type]
+    beside = {name: value for name, value in certified.items() if name != "constraints"}
+    arguments["constraint"] = [*constraint.bounds, *certified["constraints"]]
+    return Asked(constraint.notions, arguments | beside, constraint.bounds, objective)
 
 
 def _penalised(wishes: Wishes) -> Asked:
@@ -193,7 +218,7 @@ def _penalised(wishes: Wishes) -> Asked:
         raise InputError(complaint(expected="no compare=", of="--notion", got=notion, remedy=remedy))
     wanted = _checks.non_negative(strength=1.0 if wishes.strength is None else wishes.strength)
     given = {"notion": name, "strength": wanted, "groups": found.groups, "positive": getattr(found, "positive", None)}
-    return Asked((found,), given)
+    return Asked((found,), given | _certified(wishes))
 
 
 def _tailored(wishes: Wishes) -> Asked:
@@ -219,13 +244,14 @@ def _tailored(wishes: Wishes) -> Asked:
     for name in ("group_loss_bound", "min_epsilon", "max_epsilon"):
         asked[name] = numbers(_dashed(name), getattr(wishes, name))
     by_group = {name: value for name, value in asked.items() if isinstance(value, dict)}
-    return Asked((), asked, by_group=by_group)
+    return Asked((), asked | _certified(wishes), by_group=by_group)
 
 
 def _dashed(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
+CERTIFIES = ("certify", "confidence", "certify_share", "if_refused")
 _USUAL = {"objective": OBJECTIVES, "spend": SPENDS, "groups": MODES}
 
 METHODS = {
@@ -256,7 +282,7 @@ METHODS = {
         "Decisions about {source} that make a function of group losses small, subject to bounds on others.",
         GroupObjectiveClassifier,
         _group_objective,
-        ("objective", "search", "decisions"),
+        ("objective", "search", "decisions", "confidence", "certify_share", "if_refused"),
     ),
     "fermi": Method(
         "private descent against a penalty on dependence (FermiClassifier)",
@@ -264,7 +290,7 @@ METHODS = {
         "prediction and group.",
         FermiClassifier,
         _penalised,
-        ("notion", "strength"),
+        ("notion", "strength", *CERTIFIES),
         bounds=False,
     ),
     "tailored": Method(
@@ -272,7 +298,7 @@ METHODS = {
         "A linear classifier, fitted to {source} by private descent, with a privacy budget that its groups share.",
         TailoredClassifier,
         _tailored,
-        ("objective", "allocation", "spend", "group_loss_bound", "min_epsilon", "max_epsilon", "groups"),
+        ("objective", "allocation", "spend", "group_loss_bound", "min_epsilon", "max_epsilon", "groups", *CERTIFIES),
     ),
 }
 

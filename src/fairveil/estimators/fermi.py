@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..fairness import Notion
 from ..learning import Outcome, PenaltySettings, Settings
 from ..learning.lagrangian import fermi
 from ..privacy.promise import Promise
+from .certifying.certified_fits import certified, refuse_certify
 from .descending import DescentClassifier
 from .fitting import promises
 from .fitting.intents import Descent
@@ -109,10 +110,20 @@ class FermiClassifier(DescentClassifier):
         releases stay charged. None: nothing is kept.
     checkpoint_every : int, default=10
         Number of rounds between two checkpoints.
+    certify : notion, str or list of these, default=None
+        Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or ``"demographic_parity:0.1"``.
+        The fit does not aim at them. A notion without a `confidence` has that of the others, else 0.95. None: nothing.
+    certify_share : float, default=None
+        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
+        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
+        result is `certificate_` (docs/certificates.md).
+    if_refused : {"replace", "keep"}, default="replace"
+        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
+        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
 
     Attributes
     ----------
-    model_ : LinearModel or NetworkModel
+    model_ : LinearModel, MixtureModel or NetworkModel
         The model that was found.
     privacy_ : PrivacyStatement
         Statement of what the fit cost and of what it covers.
@@ -142,6 +153,8 @@ class FermiClassifier(DescentClassifier):
         Groups as cells of the sensitive columns; None for a fit without them.
     n_iter_ : int
         Number of rounds that ran.
+    certificate_ : Certificate
+        Bounds for people whom the model has not seen; only where notions are certified.
 
     See Also
     --------
@@ -209,6 +222,9 @@ class FermiClassifier(DescentClassifier):
         device: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 10,
+        certify: Any = None,
+        certify_share: float | None = None,
+        if_refused: str = "replace",
     ) -> None:
         self.notion = notion
         self.strength = strength
@@ -239,9 +255,51 @@ class FermiClassifier(DescentClassifier):
         self.device = device
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.certify = certify
+        self.certify_share = certify_share
+        self.if_refused = if_refused
+
+    @certified
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to a table X and labels y, matched by position.
+
+        With `certify`, notions are certified on rows that are set aside: see `certificate_`.
+
+        Parameters
+        ----------
+        X : table or array
+            Features: an array, a table or a source of coded rows; see docs/data.md.
+        y : array, default=None
+            Labels, or numbers for regression. None: the schema names the target among the columns of X.
+        sensitive_features : array, table or names of columns of X, default=None
+            Groups: one column or several. None: the schema's, or no groups.
+        sample_weight : array, default=None
+            Weight of each row, clipped to `max_sample_weight`. None: 1.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            If an argument or the table cannot be used.
+        Overspent
+            If the ledger has no room for the cost.
+
+        Warns
+        -----
+        WorseThanBaseline
+            If the result errs more than something that costs nothing further.
+        DecisionsReplaced
+            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
+        """
+        return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
     def _asked(self) -> list[Notion]:
         _checks.non_negative(strength=self.strength)
+        refuse_certify(self)
         if self.iterate is not None:
             _checks.one_of(ITERATES, iterate=self.iterate)
         if self.iterate == "uniform" and self.checkpoint is not None:  # its round may be one that a crash has lost

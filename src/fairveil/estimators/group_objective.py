@@ -27,13 +27,16 @@ from ..learning.oracles.regression import Regression
 from ..learning.oracles.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
 from ..privacy.promise import Promise
+from .certifying.certified_fits import certified, forget_certificate
+from .faces import blind
+from .faces.blind import Blindly
 from .faces.mixtures import Search, found_by, probabilities, weights_given
 from .fitting import promises, unused
 from .fitting.openings import Opening
 from .fitting.progress import progress
 from .fitting.publish import statement_of
 from .fitting.requirements import said
-from .mixing import MixingClassifier, candidates_of, descent_of, model_of, shares_of, told_of
+from .mixing import MixingClassifier, candidates_of, descent_of, model_of, rule_of, shares_of, told_of
 from .reading import additive, cautions, inputs, units
 from .reading.carried import groups_of
 from .reading.cautions import Numbers
@@ -134,6 +137,13 @@ class GroupObjectiveClassifier(MixingClassifier):
     model : str or Additive, default=None
         None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
         (docs/additive_models.md).
+    certify_share : float, default=None
+        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
+        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
+        result is `certificate_` (docs/certificates.md).
+    if_refused : {"replace", "keep"}, default="replace"
+        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
+        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
 
     Attributes
     ----------
@@ -169,6 +179,10 @@ class GroupObjectiveClassifier(MixingClassifier):
         Groups as cells of the sensitive columns; None for a fit without them.
     n_iter_ : int
         Number of rounds that ran.
+    certificate_ : Certificate
+        Bounds for people whom the model has not seen; only where notions are certified.
+    certified_aim_ : CertifiedAim
+        Bounds that the fit aimed at, inside of those that it certifies; beside `certificate_`.
 
     See Also
     --------
@@ -237,6 +251,8 @@ class GroupObjectiveClassifier(MixingClassifier):
         loss: str = "zero_one",
         sensitive_as_feature: bool = False,
         model: Any = None,
+        certify_share: float | None = None,
+        if_refused: str = "replace",
     ) -> None:
         self.objective = objective
         self.constraint = constraint
@@ -263,11 +279,16 @@ class GroupObjectiveClassifier(MixingClassifier):
         self.loss = loss
         self.sensitive_as_feature = sensitive_as_feature
         self.model = model
+        self.certify_share = certify_share
+        self.if_refused = if_refused
 
+    @certified
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> GroupObjectiveClassifier:
         """Fit to a table X and labels y, matched by position.
+
+        Notions with a `confidence` are certified on rows that are set aside: see `certificate_`.
 
         Parameters
         ----------
@@ -298,6 +319,8 @@ class GroupObjectiveClassifier(MixingClassifier):
             If released values say that a constraint is missed by far.
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
+        DecisionsReplaced
+            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
         """
         opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
         training, listed, curator = opening.training, self._listed(), opening.curator(search.plan)
@@ -322,6 +345,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
+        promises.refuse_confidence(constraint.notions, "constraint")
         confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
         _checks.one_of(METHODS, method=self.method)
         if _checks.one_of(LOSSES, loss=self.loss) == LOSSES[0]:
@@ -405,6 +429,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         unknown = replace(found, **nothing, objective=float("nan"), excess=None)
         out._set_found(unknown, model, (), None)
         out.baselines_ = None
+        forget_certificate(out)
         return out
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
@@ -527,6 +552,27 @@ class GroupObjectiveClassifier(MixingClassifier):
         self.outcome_, self.certain_, self.objective_ = outcome, certain, outcome.objective
         self.n_iter_ = outcome.rounds
         self.constraint_report_ = ConstraintReport.of(outcome, said(self))
+
+    def _replace_decisions(self, blindly: Blindly) -> bool:
+        """Hand out a mixture with blind decisions, whose losses nobody released; False of candidates made elsewhere."""
+        model = blind.mixture_of(self.model_ if isinstance(self.model_, MixtureModel) else None, blindly)
+        if model is None:
+            return False
+        found = self.outcome_
+        told = replace(
+            found,
+            rules=tuple(map(rule_of, model.models)),
+            weights=np.asarray(model.weights),
+            values=blindly.mixed(found.names, found.values),
+            spread=(1.0 - blindly.share) * found.spread,
+            sampling=None if found.sampling is None else (1.0 - blindly.share) * found.sampling,
+            losses=np.full_like(found.losses, np.nan),
+            objective=float("nan"),
+            excess=None,
+        )
+        self._set_found(told, model, (), None)
+        self.baselines_ = None
+        return True
 
     def _warn(self) -> None:
         worst = self.constraint_report_.worst

@@ -294,6 +294,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
+        promises.refuse_confidence(constraint.notions, "constraint")
         _checks.one_of((*METHODS, EXPONENTIAL), method=self.method)
         if self.decisions is not None and self.method != EXPONENTIAL:
             remedy = "A list is chosen from by method='exponential'; the other methods find coefficients themselves."

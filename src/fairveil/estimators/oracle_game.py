@@ -126,7 +126,7 @@ class OracleGameClassifier(MixingClassifier):
         None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
         (docs/additive_models.md).
     certify_share : float, default=None
-        Share of the rows that is set aside to certify constraints with a `confidence`, such as ``DemographicParity(0.05,
+        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
         confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
         result is `certificate_` (docs/certificates.md).
     if_refused : {"replace", "keep"}, default="replace"
@@ -168,7 +168,7 @@ class OracleGameClassifier(MixingClassifier):
     n_iter_ : int
         Number of rounds that ran.
     certificate_ : Certificate
-        Bounds for people whom the model has not seen; only for constraints with a `confidence`.
+        Bounds for people whom the model has not seen; only where notions are certified.
     certified_aim_ : CertifiedAim
         Bounds that the fit aimed at, inside of those that it certifies; beside `certificate_`.
 

@@ -16,7 +16,6 @@ from ..learning import LinearDescent, NetworkDescent, Outcome, Settings
 from ..learning.lagrangian import plan as plans
 from ..learning.lagrangian.players import constraints_of
 from ..models import MixtureModel
-from ..models.model import generator
 from ..privacy.promise import Promise
 from .certifying.certified_fits import certified
 from .descending import DescentClassifier
@@ -107,7 +106,7 @@ class RateConstrainedClassifier(DescentClassifier):
         mixture, a constant or a model without constraints where released numbers say that this keeps the constraints better or
         errs less. `baselines_` says which; it costs no further privacy.
     certify_share : float, default=None
-        Share of the rows that is set aside to certify constraints with a `confidence`, such as ``DemographicParity(0.05,
+        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
         confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
         result is `certificate_` (docs/certificates.md).
     if_refused : {"replace", "keep"}, default="replace"
@@ -147,7 +146,7 @@ class RateConstrainedClassifier(DescentClassifier):
     n_iter_ : int
         Number of rounds that ran.
     certificate_ : Certificate
-        Bounds for people whom the model has not seen; only for constraints with a `confidence`.
+        Bounds for people whom the model has not seen; only where notions are certified.
     certified_aim_ : CertifiedAim
         Bounds that the fit aimed at, inside of those that it certifies; beside `certificate_`.
 
@@ -298,31 +297,6 @@ class RateConstrainedClassifier(DescentClassifier):
         self._set_outcome(found.outcome)
         self._after_fit()
         return self
-
-    def predict(self, X: Any, random_state: Any = None) -> Any:
-        """Predict the class of each row.
-
-        A mixture draws a model for every row; other models decide without chance.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Classes, as the labels were written.
-        """
-        generator(random_state)  # a seed that is none is refused, whether it is needed or not
-        codes = self._codes(X, random_state)
-        return np.asarray(self.classes_[codes])
-
-    @property
-    def _decides_by_chance(self) -> bool:
-        return isinstance(getattr(self, "model_", None), MixtureModel)
 
     def _asked(self) -> list[Notion]:
         return promises.notions_of(self.constraints)

@@ -19,7 +19,9 @@ from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..models import LinearModel
 from ..privacy.promise import Promise
 from . import tailored
-from .faces import modules
+from .certifying.certified_fits import certified, refuse_certify
+from .faces import blind, modules
+from .faces.blind import Blindly
 from .faces.linear import LinearClassifier
 from .fitting import promises, unused
 from .fitting.openings import Opening
@@ -124,10 +126,20 @@ class TailoredClassifier(LinearClassifier):
         G in f + G max(0, g), for a linear model with a bound on losses. None: 5.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+    certify : notion, str or list of these, default=None
+        Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or ``"demographic_parity:0.1"``.
+        The fit does not aim at them. A notion without a `confidence` has that of the others, else 0.95. None: nothing.
+    certify_share : float, default=None
+        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
+        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
+        result is `certificate_` (docs/certificates.md).
+    if_refused : {"replace", "keep"}, default="replace"
+        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
+        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
 
     Attributes
     ----------
-    model_ : LinearModel or NetworkModel
+    model_ : LinearModel, MixtureModel or NetworkModel
         The model that was found.
     privacy_ : PrivacyStatement
         Statement of what the fit cost and of what it covers.
@@ -161,6 +173,8 @@ class TailoredClassifier(LinearClassifier):
         Groups as cells of the sensitive columns; None for a fit without them.
     n_iter_ : int
         Number of rounds that ran.
+    certificate_ : Certificate
+        Bounds for people whom the model has not seen; only where notions are certified.
 
     See Also
     --------
@@ -238,6 +252,9 @@ class TailoredClassifier(LinearClassifier):
         iterate: str | None = None,
         penalty: float | None = None,
         sensitive_as_feature: bool = False,
+        certify: Any = None,
+        certify_share: float | None = None,
+        if_refused: str = "replace",
     ) -> None:
         self.allocation = allocation
         self.group_loss_bound = group_loss_bound
@@ -271,9 +288,15 @@ class TailoredClassifier(LinearClassifier):
         self.iterate = iterate
         self.penalty = penalty
         self.sensitive_as_feature = sensitive_as_feature
+        self.certify = certify
+        self.certify_share = certify_share
+        self.if_refused = if_refused
 
+    @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredClassifier:
         """Fit to a table X and labels y, matched by position.
+
+        With `certify`, notions are certified on rows that are set aside: see `certificate_`.
 
         Parameters
         ----------
@@ -304,6 +327,8 @@ class TailoredClassifier(LinearClassifier):
             If released values say that a constraint is missed by far.
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
+        DecisionsReplaced
+            If the fit was not certified as found, and part of its decisions was replaced by blind ones.
         """
         X, shape = modules.flattened(X, self._module)
         opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)
@@ -328,6 +353,7 @@ class TailoredClassifier(LinearClassifier):
     def _intend(self, read: Read, shape: tuple[int, ...] | None) -> tuple[Opening, Cells | None, TailoredDescent]:
         """Check, read the rows and plan: all that comes before the first question."""
         units.refuse(self)
+        refuse_certify(self)
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise)
         tailored.check(self)
@@ -410,6 +436,18 @@ class TailoredClassifier(LinearClassifier):
         """Publish what was found: after a fit, and when read from disk."""
         self.outcome_, self.n_iter_, self.objective_, self.tailoring_ = outcome, outcome.calls, outcome.value, report
         self.constraint_report_ = ConstraintReport.of_losses(outcome, "losses", said(self))
+
+    def _replace_decisions(self, blindly: Blindly) -> bool:
+        """Hand out a mixture with blind decisions, whose losses nobody released; False of a module."""
+        model = blind.mixture_of(self.model_, blindly)
+        if model is None:
+            return False
+        found = self.outcome_
+        unknown = {name: np.full_like(getattr(found, name), np.nan) for name in ("values", "losses")}
+        self._set_mixture(model, self.coding_)
+        self._set_outcome(replace(found, **unknown, value=float("nan"), gap=None), self.tailoring_)
+        self.baselines_ = None
+        return True
 
     def _blocks(self, X: Any) -> Any:
         return super()._blocks(modules.as_rows(X, getattr(self, "model_", None)))

@@ -17,7 +17,8 @@ from ..errors import DataNotFoundError, InputError, complaint
 LARGEST_TEXT = 256 * MIB
 # What the library writes into folders: of models, estimators (of one inside another with "base." before), and commands.
 OWN = re.compile(
-    r"(base\.)*((model|estimator|groups|statement|report|frontier|all_models)\.json|arrays\.npz|report\.html|frontier\.svg)"
+    r"(base\.)*((model|estimator|groups|statement|certificate|report|frontier|all_models)\.json|arrays\.npz|report\.html"
+    r"|frontier\.svg)"
     r"(\.sig)?"
 )
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")

@@ -15,6 +15,7 @@ from ...facts.columns import Boolean, Category
 from ...fairness import Notion
 from ...fairness.rates import RateConstraint
 from ...fairness.ratios import SelectionRateRatio
+from ...learning.group_objective.found import Found
 
 CHANCE, LEAST, BLIND = 0.8, 0.2, 0.5
 """The chance that margins are for, the least part of a bound that is aimed at, and the part of it without a public number of
@@ -118,12 +119,15 @@ def shares_of_target(schema: Schema | None) -> tuple[float, ...] | None:
 
 def labels_of(inner: Any, classes: Sequence[Any], schema: Schema | None) -> list[float] | None:
     """The shares of the labels, from what the fit released or the schema states; None where neither says."""
-    comparison, released = getattr(getattr(inner, "outcome_", None), "comparison", None), getattr(inner, "released_", None)
+    outcome, released = getattr(inner, "outcome_", None), getattr(inner, "released_", None)
+    comparison = getattr(outcome, "comparison", None)
     counts = np.zeros(0)
     if comparison is not None:
         counts = comparison.table.counts.sum(axis=1)
     elif released is not None:
         counts = released.counts.sum(axis=(0, 2))
+    elif isinstance(outcome, Found):
+        counts = outcome.counts.sum(axis=0)
     sizes = np.maximum(counts, 0.0)
     if len(sizes) == len(classes) and sizes.sum() > 0.0:
         return [float(one) for one in sizes / sizes.sum()]

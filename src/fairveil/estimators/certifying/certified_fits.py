@@ -1,4 +1,9 @@
-"""A decorator of `fit`: constraints that have a `confidence` are certified on rows set aside; see `certified_run`."""
+"""A decorator of `fit`: notions that have a `confidence` are certified on rows set aside; see `certified_run`.
+
+Three parameters say what is to be certified. `constraints` (notions) and `constraint` (of group losses, notions among them)
+are what a fit keeps: it aims inside those with a confidence. `certify` is of estimators that keep no notion: they fit as they
+would, and what came of it is certified.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +12,64 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from ...errors import InputError, complaint
+from ...fairness import Notion
+from ...fairness.objectives import Bound, parse_constraint
 from ..fitting import promises
 
 REPLACE = "replace"
 IF_REFUSED = (REPLACE, "keep")
 """What becomes of a model that is not certified."""
+CONSTRAINTS, CONSTRAINT, CERTIFY = "constraints", "constraint", "certify"
+"""The parameters that may say what is certified."""
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def certified(fit: Fit) -> Fit:
-    """A `fit` of an estimator with `constraints`, `public_rows`, `certify_share` and `if_refused`, which also certifies."""
+    """A `fit` which certifies, of an estimator with one of these, `public_rows`, `certify_share` and `if_refused`."""
 
     @wraps(fit)
     def fitted(self: Any, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Any:
-        notions = promises.notions_of(self.constraints, certified=True)
-        if any(getattr(notion, "confidence", None) is not None for notion in notions):
+        of = parameter_of(self)
+        notions, beside = listed_in(self, of)
+        if notions and (of == CERTIFY or any(getattr(notion, "confidence", None) is not None for notion in notions)):
             from .certified_run import Both  # it certifies with estimators that are decorated here
 
-            return Both(self, fit, notions).run(X, y, sensitive_features, sample_weight)
+            return Both(self, fit, of, notions, beside).run(X, y, sensitive_features, sample_weight)
         for name, usual in (("certify_share", None), ("if_refused", REPLACE)):
             if (got := getattr(self, name)) != usual:
-                remedy = f"Pass DemographicParity(0.05, confidence=0.95), for example, or leave {name} out."
+                remedy = f"Pass {of}=DemographicParity(0.05, confidence=0.95), for example, or leave {name} out."
                 raise InputError(complaint(expected="a constraint with a confidence", of=name, got=got, remedy=remedy))
         fit(self, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         forget_certificate(self)
         return self
 
     return cast(Fit, fitted)
+
+
+def parameter_of(estimator: Any) -> str:
+    """Where this estimator says what is to be certified."""
+    return next(name for name in (CONSTRAINTS, CONSTRAINT, CERTIFY) if hasattr(estimator, name))
+
+
+def listed_in(estimator: Any, of: str) -> tuple[list[Notion], list[Bound]]:
+    """The notions of this parameter, and bounds on other functions, which cannot be certified."""
+    given = getattr(estimator, of)
+    if of == CONSTRAINT:
+        parsed = parse_constraint(given)
+        return list(parsed.notions), list(parsed.bounds)
+    if of == CERTIFY and given is not None:
+        from .certifying import notions_of
+
+        return notions_of(given, of=of, certified=True), []
+    return promises.notions_of(given, certified=True), []
+
+
+def refuse_certify(estimator: Any) -> None:
+    """Where a fit is planned or repeated by itself, nothing is set aside."""
+    if (got := estimator.certify) is not None:
+        remedy = "Leave it out here; a call of fit certifies, and fv.certify certifies a finished model on other rows."
+        raise InputError(complaint(expected="None here", of=CERTIFY, got=got, remedy=remedy))
 
 
 def forget_certificate(estimator: Any) -> None:

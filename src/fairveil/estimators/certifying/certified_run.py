@@ -14,6 +14,9 @@ bound where the margin is wider. Without a public number of rows it aims at half
 itself. Where it is refused, and `if_refused` is "replace", as many decisions are replaced by blind ones as it takes
 (`learning/certificates/replacing.py`): what is handed out is then certified by the same counts.
 
+Notions in `certify` are of estimators that keep no notion, and nothing aims at them: their fits are what they would be. Where
+groups have guarantees of their own, the counts have the noise of the strongest one, so that each group's is kept by both.
+
 Guarantees (tests/estimators/test_estimators_certified_fits.py):
 1. Whether a row is set aside depends on its own coin alone; coins are thrown anew by each fit.
 2. If a bound is broken in the population by what is handed out, it is certified with probability at most 1 - confidence; where
@@ -39,6 +42,7 @@ from ...curator.elsewhere import Elsewhere
 from ...errors import DecisionsReplaced, InputError, complaint
 from ...facts import RowSource
 from ...fairness import Notion
+from ...fairness.objectives import Bound
 from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.margin import SupposedPeople, even, margins
 from ...learning.certificates.parts import layout_of
@@ -55,6 +59,7 @@ from ..fitting.recorded import remembered, require_room
 from ..fitting.row_parts import length_of, rows_at
 from ..reading import cautions
 from ..reading.columns import names_in, read_labels
+from ..reading.inputs import Training
 from ..wrapped import bases, decided
 from .certificate import Certificate
 from .certified_aim import (
@@ -68,14 +73,21 @@ from .certified_aim import (
     shares_stated,
     tightened,
 )
-from .certified_fits import IF_REFUSED, REPLACE
+from .certified_fits import CERTIFY, IF_REFUSED, REPLACE, listed_in
 from .certifying import certify_beside, confidence_of
 
+DECISIONS = "zero_one"
 SHARE = 0.3
 """The share that is set aside."""
+CONFIDENCE = 0.95
+"""That of notions in `certify` which state none."""
 SET_ASIDE = (
     "rows were set aside by a coin of their own each, thrown anew, so that the model has not seen them: a person is in one "
     "part, and fit and certificate together keep the promise that each of them keeps"
+)
+BY_GROUP = (
+    "the counts of the people set aside keep the strongest of the groups' guarantees: no group's people spend more than their "
+    "own guarantee says"
 )
 PAID = (
     "the ledger holds one spend for both, that of the fit: the counts of the people set aside have Gaussian noise, and may "
@@ -86,8 +98,12 @@ PAID = (
 class Both:
     """One fit with its certificate."""
 
-    def __init__(self, estimator: Any, fit: Callable[..., Any], notions: list[Notion]) -> None:
-        self.estimator, self.fit, self.notions, self.confidence = estimator, fit, notions, one_confidence(notions)
+    def __init__(
+        self, estimator: Any, fit: Callable[..., Any], of: str, notions: list[Notion], beside: Sequence[Bound] = ()
+    ) -> None:
+        self.estimator, self.fit, self.of, self.notions, self.beside = estimator, fit, of, notions, tuple(beside)
+        self.wanted = [one for one in notions if of == CERTIFY or notion_confidence(one) is not None]
+        self.confidence = one_confidence(self.wanted, of)
         share = SHARE if estimator.certify_share is None else estimator.certify_share
         remedy = "Pass certify_share=0.3, for example: the part of the rows that the model does not see."
         self.share = _checks.fraction(certify_share=share, low_open=True, high_open=True, remedy=remedy)
@@ -99,7 +115,7 @@ class Both:
     def run(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Any:
         """Set aside, fit, certify, publish."""
         self._refuse(X, sample_weight)
-        aim, inside = self._aim(X, y, groups)
+        aim, inside = self._aim(self._read(X, y, groups))
         rows = length_of(X) or 0
         stream = NoiseSource.of(bases.derived_seed(self.seed, 31)).stream("sampling")
         aside = stream.uniforms(rows) < self.share
@@ -117,28 +133,33 @@ class Both:
         fitted = {name: value for name, value in vars(inner).items() if name not in inner.get_params(deep=False)}
         for name in [name for name in vars(self.estimator) if name.endswith("_") and not name.startswith("__")]:
             del self.estimator.__dict__[name]
-        self.estimator.__dict__.update(fitted, certificate_=found, certified_aim_=aim)
+        self.estimator.__dict__.update(fitted, certificate_=found)
+        if aim is not None:
+            self.estimator.certified_aim_ = aim
         return self.estimator
 
     def _certificate(self, inner: Any, X: Any, y: Any, groups: Any) -> Certificate:
         estimator = self.estimator
-        paid = self._paid(inner)
+        strongest = _strongest(inner, estimator.epsilon)
+        by_group = strongest < estimator.epsilon
+        paid = self._paid(inner, strongest)
+        said = [SET_ASIDE, *([BY_GROUP] if by_group else []), *([] if paid is None else [PAID])]
         with cautions.said_around(), nullcontext() if paid is None else paid_for():
             return certify_beside(
                 inner,
                 X,
                 y,
                 sensitive_features=groups,
-                constraints=[plain(notion) for notion in self.notions if notion_confidence(notion) is not None],
+                constraints=[plain(notion) for notion in self.wanted],
                 confidence=self.confidence,
-                epsilon=estimator.epsilon,
+                epsilon=strongest,
                 delta=estimator.delta,
                 protects=estimator.protects,
                 neighbours=estimator.neighbours,
                 schema=estimator.schema,
                 random_state=bases.derived_seed(self.seed, 32),
                 ledger=estimator.ledger if paid is None else None,
-                assumptions=[SET_ASIDE, *(() if paid is None else (PAID,))],
+                assumptions=said,
                 asked=paid,
             )
 
@@ -147,11 +168,12 @@ class Both:
         found = self.estimator.ledger or current() or remembered(self.estimator)
         return found if self.promise.is_private else None
 
-    def _paid(self, inner: Any) -> PartsPlan | None:
+    def _paid(self, inner: Any, epsilon: float) -> PartsPlan | None:
         """Counts that the ledger need not hold, beside the fit's own spend, which is all that this fit released there."""
         if self._book is None or hasattr(self.estimator, "estimator"):
             return None
-        return beside(self.promise, compose(inner.privacy_.events))
+        of = self.estimator
+        return beside(promises.promise_of(epsilon, of.delta, of.protects, of.neighbours), compose(inner.privacy_.events))
 
     def _replaced(self, inner: Any, found: Certificate) -> Certificate:
         """What is handed out instead, and its certificate; the same where nothing blind would keep the bounds."""
@@ -159,7 +181,8 @@ class Both:
         part = None if by is None else least(found.layout, found.counts, found.noise, found.confidence, by)
         if part is None:
             return found
-        asked = layout_of([one for one in inner.constraints if not one.is_vacuous], found.cells, found.classes)
+        reported = inner._asked() if isinstance(inner, DescentClassifier) else listed_in(inner, self.of)[0]
+        asked = layout_of([one for one in reported if not one.is_vacuous], found.cells, found.classes)
         sums = dict(zip((line.name for line in asked.lines), sums_of(asked, part.by), strict=True))
         if not inner._replace_decisions(Blindly(part.share, part.by, part.in_words(found.classes), sums)):
             return found
@@ -172,7 +195,8 @@ class Both:
         inner = copy.copy(self.estimator)
         for name in [name for name in vars(inner) if name.endswith("_") and not name.startswith("__")]:
             del inner.__dict__[name]
-        inner.constraints, inner.certify_share, inner.if_refused = inside, None, REPLACE
+        inner.certify_share, inner.if_refused = None, REPLACE
+        setattr(inner, self.of, None if self.of == CERTIFY else [*self.beside, *inside])
         stated = self.estimator.public_rows
         if stated is None and self.stated is not None and not self.promise.rows_are_public:
             stated = self.stated
@@ -181,16 +205,26 @@ class Both:
             inner.random_state = bases.derived_seed(self.seed, 33)
         return inner
 
-    def _aim(self, X: Any, y: Any, groups: Any) -> tuple[CertifiedAim, list[Notion]]:
-        """What to aim at, from public facts; reading the rows refuses what is wrong with them."""
+    def _read(self, X: Any, y: Any, groups: Any) -> Training:
+        """Refuses what is wrong with the rows before anything is released."""
         ways = promises.ways_of(self.estimator.schema, False, False, 1.0, self.promise)
         training = decided.read_rows(X, y, groups, None, ways, ()).training
-        layout, schema = training.rows.layout, training.schema
-        cells = training.rows.cells() if layout.sensitive else NO_GROUPS
+        ratios = any(isinstance(notion, SelectionRateRatio) for notion in self.wanted)
+        if ratios and self.of == CERTIFY and not training.rows.layout.sensitive:
+            remedy = "Pass sensitive_features=...: columns, or names of columns of X."
+            raise InputError(complaint(expected="groups to compare", of="sensitive_features", got=None, remedy=remedy))
         promises.require_groups([notion for notion in self.notions if not isinstance(notion, SelectionRateRatio)], training)
         self.stated = training.rows_stated
+        return training
+
+    def _aim(self, training: Training) -> tuple[CertifiedAim | None, list[Notion]]:
+        """What to aim at, from public facts; None where nothing aims."""
+        if self.of == CERTIFY:
+            return None, []
+        layout, schema = training.rows.layout, training.schema
+        cells = training.rows.cells() if layout.sensitive else NO_GROUPS
         people = self._people(training.rows.exact_count, self.stated)
-        wanted = [notion for notion in self.notions if notion_confidence(notion) is not None]
+        wanted = self.wanted
         found: tuple[float, ...] = (math.inf,) * len(wanted)
         if people is not None:
             shares = even(cells.count, len(training.classes), shares_stated(schema, cells.names), shares_of_target(schema))
@@ -208,7 +242,9 @@ class Both:
         inside = [
             plain(notion) if notion_confidence(notion) is None else tightened(notion, next(left)) for notion in self.notions
         ]
-        aims = [bound_of(one) for one, notion in zip(inside, self.notions, strict=True) if notion in wanted]
+        aims = [
+            bound_of(one) for one, notion in zip(inside, self.notions, strict=True) if notion_confidence(notion) is not None
+        ]
         bounds = tuple(bound_of(notion) for notion in wanted)
         public = None if people is None else round(people)
         return CertifiedAim(self.share, public, CHANCE, self.confidence, bounds, found, tuple(aims)), inside
@@ -227,8 +263,14 @@ class Both:
             found.append(("unit", "None: coins are thrown for rows, and a person's rows would lie in both parts", "persons"))
         if getattr(self.estimator, "checkpoint", None) is not None:
             found.append(("checkpoint", "None: coins are thrown anew, and a resumed fit would see other rows", "a folder"))
+        if getattr(self.estimator, "loss", DECISIONS) != DECISIONS:
+            found.append(
+                ("loss", f"{DECISIONS!r}: bounds on losses of probabilities are none on decisions", self.estimator.loss)
+            )
         for of, expected, got in found:
             remedy = "Or pass notions without confidence=, and call fv.certify with other rows."
+            if self.of == CERTIFY:
+                remedy = "Or leave certify=None, and call fv.certify with other rows."
             raise InputError(complaint(expected=expected, of=of, got=got, remedy=remedy))
 
     def _require_room(self) -> None:
@@ -240,13 +282,19 @@ class Both:
             require_room(self._book, [event, event], self.promise, "a fit and its certificate")
 
 
-def one_confidence(notions: Sequence[Notion]) -> float:
+def one_confidence(notions: Sequence[Notion], of: str) -> float:
     """The confidence of all that are to be certified."""
     found = {one for notion in notions if (one := notion_confidence(notion)) is not None}
     if len(found) > 1:
         remedy = "All of them are certified together: give them one confidence."
-        raise InputError(complaint(expected="one confidence", of="constraints", got=sorted(found), remedy=remedy))
-    return confidence_of(found.pop())
+        raise InputError(complaint(expected="one confidence", of=of, got=sorted(found), remedy=remedy))
+    return confidence_of(found.pop() if found else CONFIDENCE)
+
+
+def _strongest(inner: Any, epsilon: float) -> float:
+    """The smallest epsilon that any group was told."""
+    told = getattr(inner, "tailoring_", None)
+    return epsilon if told is None else min(epsilon, *told.epsilons)
 
 
 def _groups(groups: Any, at: npt.NDArray[np.intp], rows: int) -> Any:

@@ -203,20 +203,21 @@ def certify_beside(
     )
 
 
-def notions_of(constraints: Any) -> list[Notion]:
-    """Notions, or their names and bounds; "selection_rate_ratio:0.8" among them. Those that ask for nothing are refused."""
+def notions_of(constraints: Any, *, of: str = "constraints", certified: bool = False) -> list[Notion]:
+    """Notions, or their names and bounds; "selection_rate_ratio:0.8" among them. Those that ask for nothing are refused. `of`:
+    the argument; `certified`: whether they may have a confidence."""
     listed: Any = [constraints] if isinstance(constraints, str | Notion) or constraints is None else list(constraints)
     out: list[Notion] = []
     for one in listed:
         out += (
             [_ratio(one)]
             if isinstance(one, str) and one.replace("-", "_").startswith(SelectionRateRatio.kind)
-            else promises.notions_of(one)
+            else promises.notions_of(one, certified=certified)
         )
     empty = [one.kind for one in out if one.is_vacuous]
     if not out or empty:
         remedy = "Pass DemographicParity(0.05), 'equalized_odds:0.1' or 'selection_rate_ratio:0.8', for example."
-        raise InputError(complaint(expected="notions with a bound", of="constraints", got=empty or None, remedy=remedy))
+        raise InputError(complaint(expected="notions with a bound", of=of, got=empty or None, remedy=remedy))
     return out
 
 

@@ -13,7 +13,7 @@ from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import RowSource
 from ...models import LinearModel, MixtureModel
-from ...models.model import draw_codes
+from ...models.model import draw_codes, generator
 from ...tables.columns import same_length
 from ..reading.coding import Coding
 from ..reading.columns import read_labels
@@ -70,21 +70,30 @@ class LinearClassifier(CodedClassifier):
         """
         return np.concatenate([self.model_.predict_proba(block) for block in self._blocks(X)])
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
         """Predict the class of each row.
+
+        A mixture draws a model for every row; other models decide without chance.
 
         Parameters
         ----------
         X : table or array
             Rows to predict for, with the columns of the fit.
+        random_state : int or Generator, default=None
+            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
 
         Returns
         -------
         ndarray of shape (n_rows,)
             Classes, as the labels were written.
         """
-        codes = self._codes(X)
+        generator(random_state)  # a seed that is none is refused, whether it is needed or not
+        codes = self._codes(X, random_state)
         return np.asarray(self.classes_[codes])
+
+    @property
+    def _decides_by_chance(self) -> bool:
+        return isinstance(getattr(self, "model_", None), MixtureModel)
 
     def _codes(self, X: Any, random_state: Any = None) -> npt.NDArray[Any]:
         if isinstance(getattr(self, "model_", None), MixtureModel):

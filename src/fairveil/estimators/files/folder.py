@@ -207,8 +207,8 @@ def to_files(estimator: Any, depth: int = 0) -> dict[str, bytes]:
     }
     if (compared := getattr(estimator, "baselines_", None)) is not None:
         content[BASELINES] = compared.to_dict()
-    if certified is not None:
-        content[AIM] = certified_aim.to_dict(estimator.certified_aim_)
+    if (aim := getattr(estimator, "certified_aim_", None)) is not None:
+        content[AIM] = certified_aim.to_dict(aim)
     text = json.dumps(content, indent=1, allow_nan=False, sort_keys=True) + "\n"
     return files | {ESTIMATOR_FILE: text.encode()}
 
@@ -243,7 +243,8 @@ def from_files(files: Mapping[str, bytes], given: Any, module: Any, depth: int =
         revived = _revive(content, model, statement, base, module)
         if CERTIFICATE_FILE in listed:
             revived.certificate_ = Certificate.from_json(files[CERTIFICATE_FILE].decode("utf-8", "replace"))
-            revived.certified_aim_ = certified_aim.from_dict(content[AIM])
+            if AIM in content.mapping():
+                revived.certified_aim_ = certified_aim.from_dict(content[AIM])
         return revived
     except FairveilError:
         raise

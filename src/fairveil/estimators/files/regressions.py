@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._json import Node
-from ...models import LinearModel, RegressionModel
+from ...models import LinearModel, MixtureModel, RegressionModel
 from ..group_objective_regressor import GroupObjectiveRegressor
 from ..reading import coding_json
 from ..saving import regression as regression_json
@@ -60,6 +60,9 @@ def tailored_content(estimator: TailoredClassifier) -> dict[str, Any]:
 def revive_tailored_classifier(estimator: TailoredClassifier, content: Node, model: Any, base: Any) -> None:
     if isinstance(model, LinearModel):
         estimator._set_model(model, coding_of(content, [model]))
+    elif isinstance(model, MixtureModel) and all(isinstance(one, LinearModel) for one in model.models):
+        linear: Any = model.models
+        estimator._set_mixture(model, coding_of(content, linear))
     elif model is not None and model.kind == "network":
         estimator._set_network(model, coding_json.from_dict(content["coding"]))
     else:

@@ -113,10 +113,16 @@ def notions_of(constraints: Any, *, certified: bool = False) -> list[Notion]:
     if isinstance(listed, Iterable):
         listed = [parse(item) if isinstance(item, str) else item for item in listed]
     found = as_list(listed)
-    if not certified and any(getattr(notion, "confidence", None) is not None for notion in found):
-        remedy = "Pass the notion without confidence=; fv.certify certifies a finished model on other rows."
-        raise InputError(complaint(expected="no confidence here", of="constraints", got="a confidence", remedy=remedy))
+    if not certified:
+        refuse_confidence(found, "constraints")
     return found
+
+
+def refuse_confidence(notions: Iterable[Notion], of: str) -> None:
+    """Nothing is certified here."""
+    if any(getattr(notion, "confidence", None) is not None for notion in notions):
+        remedy = "Pass the notion without confidence=; fv.certify certifies a finished model on other rows."
+        raise InputError(complaint(expected="no confidence here", of=of, got="a confidence", remedy=remedy))
 
 
 def require_cap(training: Training, promise: Promise) -> None:

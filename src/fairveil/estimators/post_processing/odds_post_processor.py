@@ -136,7 +136,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         Whether decisions may be drawn at random. False: the best one threshold for each group, or one class for each decision
         of the base.
     certify_share : float, default=None
-        Share of the rows that is set aside to certify constraints with a `confidence`, such as ``DemographicParity(0.05,
+        Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
         confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
         result is `certificate_` (docs/certificates.md).
     if_refused : {"replace", "keep"}, default="replace"
@@ -180,7 +180,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     feature_names_in_ : ndarray of str
         Names of the columns of X; there only if X had names.
     certificate_ : Certificate
-        Bounds for people whom the model has not seen; only for constraints with a `confidence`.
+        Bounds for people whom the model has not seen; only where notions are certified.
     certified_aim_ : CertifiedAim
         Bounds that the fit aimed at, inside of those that it certifies; beside `certificate_`.
 
