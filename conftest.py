@@ -11,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,33 @@ INSTALL_SECONDS = 600
 _SILENT: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
+@dataclass(frozen=True)
+class Postgres:
+    """A server: its address, and the command that stops and starts it again on the same port."""
+
+    url: str
+    control: list[str]
+    how: Any
+
+    def stop(self) -> None:
+        """As a crash of its machine would."""
+        subprocess.run([*self.control, "-m", "immediate", "stop"], **self.how)
+
+    def start(self) -> None:
+        """On the same port, with the same options."""
+        options = (Path(self.control[2]).parent / "options").read_text()
+        subprocess.run([*self.control, "-o", options, "start"], **self.how)
+
+
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A PostgreSQL server of its own, on a loopback port, which ends with the tests. The password holds an @."""
+def postgres_url(postgres: Postgres) -> str:
+    """The address of a PostgreSQL server of its own. The password holds an @."""
+    return postgres.url
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """A PostgreSQL server of its own, on a loopback port, which ends with the tests. Whoever stops it starts it again."""
     programs = _postgres_programs(tmp_path_factory.getbasetemp().parent)
     # Not in pytest's folder: that is its user's alone, and PostgreSQL has to run as another user where ours is the superuser.
     folder = Path(tempfile.mkdtemp(prefix="fairveil-postgres-"))
@@ -32,7 +57,7 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)  # what is left, where it did not start
 
 
-def _served(programs: Path, folder: Path) -> Iterator[str]:
+def _served(programs: Path, folder: Path) -> Iterator[Postgres]:
     data, password = folder / "data", folder / "password"
     password.write_text("s3cret@word")
     run: Any = {"check": True, "capture_output": True, "timeout": 600, "cwd": folder, **_postgres_account(folder)}
@@ -47,7 +72,7 @@ def _served(programs: Path, folder: Path) -> Iterator[str]:
     ending = ["sh", "-c", f"cat; {stop}; rm -rf {shlex.quote(str(folder))}"]
     own = {name: value for name, value in quiet.items() if name in ("user", "stdout", "stderr")}
     with subprocess.Popen(ending, stdin=subprocess.PIPE, cwd="/", start_new_session=True, **own):
-        yield f"postgresql://me:s3cret%40word@127.0.0.1:{port}/postgres"
+        yield Postgres(f"postgresql://me:s3cret%40word@127.0.0.1:{port}/postgres", control, quiet)
 
 
 def _start(control: list[str], folder: Path, quiet: Any) -> int:
@@ -56,6 +81,7 @@ def _start(control: list[str], folder: Path, quiet: Any) -> int:
         options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
         try:
             subprocess.run([*control, "-o", options, "start"], **quiet)
+            (folder / "options").write_text(options)
             return port
         except subprocess.CalledProcessError:  # somebody else took the port meanwhile, perhaps
             if attempt == 2:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from .refusals import TOO_MANY, Refusal
 
@@ -29,3 +32,25 @@ class Rates:
             if len(self._left) >= MOST_KNOWN:
                 self._left.clear()
             self._left[name] = (left - 1.0, now)
+
+
+class AtOnce:
+    """So many requests of one name that are answered at once, so that no name takes all workers. Of one thread: the loop's."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._inside = most, Counter[str]()
+
+    @contextmanager
+    def one(self, name: str | None) -> Iterator[None]:
+        """Count one while it lasts, or refuse it; None: of nobody, which nothing counts."""
+        if name is None:
+            yield
+            return
+        if self._inside[name] >= self._most:
+            raise Refusal(*TOO_MANY)
+        self._inside[name] += 1
+        try:
+            yield
+        finally:
+            self._inside[name] -= 1
+            self._inside += Counter()  # drops who has none

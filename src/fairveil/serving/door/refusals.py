@@ -15,6 +15,7 @@ NOBODY = (401, "no-token", "This token opens nothing: it is unknown, expired or 
 UNKNOWN = (404, "not-found", "There is no such data set or run, or this token may not see it.")
 FORBIDDEN = (403, "forbidden", "This token's scope does not allow it.")
 TOO_LARGE = (413, "too-large", "The request is larger than this door takes.")
+TOO_SLOW = (408, "too-slow", "The request took too long to arrive.")
 TOO_MANY = (429, "too-many", "Too many requests or open runs for this token: wait, or finish a run.")
 ENDED_RUN = (409, "ended", "The run has ended: nothing more is answered.")
 REUSED = (409, "key-reused", "This key was used for another request.")

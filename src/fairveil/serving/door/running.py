@@ -1,30 +1,111 @@
-"""A service that is run: by the command until it is stopped, or beside other code in a thread."""
+"""A service that is run: by the command until it is stopped, or beside other code in a thread.
+
+Connections are bounded in time: who sends the head of a request too slowly, or takes a reply too slowly, is let go. Bodies have
+a clock of their own in the service; a handshake of TLS ends after asyncio's own 60 seconds.
+
+Guarantees (tests/serving/test_serving_slow.py):
+1. A connection whose request is not whole after `head_seconds` is closed, also between two requests.
+2. A reply of which nothing is taken for `stuck_seconds` ends its connection; a slow line that takes some does not.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ...errors import DoorError
 from .door import Door
 from .service import Service
 
 STARTING = 30.0
+HEAD_SECONDS = 20.0
+STUCK_SECONDS = 60.0
+
+
+class PatientProtocol(H11Protocol):
+    """uvicorn's own, with clocks. `head_seconds`, `stuck_seconds`: of the class, for all connections of one server."""
+
+    head_seconds, stuck_seconds = HEAD_SECONDS, STUCK_SECONDS
+    _clock: asyncio.TimerHandle | None = None
+    _stuck: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def with_clocks(cls, head_seconds: float, stuck_seconds: float) -> type[PatientProtocol]:
+        """The same with other times."""
+        return type(cls.__name__, (cls,), {"head_seconds": head_seconds, "stuck_seconds": stuck_seconds})
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin the clock of the first head."""
+        super().connection_made(transport)
+        self._clock = self.loop.call_later(self.head_seconds, self._late)
+
+    def data_received(self, data: bytes) -> None:
+        """A head that is whole stops the clock; one that has begun starts it."""
+        super().data_received(data)
+        reads_head = self.conn.their_state is h11.IDLE
+        if not reads_head:
+            self._stop()
+        elif self._clock is None:
+            self._clock = self.loop.call_later(self.head_seconds, self._late)
+
+    def pause_writing(self) -> None:
+        """More of a reply waits than the system takes: see whether it goes on."""
+        super().pause_writing()
+        self._look(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """It went on."""
+        self._stop_looking()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop all clocks."""
+        self._stop()
+        self._stop_looking()
+        super().connection_lost(exc)
+
+    def _look(self, size: int) -> None:
+        self._stuck = self.loop.call_later(self.stuck_seconds, self._looked, size)
+
+    def _looked(self, before: int) -> None:
+        size = self.transport.get_write_buffer_size()
+        if size < before:
+            self._look(size)
+        else:
+            self.transport.abort()
+
+    def _stop_looking(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
+
+    def _stop(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+
+    def _late(self) -> None:
+        self._clock = None
+        if self.conn.their_state is h11.IDLE:
+            self.transport.abort()
 
 
 def server_of(door: Door, service: Service, pages: list[Any] | None = None) -> uvicorn.Server:
     """Bounded in connections, and silent but for the door's own log."""
-    holder = door.holder
+    holder, seconds = door.holder, door.holder.limits.request_seconds
     config = uvicorn.Config(
         service.app(pages),
         host=holder.address,
         port=holder.port,
-        http="h11",
+        http=PatientProtocol.with_clocks(min(HEAD_SECONDS, seconds), min(STUCK_SECONDS, seconds)),
         ws="none",
         log_config=None,
         access_log=False,

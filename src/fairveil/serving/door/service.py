@@ -11,9 +11,10 @@
 | `GET /healthz`; `/metrics` | anybody; auditors, holder | no data |
 
 Guarantees (tests/serving/test_serving_service.py, tests/serving/test_serving_hostile.py):
-1. A body larger than the limit is refused before it is read whole, whatever its header says.
+1. A body larger than the limit is refused before it is read whole, whatever its header says; all together are bounded, too.
 2. No request is answered by a trace, and none by a status of 500 unless something is wrong with the door itself.
 3. The log names no value of a body.
+4. A token has a few requests answered at once (tests/serving/test_serving_slow.py).
 """
 
 from __future__ import annotations
@@ -35,15 +36,19 @@ from starlette.routing import Route
 from ...errors import FairveilError
 from .acts import ACTS
 from .door import Door
-from .limits import Rates
+from .limits import AtOnce, Rates
 from .measures import Measures
-from .refusals import NOBODY, TOO_LARGE, UNKNOWN, Refusal, refusal_of
+from .refusals import BUSY, NOBODY, TOO_LARGE, TOO_SLOW, UNKNOWN, Refusal, refusal_of
 from .tokens import Token
 
 MESSAGE_TYPE = "application/vnd.fairveil"
 SWEEP_SECONDS = 5.0
 ANYBODY, GUESSES = 12_000, 600
 """Requests a minute without a token, and tokens that open nothing, from one address: many analysts may share one."""
+AT_ONCE, BODIES = 8, 8
+"""Requests of one token that are answered at once, and how many of the largest bodies may lie in memory together."""
+SMALL = 4096
+"""The largest body of whoever shows no token."""
 _KEY = re.compile(r"[A-Za-z0-9_-]{8,64}")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 Answer = tuple[bytes, str]
@@ -57,6 +62,7 @@ class Service:
         self.measures = measures or Measures()
         self._rates = Rates(door.holder.limits.requests_a_minute)
         self._guests, self._guesses = Rates(ANYBODY), Rates(GUESSES)
+        self._at_once, self._bytes = AtOnce(AT_ONCE), 0  # of the bodies that are in memory
 
     def app(self, pages: list[Route] | None = None) -> Starlette:
         """For uvicorn, or any other server of ASGI."""
@@ -102,9 +108,10 @@ class Service:
             try:
                 self._guests.require(_address(request)) if open else None
                 token = None if open else await run_in_threadpool(self._token, request)
-                body = await self._body(request)
-                size = len(body)
-                content, kind = await run_in_threadpool(answer, request, token, body)
+                with self._at_once.one(None if token is None else token.id):
+                    body = await self._body(request, SMALL if open else self.door.holder.limits.request_bytes)
+                    size = len(body)
+                    content, kind = await run_in_threadpool(answer, request, token, body)
                 response = Response(content, media_type=kind)
             except ClientDisconnect:
                 response = Response(status_code=400)
@@ -113,6 +120,8 @@ class Service:
                 response = Response(refusal.body, status_code=refusal.status, media_type="application/json")
                 if refusal.status == 500:
                     name = f"{name} {type(error).__name__}"
+            finally:
+                self._bytes -= size
             run = str(request.path_params.get("id", ""))[:32]
             known = "" if token is None else token.id
             self.measures.request(_plain(name), response.status_code, time.perf_counter() - began, known, _plain(run), size)
@@ -130,16 +139,28 @@ class Service:
         self._rates.require(token.id)
         return token
 
-    async def _body(self, request: Request) -> bytes:
-        most, parts, size = self.door.holder.limits.request_bytes, [], 0
-        if request.headers.get("content-length", "0").isdigit() and int(request.headers.get("content-length", "0")[:20]) > most:
+    async def _body(self, request: Request, most: int) -> bytes:
+        """The body, in bounded time and memory. What all bodies take together is bounded, too."""
+        parts: list[bytes] = []
+        size = 0
+        declared = request.headers.get("content-length", "0")
+        if declared.isdigit() and int(declared[:20]) > most:
             raise Refusal(*TOO_LARGE)
-        async with asyncio.timeout(self.door.holder.limits.request_seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > most:
-                    raise Refusal(*TOO_LARGE)
-                parts.append(part)
+        try:
+            async with asyncio.timeout(self.door.holder.limits.request_seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    self._bytes += len(part)
+                    if size > most:
+                        raise Refusal(*TOO_LARGE)
+                    if self._bytes > BODIES * self.door.holder.limits.request_bytes:
+                        raise Refusal(*BUSY)
+                    parts.append(part)
+        except BaseException as error:
+            self._bytes -= size
+            if isinstance(error, TimeoutError):
+                raise Refusal(*TOO_SLOW) from None
+            raise
         return b"".join(parts)
 
     # -- what is answered --------------------------------------------------------------------------------------------------

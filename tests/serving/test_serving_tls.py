@@ -1,0 +1,136 @@
+"""HTTPS by certificate files, with certificates made here; what a client does not trust is refused, before a token is sent."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from doors import Place, place_in, served
+
+import fairveil as fv
+from fairveil.errors import DoorError, InputError
+from fairveil.serving.door.holder import Holder
+
+NOW = datetime.datetime.now(datetime.UTC)
+DAY = datetime.timedelta(days=1)
+
+
+class Authority:
+    """Signs certificates of servers; `pem`: its own."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder, self._key = folder, ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        made = self._begun(self._name, self._key.public_key(), NOW + 10 * DAY)
+        made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        made = made.add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
+        self.pem = folder / f"{name}.pem"
+        self.pem.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+
+    def signed(self, name: str, *, host: Any = None, until: datetime.datetime = NOW + 5 * DAY) -> tuple[Path, Path]:
+        """The files of a server's certificate and key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        names = x509.SubjectAlternativeName([host or x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        made = self._begun(subject, key.public_key(), until).add_extension(names, critical=False)
+        made = made.add_extension(issuer, critical=False)
+        certificate, private = self._folder / f"{name}.pem", self._folder / f"{name}.key"
+        certificate.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        private.write_bytes(key.private_bytes(*plain))
+        return certificate, private
+
+    def _begun(self, subject: x509.Name, key: Any, until: datetime.datetime) -> x509.CertificateBuilder:
+        begun = x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(key)
+        begun = begun.serial_number(x509.random_serial_number())
+        return begun.not_valid_before(NOW - 8 * DAY).not_valid_after(until)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"), "authority")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return place_in(tmp_path_factory.mktemp("holder"), seeded=False)
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairveil.serving.analyst.connection.WAIT", 0.001)
+
+
+def without_files(place: Place) -> str:
+    lines = place.config.read_text().splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith(("certificate", "private_key")))
+
+
+def with_files(place: Place, files: tuple[Path, Path]) -> Place:
+    """The place, which serves by these files from now on."""
+    text = without_files(place)
+    told = f'[door]\ncertificate = "{files[0]}"\nprivate_key = "{files[1]}"\n'
+    place.config.write_text(text.replace("[door]\n", told))
+    return place
+
+
+@pytest.fixture
+def secured(place: Place, authority: Authority) -> Iterator[tuple[str, str]]:
+    with served(with_files(place, authority.signed("server"))) as (door, url):
+        yield url, door.tokens.issue("analyst")
+
+
+def test_a_fit_over_https(secured: tuple[str, str], authority: Authority) -> None:
+    url, token = secured
+    assert url.startswith("https://")
+    data = fv.remote(url, "applicants", token=token, cafile=str(authority.pem))
+    clf = fv.FermiClassifier(rounds=3).fit(data)
+    assert clf.privacy_.ledger is not None
+    data.close()
+
+
+def test_what_is_not_trusted_is_refused_before_the_token_is_sent(
+    secured: tuple[str, str], tmp_path: Path, authority: Authority
+) -> None:
+    url, token = secured
+    other = Authority(tmp_path, "other")
+    for cafile in (None, str(other.pem)):
+        with pytest.raises(DoorError, match="a certificate that is not to be trusted"):
+            fv.remote(url, "applicants", token=token, cafile=cafile)
+    with pytest.raises(DoorError):  # plain words to a port that speaks TLS
+        fv.remote(url.replace("https", "http"), "applicants", token=token)
+    old = ssl.create_default_context(cafile=str(authority.pem))
+    assert old.minimum_version >= ssl.TLSVersion.TLSv1_2
+
+
+@pytest.mark.parametrize(
+    "how", [{"host": x509.DNSName("holder.example")}, {"until": NOW - 2 * DAY}], ids=["another name", "expired"]
+)
+def test_a_certificate_of_another_name_or_time_is_refused(how: Any, place: Place, authority: Authority) -> None:
+    with served(with_files(place, authority.signed("wrong", **how))) as (door, url):
+        token = door.tokens.issue("analyst")
+        with pytest.raises(DoorError, match="a certificate that is not to be trusted"):
+            fv.remote(url, "applicants", token=token, cafile=str(authority.pem))
+
+
+def test_plain_http_is_not_served_beyond_this_machine(place: Place, authority: Authority) -> None:
+    secured = with_files(place, authority.signed("server")).config.read_text()
+    place.config.write_text(secured.replace("[door]\n", '[door]\naddress = "0.0.0.0"\n'))
+    assert Holder.load(place.config).address == "0.0.0.0"
+    plain = "".join(
+        line for line in place.config.read_text().splitlines(keepends=True) if not line.startswith(("cert", "priv"))
+    )
+    place.config.write_text(plain)
+    with pytest.raises(InputError, match="HTTPS, or this machine alone"):
+        Holder.load(place.config)
+    place.config.write_text(plain.replace('address = "0.0.0.0"\n', ""))
