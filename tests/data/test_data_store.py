@@ -323,11 +323,11 @@ def test_what_is_no_coded_table_is_refused(tmp_path: Path) -> None:
         data.write_store(data.encode(table(5), SCHEMA), tmp_path / "file")
 
 
-def test_a_schema_of_persons_is_no_store_and_rows_coded_by_one_protect_no_rows_alone(tmp_path: Path) -> None:
-    """A store keeps no names: who would be protected could not be told. And rows that were coded are not taken for persons."""
+def test_a_schema_of_persons_needs_their_column_and_rows_coded_by_one_protect_no_rows_alone(tmp_path: Path) -> None:
+    """Without the column nobody can tell who would be protected. And rows that were coded are not taken for persons."""
     people = SCHEMA.with_unit("person", 3)
     source = data.encode(table(50), people)
-    with pytest.raises(InputError, match="persons a store does not keep"):
+    with pytest.raises(InputError, match="whose each row is"):
         data.write_store(source, tmp_path / "s")
     with pytest.raises(PrivacyError, match="a schema of rows"):
         fv.RateConstrainedClassifier(random_state=0).fit(source)

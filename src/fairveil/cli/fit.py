@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,8 @@ def fit(
     book = opened(ledger, dataset, purpose)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
     told = persons.PersonColumn.of(unit, max_rows_per_unit, roles.schema)
+    if told is not None:
+        roles = replace(roles, schema=told.of_schema(roles.schema))
     rows = public_rows if public_rows is not None or told is not None else roles.public_rows
     people = None
     with waiting("Reading the table"):
@@ -119,14 +122,15 @@ def fit(
             sample, people = told.read(place, sample)
             if held is not None and other is not None:
                 held, others = told.read(other, held)
-                persons.require_others(people, others)
+                persons.require_others(people, others, has_names=not sample.knows_persons)
+                assert others is not None
                 held = persons.one_of_each(held, others, seed)
     if holdout:
         if people is None:
             sample, held = sample.split(holdout, seed)
         else:
-            sample, held, people, others = persons.split(sample, people, holdout, seed)
-            held = persons.one_of_each(held, others, seed)
+            sample, held, people, apart = persons.split(sample, people, holdout, seed)
+            held = persons.one_of_each(held, apart, seed)
     if held is not None:
         sample.require_like(held, "--holdout" if holdout else "--test")
     clf = chosen.made(
@@ -137,7 +141,7 @@ def fit(
         neighbours=neighbours,
         # Coins take a known share of the rows off, so the rest is about as public as the whole.
         public_rows=None if rows is None else max(1, round(rows * (1 - holdout))),
-        **persons.arguments(told, people),
+        **persons.arguments(told, people, sample),
         unsafe_data_dependent_bounds=unsafe,
         random_state=seed,
         ledger=book,

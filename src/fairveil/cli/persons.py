@@ -50,23 +50,23 @@ class PersonColumn:
         limit = most if most is not None else schema.max_rows_per_unit if schema is not None else None
         return PersonColumn(column, limit)
 
-    def read(self, place: Place, sample: Sample) -> tuple[Sample, Values]:
-        """The rows without that column, and whose each is."""
+    def of_schema(self, schema: Schema | None) -> Schema | None:
+        """The schema, which says so too: coded rows then know whose they are."""
+        return None if schema is None else schema.with_unit(self.column, self.most)
+
+    def read(self, place: Place, sample: Sample) -> tuple[Sample, Values | None]:
+        """The rows without that column, and whose each is, in words that tell persons apart; None of rows elsewhere."""
+        if sample.knows_persons:
+            return sample, sample.persons
         if isinstance(sample, ColumnSample):
             values = picked(sample.columns, (self.column,), place.shown, "--unit")[self.column]
             if self.column in (sample.target, *sample.sensitive):
                 remedy = "Name another column: who somebody is is neither to be predicted nor a group."
                 raise InputError(complaint(expected="a column with no other role", of="unit", got=self.column, remedy=remedy))
             return sample.without(self.column), values
-        if place.kind() == "sql":
-            remedy = "Read a CSV or Parquet file, or leave --schema out: a second query may give the rows in another order."
-            raise InputError(complaint(expected="rows of a file", of="unit", got="a database beside a schema", remedy=remedy))
-        columns = place.columns((self.column,), only=(self.column,))
-        values = picked(columns, (self.column,), place.shown, "--unit")[self.column]
-        if len(values) != sample.size:
-            remedy = "Keep the file as it is while the command runs."
-            raise InputError(complaint(expected="a person for every row", of="unit", got="another number", remedy=remedy))
-        return sample, values
+        remedy = "Name a column of the table; encode a store anew by a schema that names the unit."
+        got = "a table without it"
+        raise InputError(complaint(expected=f"a column {self.column!r}", of="--unit", got=got, remedy=remedy, quote=False))
 
 
 def split(sample: Sample, people: Values, holdout: float, seed: int | None) -> tuple[Sample, Sample, Values, Values]:
@@ -88,13 +88,20 @@ def one_of_each(held: Sample, people: Values, seed: int | None) -> Sample:
     return held.part(chosen)
 
 
-def require_others(people: Values, held: Values) -> None:
-    """Nobody is measured on who was fitted to."""
+def require_others(people: Values | None, held: Values | None, *, has_names: bool) -> None:
+    """Nobody is measured on who was fitted to. A coded store and a cluster know no names, so there this cannot be told."""
+    if people is None or held is None or (not has_names and np.dtype(np.int64) in (people.dtype, held.dtype)):
+        remedy = "Use --holdout, which keeps persons whole; or read the table itself."
+        raise InputError(
+            complaint(expected="tables that name persons", of="--test", got="a store, which does not", remedy=remedy)
+        )
     if set(people.tolist()) & set(held.tolist()):
         remedy = "Measure on other persons: leave these out of one table, or use --holdout, which keeps persons whole."
         raise InputError(complaint(expected="other persons than TABLE's", of="--test", got="some of the same", remedy=remedy))
 
 
-def arguments(asked: PersonColumn | None, people: Values | None) -> dict[str, Any]:
+def arguments(asked: PersonColumn | None, people: Values | None, sample: Sample) -> dict[str, Any]:
     """What an estimator is told."""
-    return {} if asked is None else {"unit": {asked.column: people}, "max_rows_per_unit": asked.most}
+    if asked is None:
+        return {}
+    return {"unit": asked.column if sample.knows_persons else {asked.column: people}, "max_rows_per_unit": asked.most}

@@ -19,6 +19,7 @@ from ..estimators.reading import inputs
 from ..estimators.reading.coding import TableCoding
 from ..estimators.reading.inputs import Ways
 from ..facts import Schema
+from ..facts.rows import PERSON_BY_PERSON
 from ..privacy.statement.parts import PublicFact
 from ..study.held_out import HeldOut
 from ..tables.raw import is_missing
@@ -53,6 +54,16 @@ class Sample(ABC):
     @abstractmethod
     def features(self) -> Any:
         """What an estimator predicts from."""
+
+    @property
+    def knows_persons(self) -> bool:
+        """Whether rows were coded with whose they are."""
+        return False
+
+    @property
+    def persons(self) -> npt.NDArray[Any] | None:
+        """Whose each row is, where that can be read here: bytes, or numbers of a store, which knows no names."""
+        return None
 
     @abstractmethod
     def truth(self) -> Truth:
@@ -97,6 +108,18 @@ class CodedSample(Sample):
     @property
     def features(self) -> EncodedRows | ChosenRows:
         return self.rows
+
+    @property
+    def knows_persons(self) -> bool:
+        return any(block.persons is not None for block in self.rows.blocks())
+
+    @property
+    def persons(self) -> npt.NDArray[Any] | None:
+        found = [block.persons for block in self.rows.blocks() if block.persons is not None]
+        whole = np.concatenate(found) if found else None
+        if whole is None or whole.dtype != PERSON_BY_PERSON:
+            return whole
+        return np.cumsum(whole["begins"], dtype=np.int64)
 
     def truth(self) -> Truth:
         layout, blocks = self.rows.layout, list(self.rows.blocks())

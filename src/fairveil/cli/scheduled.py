@@ -51,6 +51,10 @@ class ScheduledSample(Sample):
     def features(self) -> Any:
         return self.rows
 
+    @property
+    def knows_persons(self) -> bool:
+        return self.rows.encoding.schema.unit is not None
+
     def truth(self) -> Truth:
         return CodedSample(self.rows).truth()  # type: ignore[arg-type]  # blocks are all that it reads
 

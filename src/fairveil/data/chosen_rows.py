@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..facts.rows import RowBlock, RowLayout
+from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowLayout
 from .encoding import Encoding
 
 
@@ -59,4 +60,15 @@ def gathered(block: RowBlock, inside: npt.NDArray[np.intp]) -> RowBlock:
         np.ascontiguousarray(block.codes[:, inside]),
         None if block.labels is None else block.labels[inside],
         None if block.sensitive is None else np.ascontiguousarray(block.sensitive[:, inside]),
+        None,
+        None if block.persons is None else _persons(block.persons, inside),
     )
+
+
+def _persons(persons: npt.NDArray[Any], inside: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    """Whose the chosen rows are. Rows that stand person by person do so still."""
+    found = persons[inside]
+    if found.dtype == PERSON_BY_PERSON:
+        person = np.cumsum(persons["begins"])[inside]
+        found["begins"] = np.r_[True, person[1:] != person[:-1]][: len(found)]
+    return found

@@ -56,20 +56,22 @@ def load_csv(
     """
     encoding = Encoding(schema, sensitive_as_feature, precision)
     options: dict[str, Any] = {"names": names, "delimiter": delimiter, "skip_rows": skip_rows, "engine": engine}
-    return rows_of(reader_of(path, schema, encoding.needed(), **options), encoding, in_memory, block_rows)
+    return rows_of(reader_of(path, schema, encoding.needed(), encoding.wished, **options), encoding, in_memory, block_rows)
 
 
 def reader_of(
     path: PathLike,
     schema: Schema,
     needed: Sequence[str],
+    wished: Sequence[str] = (),
     *,
     names: Sequence[str] | None = None,
     delimiter: str = ",",
     skip_rows: int = 0,
     engine: str = "auto",
 ) -> Reader:
-    """The columns `needed` of a CSV file, as `load_csv` reads them. The schema says which are numbers, and what is missing."""
+    """The columns `needed` of a CSV file, and of those `wished` what there are, as `load_csv` reads them. The schema says which
+    are numbers, and what is missing."""
     found = files_of(path, "a CSV file", CSV)
     _checks.one_of(ENGINES, engine=engine)
     skip_rows = _checks.whole(skip_rows=skip_rows)
@@ -82,7 +84,7 @@ def reader_of(
     readers: list[_ArrowReader | _PlainReader] = []
     for file in found:
         dialect = _Dialect(file, delimiter, *_header(file, delimiter, skip_rows, names))
-        readers.append(kind(dialect, schema, _positions(dialect, needed)))
+        readers.append(kind(dialect, schema, _positions(dialect, needed, wished)))
     return chained(readers, path)
 
 
@@ -118,9 +120,10 @@ def _header(path: Path, delimiter: str, skip: int, names: Sequence[str] | None) 
     raise wrong
 
 
-def _positions(dialect: _Dialect, needed: Sequence[str]) -> dict[str, int]:
+def _positions(dialect: _Dialect, needed: Sequence[str], wished: Sequence[str]) -> dict[str, int]:
     require_columns(needed, dialect.names, str(dialect.path), headed(dialect.names, needed))
-    twice = [name for name, count in Counter(dialect.names).items() if count > 1 and name in needed]
+    read = (*needed, *(name for name in wished if name in dialect.names))
+    twice = [name for name, count in Counter(dialect.names).items() if count > 1 and name in read]
     if twice:
         raise SchemaError(
             complaint(
@@ -130,7 +133,7 @@ def _positions(dialect: _Dialect, needed: Sequence[str]) -> dict[str, int]:
                 remedy="Pass names=[...] and skip_rows=1 to tell them apart.",
             )
         )
-    return {name: dialect.names.index(name) for name in needed}
+    return {name: dialect.names.index(name) for name in read}
 
 
 class _PlainReader:

@@ -87,6 +87,8 @@ def encode_table(
     needed = encoding.needed(target=with_target, sensitive=with_sensitive)
     beside = _beside(schema, target, sensitive)
     main = table_of(table, names)
+    if with_target:
+        needed = (*needed, *(name for name in encoding.wished if name in main.names))
     tables = {name: (Arrays({name: beside[name]}) if name in beside else main) for name in needed}
     require_columns([name for name in needed if name not in beside], main.names, "table")
     rows = _one_length(tables, main)
@@ -161,7 +163,8 @@ def _part(block: RowBlock, start: int, stop: int) -> RowBlock:
         return block
     labels = None if block.labels is None else block.labels[start:stop]
     sensitive = None if block.sensitive is None else block.sensitive[:, start:stop]
-    return RowBlock(block.numbers[:, start:stop], block.codes[:, start:stop], labels, sensitive)
+    persons = None if block.persons is None else block.persons[start:stop]
+    return RowBlock(block.numbers[:, start:stop], block.codes[:, start:stop], labels, sensitive, None, persons)
 
 
 def _joined(parts: list[RowBlock]) -> RowBlock:
@@ -177,4 +180,6 @@ def _joined(parts: list[RowBlock]) -> RowBlock:
         None
         if first.sensitive is None
         else np.concatenate([part.sensitive for part in parts if part.sensitive is not None], axis=1),
+        None,
+        None if first.persons is None else np.concatenate([part.persons for part in parts if part.persons is not None]),
     )

@@ -22,6 +22,7 @@ from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import LARGEST_FILE, Schema
 from ..tables.raw import Raw
 from .coding import Place, category_codes, number_codes
+from .person_names import names_of
 
 FORMAT = 1
 PRECISIONS = ("float64", "float32")
@@ -141,6 +142,12 @@ class Encoding:
         )
         return tuple(dict.fromkeys((*self.features, *roles)))
 
+    @property
+    def wished(self) -> tuple[str, ...]:
+        """The columns that are read where they are there: of rows to fit, whose each is."""
+        unit = self.schema.unit
+        return () if unit is None or self.schema.target is None else (unit,)
+
     def block(
         self,
         raw: Mapping[str, Raw],
@@ -171,7 +178,9 @@ class Encoding:
             groups = np.empty((len(self.schema.sensitive), rows), dtype=np.uint16)
             for group, name in zip(groups, self.schema.sensitive, strict=True):
                 group[:] = self._category(raw, name, places)
-        return RowBlock(numbers, codes, labels, groups)
+        unit = self.schema.unit
+        persons = None if unit is None or unit not in raw else names_of(raw[unit])
+        return RowBlock(numbers, codes, labels, groups, None, persons)
 
     def _number(self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]) -> npt.NDArray[np.float64]:
         column = self.schema.columns[name]

@@ -40,17 +40,19 @@ def load_parquet(
     The whole file is checked here, before any release; see `StreamedRows` for what happens when it changes afterwards.
     """
     encoding = Encoding(schema, sensitive_as_feature, precision)
-    return rows_of(reader_of(path, encoding.needed(), row_groups), encoding, in_memory, block_rows)
+    return rows_of(reader_of(path, encoding.needed(), row_groups, encoding.wished), encoding, in_memory, block_rows)
 
 
-def reader_of(path: PathLike, needed: Sequence[str], row_groups: Sequence[int] | None = None) -> Reader:
-    """The columns `needed` of a Parquet file, as `load_parquet` reads them."""
+def reader_of(
+    path: PathLike, needed: Sequence[str], row_groups: Sequence[int] | None = None, wished: Sequence[str] = ()
+) -> Reader:
+    """The columns `needed` of a Parquet file, and of those `wished` what there are, as `load_parquet` reads them."""
     found = files_of(path, "a Parquet file", PARQUET)
     if importlib.util.find_spec("pyarrow") is None:
         raise InputError(
             complaint(expected="pyarrow", of="load_parquet", got="no pyarrow", remedy="pip install 'fairveil[data]'")
         )
-    return chained([_Reader(file, tuple(needed), row_groups) for file in found], path)
+    return chained([_Reader(file, tuple(needed), tuple(wished), row_groups) for file in found], path)
 
 
 def groups_of(path: Path) -> int:
@@ -82,12 +84,15 @@ def _opened(path: Path) -> Any:
 
 
 class _Reader:
-    def __init__(self, path: Path, needed: tuple[str, ...], groups: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, path: Path, needed: tuple[str, ...], wished: tuple[str, ...], groups: Sequence[int] | None = None
+    ) -> None:
         self._path = path
         self._groups = None if groups is None else list(groups)
-        self._needed = needed
         with self._open() as file:
-            require_columns(needed, self._names(file), str(path))
+            names = self._names(file)
+            require_columns(needed, names, str(path))
+        self._needed = (*needed, *(name for name in wished if name in names))
 
     @property
     def place(self) -> str:

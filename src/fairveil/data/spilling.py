@@ -55,7 +55,7 @@ def most_in_memory() -> int:
 
 def size_of(block: RowBlock) -> int:
     """Bytes of a block of dense rows."""
-    arrays = (block.numbers, block.codes, block.labels, block.sensitive)
+    arrays = (block.numbers, block.codes, block.labels, block.sensitive, block.persons)
     return sum(array.nbytes for array in arrays if array is not None)
 
 
@@ -65,7 +65,7 @@ def within(blocks: Iterable[RowBlock], encoding: Encoding, block_rows: int) -> E
     size, most = 0, most_in_memory()
     for block in in_blocks_of(blocks, block_rows):
         size += size_of(block)
-        if size > most and encoding.schema.unit is None:
+        if size > most and (encoding.schema.unit is None or block.persons is not None):
             return None
         kept.append(block)
     return EncodedRows(encoding, tuple(kept))

@@ -44,23 +44,33 @@ def load_sql(
     snapshot, or a table that nobody writes to.
     """
     encoding = Encoding(schema, sensitive_as_feature, precision)
-    return rows_of(reader_of(url, query_or_table, encoding.needed(), order_by), encoding, in_memory, block_rows)
+    return rows_of(
+        reader_of(url, query_or_table, encoding.needed(), order_by, encoding.wished), encoding, in_memory, block_rows
+    )
 
 
-def reader_of(url: str | os.PathLike[str], query_or_table: str, needed: Sequence[str], order_by: Sequence[str] = ()) -> Reader:
-    """The columns `needed` of a table or a SELECT, as `load_sql` reads them."""
-    reader = _Reader(os.fspath(url), query_or_table, tuple(needed), tuple(order_by))
+def reader_of(
+    url: str | os.PathLike[str],
+    query_or_table: str,
+    needed: Sequence[str],
+    order_by: Sequence[str] = (),
+    wished: Sequence[str] = (),
+) -> Reader:
+    """The columns `needed` of a table or a SELECT, and of those `wished` what there are, as `load_sql` reads them."""
+    reader = _Reader(os.fspath(url), query_or_table, tuple(needed), tuple(order_by), tuple(wished))
     reader.require_columns()
     return reader
 
 
 class _Reader:
-    def __init__(self, url: str, query_or_table: str, needed: tuple[str, ...], order_by: tuple[str, ...]) -> None:
+    def __init__(
+        self, url: str, query_or_table: str, needed: tuple[str, ...], order_by: tuple[str, ...], wished: tuple[str, ...]
+    ) -> None:
         self._url = url
         self._place = without_password(url)
         self._connect = connector_for(url)
         self._what = query_or_table
-        self._needed = needed
+        self._needed, self._wished = needed, wished
         self._order_by = order_by
 
     @property
@@ -77,6 +87,7 @@ class _Reader:
         cursor = self._run(f"SELECT * FROM {self._source()} WHERE 1 = 0")
         try:
             require_columns((*self._needed, *self._order_by), cursor.names, self.place)
+            self._needed = (*self._needed, *(name for name in self._wished if name in cursor.names))
         finally:
             cursor.close()
 

@@ -4,6 +4,9 @@
       store.json            encoding, blocks: rows and checksum of each
       rows.bin              blocks one after another: numbers, codes, labels, groups, each array at a multiple of 64 bytes
 
+Where the schema tells persons apart, rows stand person by person and no person has rows in two blocks. A fifth array says where
+persons begin, and where each row stood in the table. Names are not kept.
+
 Both files are their owner's alone (0600). They hold rows of people: as private as the table itself, and a copy of it.
 
 Guarantees (tests/data/test_data_store.py):
@@ -38,7 +41,7 @@ from .encoding import Encoding
 from .files import PathLike, identity_of
 from .store_blocks import Shape, checksum, read_block
 
-FORMAT, VERSION = "fairveil-store", 1
+FORMAT, VERSION, OF_PERSONS = "fairveil-store", 1, 2
 STORE_FILE, ROWS_FILE = "store.json", "rows.bin"
 FIELDS = ("format", "version", "encoding", "block_rows", "rows", "labels", "sensitive", "types", "sums")
 DOCUMENT = Document(STORE_FILE, "It is not what was written: write the store again.", largest=LARGEST_TEXT)
@@ -100,7 +103,10 @@ class Store:
                 complaint(expected=expected, of="the store", got=f"{got}, or other roles", remedy=remedy, quote=False)
             )
         at = [own.sensitive.index(name) for name in schema.sensitive]
-        blocks = [_with_roles(block, schema.target is not None, at) for block in self.blocks()]
+        if schema.unit not in (None, own.unit):
+            remedy = "Encode the table anew by a schema with that unit."
+            raise SchemaError(complaint(expected=f"unit={own.unit!r}", of="the store", got=schema.unit, remedy=remedy))
+        blocks = [_with_roles(block, schema.target is not None, at, schema.unit is not None) for block in self.blocks()]
         return EncodedRows(encoding, tuple(blocks), is_mapped=True, require_same=self.require_same)
 
     def chosen(self, at: npt.NDArray[np.intp]) -> EncodedRows | ChosenRows:
@@ -127,11 +133,12 @@ class Store:
         return f"Store({str(self.path)!r}, {self._encoding!r})"
 
 
-def _with_roles(block: RowBlock, labels: bool, at: list[int]) -> RowBlock:
+def _with_roles(block: RowBlock, labels: bool, at: list[int], persons: bool) -> RowBlock:
     groups = block.sensitive
     if groups is not None and at != list(range(len(groups))):
         groups = np.ascontiguousarray(groups[at]) if at else None
-    return replace(block, labels=block.labels if labels else None, sensitive=groups)
+    told = block.persons if persons else None
+    return replace(block, labels=block.labels if labels else None, sensitive=groups, persons=told)
 
 
 def open_store(path: PathLike) -> Store:
@@ -189,21 +196,28 @@ def _opened(folder: Path, part: tuple[int, int] | None = None, digest: str | Non
 
 def described(content: Node) -> tuple[Encoding, tuple[Shape, ...]]:
     """The encoding of a store, and the shape of each of its blocks."""
-    if content.mapping().get("format") != FORMAT or content.mapping().get("version") != VERSION:
-        content.refuse(f"{FORMAT!r}, version {VERSION}", content.mapping().get("format"))
-    content.only(FIELDS)
+    found, version = content.mapping().get("format"), content.mapping().get("version")
+    if found != FORMAT or version not in (VERSION, OF_PERSONS):
+        content.refuse(f"{FORMAT!r}, version {VERSION} or {OF_PERSONS}", found)
+    by_person = version == OF_PERSONS
+    content.only((*FIELDS, "sizes") if by_person else FIELDS)
     encoding = Encoding.from_dict(content["encoding"].value)
     layout, most = encoding.layout, content["block_rows"].whole(at_least=1)
     rows, sums = content["rows"].whole(), content["sums"].texts()
-    if len(sums) > MOST_BLOCKS or len(sums) != -(-rows // most):
-        content["sums"].refuse(f"{-(-rows // most)} checksums, one a block", len(sums))
+    sizes = [min(most, rows - start) for start in range(0, rows, most)]
+    if by_person:
+        sizes = [one.whole(at_least=1) for one in content["sizes"].list()]
+        if sum(sizes) != rows or encoding.schema.unit is None:
+            content["sizes"].refuse(f"{rows} rows in all, of a schema of persons", sum(sizes))
+    if len(sums) > MOST_BLOCKS or len(sums) != len(sizes):
+        content["sums"].refuse(f"{len(sizes)} checksums, one a block", len(sums))
     types = tuple(content["types"].texts())
     labelled, grouped = content["labels"].truth(), content["sensitive"].truth()
-    whole = Shape.of(layout, most, labelled, grouped, types)
+    whole = Shape.of(layout, most, labelled, grouped, types, by_person)
     if whole is None:
         content["types"].refuse("types of numbers, codes and labels that this version knows", list(types))
     assert whole is not None
-    return encoding, tuple(whole.of_rows(min(most, rows - start)) for start in range(0, rows, most))
+    return encoding, tuple(map(whole.of_rows, sizes))
 
 
 def written(
@@ -211,9 +225,10 @@ def written(
 ) -> dict[str, Any]:
     """What `described` reads."""
     first = shapes[0] if shapes else None
+    by_person = first is not None and first.persons
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": OF_PERSONS if by_person else VERSION,
         "encoding": encoding.to_dict(),
         "block_rows": block_rows,
         "rows": sum(shape.rows for shape in shapes),
@@ -221,6 +236,7 @@ def written(
         "sensitive": bool(first and first.sensitive),
         "types": list(types),
         "sums": sums,
+        **({"sizes": [shape.rows for shape in shapes]} if by_person else {}),
     }
 
 

@@ -17,10 +17,11 @@ from typing import IO, Any
 
 from .. import _checks
 from ..errors import InputError, complaint
-from ..facts.rows import RowSource
+from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowSource
 from .encoded import BLOCK_ROWS, in_blocks_of
 from .encoding import Encoding
 from .files import PathLike
+from .grouping import FOLDER, Grouped
 from .store import ROWS_FILE, STORE_FILE, Store, open_store, owner_only, require_room, written
 from .store_blocks import Shape, bytes_of, checksum, types_of
 
@@ -48,19 +49,13 @@ def write_store(
     if not isinstance(encoding, Encoding):
         remedy = "Code the table first: data.load_csv(path, schema), load_parquet, load_sql or encode(table, schema)."
         raise InputError(complaint(expected="rows coded by a schema", of="source", got=type(source).__name__, remedy=remedy))
-    if encoding.schema.unit is not None:
-        remedy = "Pass the table itself to fit(unit=...); or code it by schema.without_unit(), which protects rows."
-        got = f"unit={encoding.schema.unit!r}"
-        raise InputError(
-            complaint(expected="a schema of rows, whose persons a store does not keep", of="schema", got=got, remedy=remedy)
-        )
     each = _checks.whole(at_least=1, block_rows=block_rows)
     _refuse_taken(folder, overwrite)
     shape, types, rows = _measured(source, encoding, each)
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = folder.with_name(f".{folder.name}.part")
-    with _held(part) as journal:
-        shapes = tuple(shape.of_rows(min(each, rows - start)) for start in range(0, rows, each))
+    with _held(part) as journal, _in_order(source, part, shape, rows, each) as (given, sizes):
+        shapes = tuple(map(shape.of_rows, sizes))
         head = {"encoding": encoding.to_dict(), "rows": rows, "block_rows": each, "types": list(types), "of": _identity(source)}
         sums = _journaled(journal, head)
         needed = sum(one.nbytes for one in shapes)
@@ -72,25 +67,41 @@ def write_store(
                 _begin(journal, head)
             out.truncate(done)
             require_room(part, needed - done + SPARE)
-            _append(source, out, journal, shapes, sums, each, progress)
+            _append(given, out, journal, shapes, sums, progress)
         content = json.dumps(written(encoding, shapes, each, types, sums), allow_nan=False)
         with open(part / STORE_FILE, "w", encoding="utf-8") as text:
             owner_only(text.fileno())
             text.write(content + "\n")
             text.flush()
             os.fsync(text.fileno())
+        shutil.rmtree(part / FOLDER, ignore_errors=True)
         (part / JOURNAL).unlink()
         _move(part, folder)
     return open_store(folder)
 
 
+@contextmanager
+def _in_order(
+    source: RowSource, part: Path, shape: Shape, rows: int, each: int
+) -> Iterator[tuple[Iterator[RowBlock], list[int]]]:
+    """The blocks as they are written, and the rows of each: of a table of persons these are put person by person first."""
+    if not shape.persons:
+        yield in_blocks_of(source.blocks(), each), [min(each, rows - start) for start in range(0, rows, each)]
+        return
+    require_room(part, Grouped.room(shape, rows) + shape.of_rows(rows).nbytes + SPARE)
+    grouped = Grouped(source, part, shape, rows, each)
+    try:
+        yield grouped.blocks(), list(grouped.sizes)
+    finally:
+        grouped.remove()
+
+
 def _append(
-    source: RowSource,
+    blocks: Iterator[RowBlock],
     out: IO[bytes],
     journal: IO[str],
     shapes: tuple[Shape, ...],
     sums: list[str],
-    each: int,
     progress: Told | None,
 ) -> None:
     """Blocks after those that are there; the journal follows the disk."""
@@ -108,7 +119,7 @@ def _append(
         size = 0
 
     before, seen = len(sums), 0
-    for number, block in enumerate(in_blocks_of(source.blocks(), each)):
+    for number, block in enumerate(blocks):
         seen += 1
         if number < before:
             continue
@@ -132,9 +143,13 @@ def _measured(source: RowSource, encoding: Encoding, each: int) -> tuple[Shape, 
     """The shape of a block, the types of its arrays, and how many rows there are: one pass."""
     rows = 0
     types: tuple[str, ...] | None = None
-    first: tuple[bool, bool] | None = None
+    first: tuple[bool, bool, bool] | None = None
     for block in source.blocks():
-        found, held = types_of(block), (block.labels is not None, block.sensitive is not None)
+        told = (block.labels, block.sensitive, block.persons)
+        found, held = types_of(block), (told[0] is not None, told[1] is not None, told[2] is not None)
+        if told[2] is not None and told[2].dtype == PERSON_BY_PERSON:
+            remedy = "Copy the folder of the store, or encode the table that it was made from."
+            raise InputError(complaint(expected="a table", of="source", got="a coded store of persons", remedy=remedy))
         types, first = types or found, first or held
         if block.weights is not None:
             remedy = "Write rows without weights; pass sample_weight to fit."
@@ -144,8 +159,12 @@ def _measured(source: RowSource, encoding: Encoding, each: int) -> tuple[Shape, 
             remedy = "Code all blocks alike: with labels and groups in all of them or in none."
             raise InputError(complaint(expected="blocks of one kind", of="source", got=got, remedy=remedy, quote=False))
         rows += block.rows
-    types, first = types or ("<f8", "|u1", "<i4"), first or (False, False)
-    shape = Shape.of(encoding.layout, each, *first, types)
+    types, first = types or ("<f8", "|u1", "<i4"), first or (False, False, False)
+    if encoding.schema.unit is not None and rows and not first[2]:
+        got = f"no column {encoding.schema.unit!r} beside a target"
+        remedy = "Encode a table with that column and the target; or code by schema.without_unit(), which protects rows."
+        raise InputError(complaint(expected="whose each row is", of="source", got=got, remedy=remedy, quote=False))
+    shape = Shape.of(encoding.layout, each, first[0], first[1], types, first[2])
     if shape is None:
         got = f"numbers {types[0]}, codes {types[1]}, labels {types[2]}"
         remedy = "Code the table with data.encode or a loader."

@@ -31,6 +31,10 @@ class RowLayout:
         return self.numbers + sum(self.code_sizes)
 
 
+PERSON_BY_PERSON = np.dtype([("place", "<i8"), ("begins", "?")])
+"""Of rows that stand person by person: where the row stood in the table, and whether it is the first of its person."""
+
+
 @dataclass(frozen=True, repr=False)  # a printed block would show rows
 class RowBlock:
     """A run of coded rows, column by column, never one-hot.
@@ -38,6 +42,8 @@ class RowBlock:
     `numbers`: float32 or float64 of shape (numbers, rows), each line contiguous; or a scipy CSR array (rows, numbers).
     `codes`: uint8, uint16 or int32 of shape (coded features, rows). `labels`: int32 class codes or float64 targets (rows,), or
     None. `sensitive`: uint16 codes of shape (sensitive columns, rows), or None. `weights`: float64 (rows,), or None for ones.
+    `persons`: whose each row is (rows,): bytes that tell persons apart, or `PERSON_BY_PERSON`, where no person has rows in two
+    blocks; None where rows are nobody's in particular.
     """
 
     numbers: Any
@@ -45,6 +51,7 @@ class RowBlock:
     labels: npt.NDArray[Any] | None = None
     sensitive: npt.NDArray[np.uint16] | None = None
     weights: npt.NDArray[np.float64] | None = None
+    persons: npt.NDArray[Any] | None = None
 
     @property
     def rows(self) -> int:

@@ -14,6 +14,7 @@ Guarantees (tests/curator/test_curator_persons.py):
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,8 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..._types import Ints
+from ..._types import Ints, Mask
 from ...errors import InputError, complaint
+from ...facts.rows import PERSON_BY_PERSON
 from ...privacy.noise.samplers import Stream
 from ...privacy.sensitivity import Bound, product_up
 from ..question import Scale
@@ -72,8 +74,8 @@ def _column(units: Any) -> npt.NDArray[Any]:
 def _has_missing(values: npt.NDArray[Any]) -> bool:
     if values.dtype.kind in "fcmM":
         return bool((values != values).any())
-    if values.dtype.kind == "U":
-        return bool((values == "").any())
+    if values.dtype.kind in "US":
+        return bool((values == values.dtype.type()).any())
     if values.dtype.kind != "O":
         return False
     return any(value is None or value == "" or bool(value != value) or str(value) == "<NA>" for value in values.tolist())
@@ -89,6 +91,65 @@ def kept(persons: Ints, most: int, coins: Stream) -> Ints:
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
     chosen = order[rank < most]
     return np.asarray(chosen[np.lexsort((chosen, persons[chosen]))], np.int64)
+
+
+def by_person(blocks: Sequence[npt.NDArray[Any] | None], told: bool) -> list[npt.NDArray[Any]] | None:
+    """What blocks say of persons where their rows stand person by person, checked; else None. `told`: by others."""
+    found = [block for block in blocks if block is not None]
+    kinds = {None if block is None else block.dtype for block in blocks}
+    if len(kinds) > 1:
+        remedy = "Code all blocks alike."
+        raise InputError(complaint(expected="blocks of one kind", of="unit", got="several", remedy=remedy))
+    if PERSON_BY_PERSON not in kinds:
+        return None
+    if told:
+        remedy = "Leave them out, and name the column: unit='patient'; rows stand in another order than in the table."
+        raise InputError(complaint(expected="whose each row is from the rows", of="unit", got="other values", remedy=remedy))
+    if not all(block["begins"][0] for block in found if len(block)):
+        remedy = "Write the store anew with data.encode(table, schema, out)."
+        raise InputError(complaint(expected="whole persons in each block", of="rows", got="parts of one", remedy=remedy))
+    return found
+
+
+def kept_in_blocks(blocks: Sequence[npt.NDArray[Any]], most: int, coins: Stream) -> list[Mask]:
+    """`kept` of rows that stand person by person (`PERSON_BY_PERSON`, block by block): which rows of each block are read. The
+    coins are those of the rows' places in the table, so the same rows are read however they lie."""
+    rows = sum(map(len, blocks))
+    keys, largest = coins.words(rows), max((int(block["place"].max()) for block in blocks if len(block)), default=-1)
+    if largest >= rows:  # of some of a table's rows: in their order
+        order = np.argsort(np.concatenate([block["place"] for block in blocks]), kind="stable")
+        of_place = np.empty_like(keys)
+        of_place[order] = keys
+        cuts = np.cumsum([0, *map(len, blocks)])
+        found = [of_place[a:b] for a, b in itertools.pairwise(cuts)]
+    else:
+        found = [keys[block["place"]] for block in blocks]
+    out = []
+    for block, mine in zip(blocks, found, strict=True):
+        starts = np.flatnonzero(block["begins"])
+        counts = np.diff(np.r_[starts, len(block)])
+        order = np.lexsort((mine, np.repeat(np.arange(len(starts)), counts)))
+        inside = np.zeros(len(block), np.bool_)
+        inside[order[np.arange(len(block)) - np.repeat(starts, counts) < most]] = True
+        out.append(inside)
+    return out
+
+
+def begins_in(blocks: Sequence[npt.NDArray[Any]], inside: Sequence[Mask]) -> Ints:
+    """Where each person's rows begin, and the end, of the rows inside of all blocks together."""
+    counts = []
+    for block, mask in zip(blocks, inside, strict=True):
+        starts = np.flatnonzero(block["begins"])
+        counts.append(np.add.reduceat(mask.astype(np.int64), starts) if len(starts) else NOBODY)
+    return np.cumsum(np.r_[0, *counts], dtype=np.int64)
+
+
+def only(block: Block, persons: npt.NDArray[Any], inside: Mask) -> Block:
+    """The rows inside of a block that stands person by person, which knows whose each is; without a copy where all are."""
+    number = np.cumsum(persons["begins"], dtype=np.int64)
+    if not inside.all():
+        block, number = block.take(np.flatnonzero(inside)), number[inside]
+    return replace(block, chosen=None, persons=number)
 
 
 def starts_of(persons: Ints) -> Ints:

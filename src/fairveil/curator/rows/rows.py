@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
-from ..._types import Floats
+from ..._types import Floats, Mask
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import Cells, RowBlock, RowLayout, RowSource
 from ...privacy.noise.samplers import Stream
@@ -54,6 +54,7 @@ class Rows:
         self.sparse = False  # whether any numbers are stored sparse: how a table is stored is public
         self.largest_row: float | None = None  # the largest weight x |row|, once somebody for whom rows are public asked
         self.largest_weight = 0.0  # for promises of no privacy, where no cap is needed
+        told: list[npt.NDArray[Any] | None] = []
         weighted: set[bool] = set()
         labelled: set[bool] = set()
         for number, raw in enumerate(source.blocks()):
@@ -64,6 +65,7 @@ class Rows:
             weighted.add(raw.weights is not None)
             self.largest_weight = max(self.largest_weight, float(block.weights.max(initial=0.0)))
             labelled.add(raw.labels is not None)
+            told.append(raw.persons)
             if self._kept is not None:
                 self._kept.append(block)
         for name, found in (("weights", weighted), ("labels", labelled)):
@@ -85,10 +87,15 @@ class Rows:
         self._begins: npt.NDArray[np.int64] | None = None  # of each person's rows, once they stand person by person
         self._persons: npt.NDArray[np.int64] | None = None
         self._given: tuple[Rows, npt.NDArray[np.int64]] | None = None  # rows as they came, and which of them these are
+        self._by_person = persons.by_person(told, units is not None)  # of each block that stands person by person
+        self._inside: list[Mask] | None = None  # which rows of such blocks are read
+        if units is None and self._by_person is None and told and told[0] is not None:
+            units = np.concatenate(told)  # type: ignore[arg-type]  # all blocks have them
         if units is not None:
             if not in_memory:
-                remedy = "Hold the rows in memory: a person's rows may lie in any block."
-                raise InputError(complaint(expected="rows in memory", of="unit", got="streamed rows", remedy=remedy))
+                remedy = "A person's rows may lie in any block: write a coded store, data.encode(source, schema, out)."
+                got = "streamed rows, not grouped"
+                raise InputError(complaint(expected="rows in memory or in a coded store", of="unit", got=got, remedy=remedy))
             self._persons = persons.persons_of(units, self._starts[-1])
 
     @classmethod
@@ -129,11 +136,20 @@ class Rows:
     @property
     def knows_persons(self) -> bool:
         """Whether it was said whose each row is."""
-        return self._persons is not None
+        return self._persons is not None or self._by_person is not None
+
+    @property
+    def person_by_person(self) -> list[npt.NDArray[Any]] | None:
+        """Of rows that stand person by person, what blocks say of them (`PERSON_BY_PERSON`)."""
+        return self._by_person
 
     @property
     def most_per_person(self) -> int:
         """The most rows that one person has: private, but where rows are public."""
+        if self._by_person is not None:
+            everyone = [np.ones(len(one), np.bool_) for one in self._by_person]
+            begins = persons.begins_in(self._by_person, everyone) if self._begins is None else self._begins
+            return int(np.diff(begins).max(initial=0))
         return 0 if self._persons is None else int(np.bincount(self._persons).max(initial=0))
 
     @property
@@ -148,6 +164,8 @@ class Rows:
 
     def by_person(self, most: int, coins: Stream, *, adds_by_person: bool) -> Rows:
         """At most so many rows of each person, chosen by coins, person by person: see `persons`."""
+        if self._by_person is not None:
+            return self.reading(persons.kept_in_blocks(self._by_person, most, coins), adds_by_person=adds_by_person)
         assert self._persons is not None
         assert self._kept is not None
         assert self._given is None
@@ -160,6 +178,17 @@ class Rows:
         other.adds_by_person, other._given = adds_by_person, (self, index)
         return other
 
+    def reading(self, inside: list[Mask], *, adds_by_person: bool) -> Rows:
+        """Some rows of each block, where rows stand person by person: gathered at each pass."""
+        assert self._by_person is not None
+        assert self._given is None
+        other = copy.copy(self)
+        other._kept, other._inside, other._given = None, inside, (self, persons.NOBODY)
+        other._starts = [0, *np.cumsum([int(one.sum()) for one in inside], dtype=np.int64).tolist()]
+        other._begins, other.adds_by_person = persons.begins_in(self._by_person, inside), adds_by_person
+        other._order, other._parts, other.largest_row = None, {}, None
+        return other
+
     @property
     def given(self) -> Rows:
         """The rows as they came: all of them, in the order of their source."""
@@ -167,6 +196,8 @@ class Rows:
 
     def of_given(self, found: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         """What was found of the rows as they came, block by block, for these rows."""
+        if self._inside is not None:
+            return [one[inside] for one, inside in zip(found, self._inside, strict=True)]
         return found if self._given is None else [np.concatenate(found)[self._given[1]]]
 
     def of_units(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
@@ -233,6 +264,10 @@ class Rows:
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, once."""
+        if self._inside is not None and self._by_person is not None:
+            for given in self.given.blocks():
+                yield persons.only(given, self._by_person[given.number], self._inside[given.number])
+            return
         if self._kept is not None:
             if self._require_same is not None:
                 self._require_same()

@@ -20,11 +20,12 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..._types import Floats, Ints
+from ..._types import Floats, Ints, Mask
 from ...errors import InputError, complaint
 from ...facts import RowBlock, RowLayout, RowSource
-from ...privacy.noise.samplers import Stream
+from ...facts.rows import PERSON_BY_PERSON
 from ..question import Question, Scale
+from . import persons
 from .block import Block, Drawn
 from .rows import MOST_ROWS, Rows, offsets_of
 from .sampling import Part, public_order
@@ -50,13 +51,24 @@ class Taking:
     max_sample_weight: float = 1.0
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Reading:
+    """Which rows of a shard of persons are read from now on, under this number: bits of its rows, eight to a byte."""
+
+    number: int
+    inside: npt.NDArray[np.uint8]
+    adds_by_person: bool
+
+
 @dataclass(frozen=True)
 class Total:
-    """The integers of some questions. `places`: which rows, ascending from 0 within the shard; None: all of them."""
+    """The integers of some questions. `places`: which rows, ascending from 0 within the shard; None: all of them.
+    `reading`: the number of a `Reading`, where these are not all rows."""
 
     asks: tuple[tuple[Question, tuple[Scale, ...]], ...]
     places: Ints | None = None
     maps: Maps = ()
+    reading: int | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,7 @@ class Largest:
     order: int
     exact: bool
     maps: Maps = ()
+    reading: int | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +102,7 @@ class ShardFacts:
     weighted: bool
     sparse: bool
     largest_weight: float
+    persons: npt.NDArray[Any] | None = None  # of rows that stand person by person
 
 
 class Shards(Protocol):
@@ -105,6 +119,10 @@ class Shards(Protocol):
 
     def answers(self, requests: Sequence[Request | None]) -> list[Any]:
         """One answer a shard; None where nothing was asked. A shard that is lost is made anew, and asked again."""
+        ...
+
+    def read(self, inside: Sequence[Mask], *, adds_by_person: bool) -> int:
+        """Let every shard read some of its rows, of persons; the number under which requests ask for them."""
         ...
 
     def close(self) -> None:
@@ -144,6 +162,11 @@ class ShardedRows(Rows):
         self._kept, self._is_mapped, self._require_same, self._maps = None, False, None, ()
         self._order, self._parts, self.largest_row = None, {}, None
         self.adds_by_person, self._begins, self._persons, self._given = False, None, None, None
+        self._by_person = persons.by_person([fact.persons for fact in facts if fact.rows], told=False)
+        if self._by_person is not None:  # one a shard: those without rows, too
+            self._by_person = [np.empty(0, PERSON_BY_PERSON) if fact.persons is None else fact.persons for fact in facts]
+        self._inside: list[Mask] | None = None
+        self._reading: int | None = None
 
     def blocks(self) -> Iterator[Block]:
         """All rows, to be asked about."""
@@ -154,17 +177,22 @@ class ShardedRows(Rows):
         return Chosen(index)  # type: ignore[return-value]
 
     def of_units(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
-        """The same: rows are who is protected."""
-        return self.drawn(index)
+        """The same, of persons with all that they have."""
+        return self.drawn(index if self._begins is None else persons.rows_of(self._begins, index))
 
     def part(self, part: Part) -> Iterator[Block | Drawn]:
         """The rows of a fixed part, to be asked about."""
         if self._order is None:
             self._order = public_order(self.exact_units)
-        return Chosen(np.sort(self._order[part.number :: part.parts]))
+        index = np.sort(self._order[part.number :: part.parts])
+        return Chosen(index if self._begins is None else persons.rows_of(self._begins, index))
 
-    def by_person(self, most: int, coins: Stream, *, adds_by_person: bool) -> Rows:
-        refuse("a promise about persons, whose rows may lie in any shard")
+    def reading(self, inside: list[Mask], *, adds_by_person: bool) -> Rows:
+        """Some rows of each shard, where rows stand person by person."""
+        other = super().reading(inside, adds_by_person=adds_by_person)
+        assert isinstance(other, ShardedRows)
+        other._reading = self.shards.read(inside, adds_by_person=adds_by_person)
+        return other
 
     def rescaled(self, scale: Floats, shift: Floats) -> Rows:
         """The same rows in other units: shards are told with each request, so one that is made anew knows."""
@@ -178,7 +206,7 @@ class ShardedRows(Rows):
     def totals(self, asks: Sequence[tuple[Question, Sequence[Scale]]], shapes: Sequence[Any], chosen: object) -> list[Ints]:
         """The integers of all shards, added."""
         assert isinstance(chosen, Chosen)
-        asked = Total(tuple((question, tuple(scales)) for question, scales in asks), None, self._maps)
+        asked = Total(tuple((question, tuple(scales)) for question, scales in asks), None, self._maps, self._reading)
         out = [np.zeros(shape, np.int64) for shape in shapes]
         for found in self.shards.answers(self._requests(asked, chosen.places)):
             for whole, part in zip(out, found or (), strict=False):
@@ -187,7 +215,7 @@ class ShardedRows(Rows):
 
     def largest(self, question: Question, order: int, exact: bool) -> tuple[Floats, Floats]:
         """The largest of all shards: see `public_scale`."""
-        found = self._maxima(Largest(question, order, exact, self._maps))
+        found = self._maxima(Largest(question, order, exact, self._maps, self._reading))
         empty = np.zeros(question.models)
         norms, spreads = (np.max([empty, *(one[at] for one in found)], axis=0) for at in (0, 1))
         return norms, spreads

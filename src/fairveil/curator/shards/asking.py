@@ -13,9 +13,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ... import errors
+from ..._types import Mask
 from ...errors import FairveilError, InputError, PrivacyError, complaint
-from ..rows.sharded import Recipe, Request, ShardFacts, Taking
+from ..rows.sharded import Reading, Recipe, Request, ShardFacts, Taking
 from .shard import Failed, Opened
 
 TRIES = 4
@@ -32,6 +35,7 @@ class Asking(ABC):
             raise InputError(complaint(expected="at least one shard", of="source", got="none", remedy="Pass rows."))
         self.recipes, self.patience = tuple(recipes), patience
         self._taking: Taking | None = None
+        self._readings: list[list[Reading]] = []
         self._opened: tuple[Opened, ...] = ()
         found = self._all([("open", None)] * len(self.recipes))
         self._opened = tuple(found)
@@ -49,6 +53,13 @@ class Asking(ABC):
     def answers(self, requests: Sequence[Request | None]) -> list[Any]:
         """One answer a shard."""
         return self._all([None if request is None else ("answer", request) for request in requests])
+
+    def read(self, inside: Sequence[Mask], *, adds_by_person: bool) -> int:
+        """Let every shard read some of its rows, of persons; the number under which requests ask for them."""
+        number = len(self._readings)
+        self._readings.append([Reading(number, np.packbits(one), adds_by_person) for one in inside])
+        self._all([("read", one) for one in self._readings[-1]])
+        return number
 
     @abstractmethod
     def close(self) -> None:
@@ -79,7 +90,7 @@ class Asking(ABC):
     def _remade(self, number: int) -> list[tuple[str, Any]]:
         """What a shard must be told before it can answer, when it is made anew."""
         taking = [] if self._taking is None else [("take", self._taking)]
-        return [("open", None), *taking]
+        return [("open", None), *taking, *(("read", readings[number]) for readings in self._readings)]
 
     def _require_same(self, number: int, opened: Any) -> None:
         if isinstance(opened, Failed):

@@ -33,4 +33,4 @@ class ShardsHere(Asking):
             self._shards[number] = made
             return attempted(made.opened, shows=True)
         shard = self._shards[number]
-        return attempted(lambda: shard.take(value) if what == "take" else shard.answer(value))
+        return attempted(lambda: shard.done(what, value))

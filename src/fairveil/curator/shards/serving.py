@@ -43,7 +43,8 @@ class Worker:
         self._shards: dict[int, Shard] = {}
 
     def done(self, messages: list[tuple[int, str, Any]]) -> list[Any]:
-        """What each message asked for, in turn: ("version", _), ("open", recipe), ("take", taking), ("answer", request)."""
+        """What each message asked for, in turn: ("version", _), ("open", recipe), ("take", taking), ("read", reading),
+        ("answer", request)."""
         return [self._one(*message) for message in messages]
 
     def _one(self, number: int, what: str, value: Any) -> Any:
@@ -58,7 +59,7 @@ class Worker:
         shard = self._shards.get(number)
         if shard is None:
             return Failed()
-        return attempted(lambda: shard.take(value) if what == "take" else shard.answer(value))
+        return attempted(lambda: shard.done(what, value))
 
 
 def serve() -> None:

@@ -19,7 +19,7 @@ from ..._types import Floats, Ints
 from ...errors import FairveilError
 from ...facts import RowBlock, RowLayout, RowSource
 from ..rows.rows import Rows
-from ..rows.sharded import Change, Extremes, Largest, Maps, Recipe, Request, ShardFacts, Taking, Total
+from ..rows.sharded import Change, Extremes, Largest, Maps, Reading, Recipe, Request, ShardFacts, Taking, Total
 from ..totals.passes import totals
 from ..totals.public_scale import found
 
@@ -71,6 +71,7 @@ class Shard:
         self._threads = threads
         self._rows: Rows | None = None
         self._rescaled: tuple[bytes, Rows] | None = None
+        self._readings: dict[int, Rows] = {}
 
     def opened(self) -> Opened:
         """How many rows, and their fingerprint: that of the source where it knows one, else of every byte."""
@@ -82,32 +83,52 @@ class Shard:
         """From now on rows are these."""
         changed = _Changed(taking.layout, self._source, taking.changes)
         self._rows, self._rescaled = Rows(changed, max_sample_weight=taking.max_sample_weight), None
-        rows = self._rows
-        return ShardFacts(rows.exact_count, rows.labelled, rows.weighted, rows.sparse, rows.largest_weight)
+        rows, self._readings = self._rows, {}
+        told = rows.person_by_person
+        facts = (rows.exact_count, rows.labelled, rows.weighted, rows.sparse, rows.largest_weight)
+        return ShardFacts(*facts, None if told is None else np.concatenate(told))
+
+    def read(self, reading: Reading) -> None:
+        """Some of the rows, under a number."""
+        assert self._rows is not None
+        assert self._rows.person_by_person is not None
+        inside = np.unpackbits(reading.inside, count=self._rows.exact_count).astype(np.bool_)
+        cuts = np.cumsum([len(one) for one in self._rows.person_by_person])[:-1]
+        self._readings[reading.number] = self._rows.reading(np.split(inside, cuts), adds_by_person=reading.adds_by_person)
+
+    def done(self, what: str, value: Any) -> Any:
+        """What a message asks for: "take", "read" or "answer"."""
+        match what:
+            case "take":
+                return self.take(value)
+            case "read":
+                return self.read(value)
+            case _:
+                return self.answer(value)
 
     def answer(self, request: Request) -> Any:
         """Integers, or maxima."""
         with np.errstate(all="ignore"):
             match request:
                 case Total():
-                    rows = self._in_units(request.maps)
+                    rows = self._in_units(request.maps, request.reading)
                     chosen = rows.blocks() if request.places is None else rows.drawn(request.places)
                     return totals(request.asks, rows, chosen, self._threads)
                 case Largest():
-                    rows = self._in_units(request.maps)
+                    rows = self._in_units(request.maps, request.reading)
                     return found(request.question, rows, request.order, exact=request.exact, threads=self._threads)
                 case Extremes():
                     rows = self._in_units(())
                     return rows.largest_number if request.column is None else extremes(rows, request.column)
 
-    def _in_units(self, maps: Maps) -> Rows:
+    def _in_units(self, maps: Maps, reading: int | None = None) -> Rows:
         """The rows, rescaled as the curator has done it so far: once, for all rounds after."""
         assert self._rows is not None
+        rows = self._rows if reading is None else self._readings[reading]
         if not maps:
-            return self._rows
-        key = b"".join(array.tobytes() for pair in maps for array in pair)
+            return rows
+        key = b"".join([str(reading).encode(), *(array.tobytes() for pair in maps for array in pair)])
         if self._rescaled is None or self._rescaled[0] != key:
-            rows = self._rows
             for scale, shift in maps:
                 rows = rows.rescaled(scale[:, 0], shift[:, 0])
             self._rescaled = (key, rows)

@@ -24,7 +24,7 @@ def refuse_what_needs_rows(sample_weight: Any, whose: Any, standardise: bool) ->
     """Of arguments that say something of each row."""
     for given, got in (
         (sample_weight is not None, "sample_weight, one a row"),
-        (whose is not None, "unit=: a person's rows may lie in any shard"),
+        (whose is not None and whose.column is None, "unit=, one value a row"),
         (standardise, "unsafe_data_dependent_bounds=True"),
     ):
         if given:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError, PrivacyError, complaint
-from ...facts import Schema
+from ...facts import RowSource, Schema
 from ...privacy.promise import Promise
 from ...privacy.units import Unit
 from ...tables.frames import table_of
@@ -41,6 +41,8 @@ class Whose:
         """One value a row, from X as it was given; what is missing or of another length is refused where rows are made."""
         if self.column is None:
             return self.values
+        if isinstance(X, RowSource):
+            return self._of_rows(X)
         if grid is not None and grid.named and self.column in grid.names:
             return _values(grid.column(self.column))
         if grid is None and (isinstance(X, Mapping) or hasattr(X, "columns") or hasattr(X, "column_names")):
@@ -50,6 +52,17 @@ class Whose:
         known = list(grid.names) if grid is not None and grid.named else "no such column"
         remedy = "Name a column of X, or pass one value a row: unit=ids."
         raise InputError(complaint(expected="a column of X", of="unit", got=self.column, remedy=f"{remedy} X has {known}."))
+
+    def _of_rows(self, X: RowSource) -> None:
+        """Coded rows know whose they are, or do not: nothing is to be given beside them."""
+        schema = getattr(getattr(X, "encoding", None), "schema", None)
+        if schema is None or schema.unit != self.column:
+            known = "no column" if schema is None or schema.unit is None else f"{schema.unit!r}"
+            remedy = f"Encode a table with it, by schema.with_unit({self.column!r}); or pass one value a row: unit=ids."
+            got = f"rows that know {known}"
+            raise InputError(
+                complaint(expected=f"rows coded with {self.column!r}", of="unit", got=got, remedy=remedy, quote=False)
+            )
 
 
 def asked(estimator: Any, promise: Promise | None = None) -> Whose | None:

@@ -1,0 +1,220 @@
+"""Coded stores of persons: the guarantees of `data/grouping.py`, and fits on them."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairveil as fv
+from fairveil import data
+from fairveil.curator import CellCounts, Curator, Rows
+from fairveil.curator.rows.sampling import Poisson
+from fairveil.curator.rows.sharded import ShardedRows, Taking
+from fairveil.curator.shards.here import ShardsHere
+from fairveil.data import grouping
+from fairveil.data.pieces import pieces_of
+from fairveil.data.store import STORE_FILE
+from fairveil.distributed.source import ShardedSource
+from fairveil.errors import FairveilError, InputError, PrivacyError, SchemaError
+from fairveil.privacy import Promise, Unit
+from fairveil.privacy.noise.sources import NoiseSource
+
+SCHEMA = data.Schema(
+    {"age": data.Number(17, 90), "sex": data.Category(("f", "m")), "hired": data.Category(("no", "yes"))},
+    target="hired",
+    sensitive="sex",
+    unit="patient",
+    max_rows_per_unit=3,
+)
+
+
+def table(rows: int = 900, people: int = 250, seed: int = 0) -> pd.DataFrame:
+    """Persons in no order; one of them has 40 rows."""
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(0, people, rows)
+    ids[rng.choice(rows, 40, replace=False)] = 7
+    sex, age = rng.integers(2, size=rows), rng.integers(17, 90, rows)
+    hired = np.where(age + 15 * sex + rng.normal(0, 20, rows) > 60, "yes", "no")
+    whose = [f"planted-{i}" for i in ids]
+    return pd.DataFrame({"age": age, "sex": np.array(["f", "m"])[sex], "hired": hired, "patient": whose})
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+class Here(ShardedSource):
+    """Shards in this process."""
+
+    def shards(self) -> Any:
+        return ShardsHere(self.pieces)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+# ---- guarantee 1: whole persons, in the order of their first rows --------------------------------------------------------
+
+
+@pytest.mark.parametrize("of_a_file", [1 << 26, 9000])
+@pytest.mark.parametrize("block_rows", [1, 30, 10_000])
+def test_guarantee_1_no_person_has_rows_in_two_blocks(monkeypatch, of_a_file: int, block_rows: int) -> None:
+    monkeypatch.setattr(grouping, "OF_A_FILE", of_a_file)
+    people = table()
+    store = data.encode(people, SCHEMA, "people.store", block_rows=block_rows)
+    blocks = list(store.blocks())
+    places = np.concatenate([block.persons["place"] for block in blocks])
+    first = people.groupby("patient", sort=False).ngroup()
+    assert np.array_equal(places, np.lexsort((np.arange(len(people)), first)))
+    whose = people["patient"].to_numpy()[places]
+    seen: set[str] = set()
+    start = 0
+    for block in blocks:
+        mine = whose[start : start + block.rows]
+        assert not seen & set(mine)
+        assert len(set(mine)) == block.persons["begins"].sum()
+        assert block.rows <= block_rows or len(set(mine)) == 1
+        seen |= set(mine)
+        start += block.rows
+    told = next(data.encode(people, SCHEMA, block_rows=10_000).blocks())
+    assert np.array_equal(np.concatenate([block.numbers for block in blocks], axis=1), told.numbers[:, places])
+    assert np.array_equal(np.concatenate([block.labels for block in blocks]), told.labels[places])
+    assert np.array_equal(np.concatenate([block.sensitive for block in blocks], axis=1), told.sensitive[:, places])
+
+
+def test_guarantee_1_blocks_with_a_part_of_a_person_are_refused() -> None:
+    class Parts:
+        """A source whose second block goes on with the person of the first."""
+
+        layout = data.Encoding(SCHEMA).layout
+
+        def blocks(self) -> Any:
+            found = next(data.encode(table(), SCHEMA, "people.store").blocks())
+            for a, b in ((0, 2), (2, found.rows)):
+                persons = found.persons[a:b]
+                yield type(found)(
+                    found.numbers[:, a:b], found.codes[:, a:b], found.labels[a:b], found.sensitive[:, a:b], None, persons
+                )
+
+    store = data.encode(table(), SCHEMA, "people.store")
+    persons = next(store.blocks()).persons
+    assert not persons["begins"][2]  # else the planted cut would be none
+    store.delete()
+    with pytest.raises(InputError, match="whole persons"):
+        Rows(Parts())
+
+
+def test_guarantee_2_nothing_is_left_and_nobody_is_named() -> None:
+    data.encode(table(), SCHEMA, "people.store")
+    assert sorted(path.name for path in Path("people.store").iterdir()) == ["rows.bin", STORE_FILE]
+    assert not [path for path in Path.cwd().iterdir() if path.name != "people.store"]
+    assert not any(b"planted" in path.read_bytes() for path in Path("people.store").iterdir())
+
+
+# ---- fits ----------------------------------------------------------------------------------------------------------------
+
+
+def sources() -> dict[str, Any]:
+    """The same rows in memory, as a stream that spills, as a store, some of a store (all), and in shards."""
+    people = table()
+    people.to_csv("people.csv", index=False)
+    store = data.encode("people.csv", SCHEMA, "people.store", block_rows=50, overwrite=True)
+    return {
+        "coded": data.encode(people, SCHEMA),
+        "csv": data.open("people.csv", SCHEMA),
+        "stream": data.load_csv("people.csv", SCHEMA),
+        "store": store,
+        "chosen": store.chosen(np.arange(len(people))),
+        "shards": Here("people.store", None, 5, False, "float64"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (fv.RateConstrainedClassifier, {"epsilon": 3.0}),
+        (fv.FermiClassifier, {"epsilon": 3.0}),
+        (fv.RateConstrainedClassifier, {"epsilon": 3.0, "protects": "sensitive_features", "max_rows_per_unit": 60}),
+    ],
+)
+def test_estimators_give_the_bits_of_the_table_from_every_source(monkeypatch, kind, options) -> None:
+    people = table()
+    asked = "demographic_parity:0.1" if kind is fv.RateConstrainedClassifier else "demographic_parity"
+
+    def fitted(X: Any, *rest: Any, **more: Any) -> Any:
+        clf = kind(asked, delta=1e-5, rounds=4, random_state=0, schema=SCHEMA, **options).fit(X, *rest, **more)
+        return clf.coef_.tobytes(), clf.privacy_.epsilon
+
+    told = fitted(people.drop(columns="hired"), people["hired"], sensitive_features="sex")
+    for name, source in sources().items():
+        if name == "stream":
+            monkeypatch.setenv("FAIRVEIL_MEMORY", "2000")  # it is put person by person on the disk
+            monkeypatch.setenv("FAIRVEIL_SPILL", str(Path.cwd()))
+        assert fitted(source) == told, name
+        monkeypatch.delenv("FAIRVEIL_MEMORY", raising=False)
+
+
+def test_batches_of_persons_are_the_same_from_store_and_shards() -> None:
+    promise = Promise(5.0, 1e-5, unit=Unit("patient", 2))
+    found = sources()
+    shards = Here("people.store", None, 4, False, "float64")
+    held = {name: Rows(found[name]) for name in ("coded", "store")}
+    held["chosen"] = Rows(found["chosen"], in_memory=False)
+    held["shards"] = ShardedRows(shards.shards(), Taking(shards.layout), shards)
+    answers = {}
+    for name, rows in held.items():
+        curator = Curator(rows, promise, noise=NoiseSource.seeded(0))
+        question = CellCounts(rows.cells())
+        answers[name] = [curator.answer([(question, 4.0)], batch=Poisson(0.3))[0].tolist() for _ in range(3)]
+        assert rows.most_per_person >= 40
+    assert len({str(one) for one in answers.values()}) == 1
+
+
+def test_a_part_of_a_store_reads_the_rows_that_a_part_of_the_table_reads() -> None:
+    """Whole persons set aside: the others keep their coins by place among those that are left."""
+    people, out = table(), {}
+    keep = ~people["patient"].isin([f"planted-{i}" for i in range(60)]).to_numpy()
+    store = data.encode(people, SCHEMA, "people.store", block_rows=40)
+    places = np.concatenate([block.persons["place"] for block in store.blocks()])
+    for name, X in (("table", data.encode(people[keep], SCHEMA)), ("store", store.chosen(np.flatnonzero(keep[places])))):
+        clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=3.0, rounds=3, random_state=0, schema=SCHEMA)
+        out[name] = clf.fit(X).coef_.tobytes()
+    assert out["table"] == out["store"]
+
+
+# ---- what is refused -----------------------------------------------------------------------------------------------------
+
+
+def test_streams_that_are_not_grouped_are_refused_with_the_way_out() -> None:
+    table().to_csv("people.csv", index=False)
+    with pytest.raises(InputError, match="coded store"):
+        Rows(data.load_csv("people.csv", SCHEMA), in_memory=False)
+
+
+def test_what_contradicts_a_store_of_persons_is_refused() -> None:
+    people, store = table(), data.encode(table(), SCHEMA, "people.store")
+    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=3.0, rounds=3)
+    with pytest.raises(PrivacyError):  # rows would be protected, not persons
+        clf.fit(store)
+    with pytest.raises(InputError, match="unit"):  # in the order of the table, which the store does not have
+        clf.set_params(unit={"patient": people["patient"]}, max_rows_per_unit=3).fit(store)
+    with pytest.raises(InputError, match="rows that know"):
+        clf.set_params(unit="other").fit(store)
+    with pytest.raises(SchemaError, match="unit"):
+        store.rows(SCHEMA.with_unit("other"))
+    assert fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=3.0, rounds=3).fit(store.rows(SCHEMA.without_unit()))
+    with pytest.raises(FairveilError):
+        fv.OracleGameClassifier("demographic_parity:0.1", epsilon=3.0).fit(store)
+    with pytest.raises(InputError, match="person for every row"):
+        data.encode(people.assign(patient=[None, *people["patient"][1:]]), SCHEMA, "missing.store")
+    assert not Path("missing.store").exists()
+    assert len(pieces_of("people.store", shards=3)[1]) == 1  # one block: a shard is never less than a block
