@@ -10,9 +10,9 @@ from scipy.optimize import linprog
 
 from fairveil import Promise
 from fairveil.curator import Curator, Rows
-from fairveil.curator.questions.shifted import softened
 from fairveil.learning import parity
 from fairveil.learning.descent import descend
+from fairveil.models.shifted import softened
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.accounting import accountant
 from fairveil.privacy.events import compose, spelled_out

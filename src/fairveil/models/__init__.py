@@ -13,6 +13,7 @@ from .mixture import DerandomisedModel, MixtureModel
 from .model import Model, NumberModel, Parts, Predictor, RandomState
 from .postprocessed import PostProcessedModel
 from .regression import RegressionModel
+from .shifted import ShiftedModel
 
 if TYPE_CHECKING:
     from .torch_model import NetworkModel as NetworkModel
@@ -34,6 +35,7 @@ __all__ = [
     "Predictor",
     "RandomState",
     "RegressionModel",
+    "ShiftedModel",
     "Skeleton",
     "files",
     "folders",

@@ -25,6 +25,7 @@ from .mixture import DerandomisedModel, MixtureModel
 from .model import Parts, Predictor
 from .postprocessed import PostProcessedModel
 from .regression import RegressionModel
+from .shifted import ShiftedModel
 
 FORMAT = "fairveil-model"
 FORMAT_VERSION = 1
@@ -51,6 +52,7 @@ register(LinearModel.kind, lambda parts, models: LinearModel.from_parts(parts))
 register(MixtureModel.kind, lambda parts, models: MixtureModel(models, parts.arrays["weights"]))
 register(DerandomisedModel.kind, lambda parts, models: DerandomisedModel(models[0], parts.values["threshold"]))
 register(PostProcessedModel.kind, PostProcessedModel.from_parts)
+register(ShiftedModel.kind, ShiftedModel.from_parts)
 register(GroupedLinearModel.kind, lambda parts, models: GroupedLinearModel.from_parts(parts, models[0]))
 register(RegressionModel.kind, lambda parts, models: RegressionModel.from_parts(parts))
 

@@ -17,9 +17,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import _checks
-from ..._types import Floats, Ints
+from ..._types import Ints
 from ...errors import InputError, complaint
 from ...facts import RowLayout
+from ...models.shifted import softened
 from ..question import Scale
 from ..rows.block import Block
 from .attached import AttachedHistogram, scattered
@@ -67,13 +68,3 @@ class ShiftedHistogram(AttachedHistogram):
             return (scattered(self.cells, block, a, b, np.ascontiguousarray(values), 1, scale, hard=hard),)
 
         return job
-
-
-def softened(moved: Floats, temperature: float) -> Floats:
-    """Their softmax at a temperature, along the last axis; sums are at most 1 but for a rounding.
-
-    >>> softened(np.array([[0.5, 0.5], [1.0, 0.0]]), 0.1).round(3).tolist()
-    [[0.5, 0.5], [1.0, 0.0]]
-    """
-    shares = np.exp((moved - moved.max(axis=-1, keepdims=True)) / temperature)
-    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
