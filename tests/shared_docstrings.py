@@ -165,6 +165,13 @@ GROUPS = {
         "Groups of several sensitive columns: every combination of values, or every value of each column.",
     ),
 }
+DECLARED = {
+    "groups": (
+        "Cells",
+        "The groups, where they are public and neither a schema nor coded rows say them. None: the schema's, else those that "
+        "occur, which the statement lists as read from the data.",
+    ),
+}
 TAILORED = {
     "objective": (
         '{"groups", "people"}',

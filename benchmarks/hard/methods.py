@@ -110,6 +110,10 @@ class _Given:
         """The rows themselves."""
         return np.asarray(X)
 
+    def predict(self, X: Any) -> Any:
+        """The largest of each row."""
+        return self.classes_[np.argmax(X, axis=1)]
+
 
 def parity(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
     """`ParityPostProcessor`, after DP2DP: a coin for each row says whether the base or the offsets may read it, so each part
@@ -125,7 +129,12 @@ def parity(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> F
     groups = cells.ids(second.block.sensitive)[0]
     declared = Cells((tuple(range(cells.count)),), names=("group",))
     model = fv.ParityPostProcessor(
-        _Given(len(base.classes_)), wanted.asked or 0.0, **promised, groups=declared, random_state=wanted.seed + 1
+        _Given(len(base.classes_)),
+        wanted.asked or 0.0,
+        **promised,
+        groups=declared,
+        random_state=wanted.seed + 1,
+        public_base=promised["protects"] == "records",
     ).fit(_both(base.predict_proba(second)), sensitive_features={"group": groups})
 
     def law(rows: Coded) -> Floats:

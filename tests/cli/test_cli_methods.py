@@ -162,6 +162,26 @@ def test_a_model_without_chance_says_nothing_of_draws(fairveil: Command, folders
     assert "expected ones" not in fairveil("audit", others, "--model", folders / "certain", "--target", "hired").out
 
 
+def test_offsets_are_fitted_saved_and_drawn(fairveil: Command, tmp_path: Path) -> None:
+    table, schema = write_csv(tmp_path / "t.csv", applicants(3000, 1)), _schema(tmp_path / "s.toml")
+    common = ("--method", "parity-post-processing", "--seed", 0, "--epsilon", 3, "--holdout", "0.3")
+    parity = ("--constraint", "demographic_parity:5%")
+    done = fairveil("fit", table, "--schema", schema, *common, *parity, "--out", "m")
+    assert done.code == 0, done.err
+    assert "private post-processing by offsets" in Path("m/report.html").read_text("utf-8")
+    clf = fv.load(tmp_path / "m")
+    assert clf.max_gap == 0.05
+    one, two = (fairveil("predict", "m", table, "--seed", 1) for _ in range(2))
+    assert one.code == 0
+    assert one.out == two.out
+    assert by_chance(clf)
+    assert groups_read(clf) == clf.cells_
+    for wrong in (ODDS, (*parity, *ODDS), (), ("--constraint", "demographic_parity:5%,compare=rest")):
+        done = fairveil("fit", table, "--schema", schema, *common, *wrong, "--out", "n")
+        assert done.code == 2
+        assert "demographic_parity and a bound" in done.err
+
+
 def test_groups_that_look_like_numbers_are_read_as_the_words_they_are(fairveil: Command, tmp_path: Path) -> None:
     """Group "0" and "1" under a schema that has them as words, and the same without: the column is all digits."""
     rows = [[*row[:3], str(int(row[3] == "male")), row[4]] for row in applicants(1500, 1)]

@@ -30,7 +30,9 @@ def test_a_bound_that_noise_would_hide_is_status_1(fairveil: Command, schema: Pa
     assert not done.err
 
 
-@pytest.mark.parametrize("method", ["rate-constrained", "post-processing", "game", "group-objective", "fermi", "tailored"])
+@pytest.mark.parametrize(
+    "method", ["rate-constrained", "post-processing", "parity-post-processing", "game", "group-objective", "fermi", "tailored"]
+)
 def test_every_method_can_be_planned(fairveil: Command, schema: Path, method: str) -> None:
     bounded = () if method in ("fermi", "tailored") else PARITY
     done = fairveil("plan", "--schema", schema, *bounded, "--method", method, "--epsilon", 5, "--json")

@@ -100,6 +100,20 @@ def test_a_fitted_base_is_post_processed_too(place: Place, data: RemoteData, mod
     assert here.model_.mixing.tobytes() == there.model_.mixing.tobytes()
 
 
+def test_offsets_through_the_door_are_those_beside_the_rows(place: Place, data: RemoteData, models: Any) -> None:
+    def fitted(rows: Any, base: Any = None, **how: Any) -> Any:
+        clf = fv.ParityPostProcessor(base, 0.1, epsilon=2.0, rounds=6, random_state=4, **how)
+        return clf.fit(rows)
+
+    for base, how in ((None, {}), (models["linear"], {"public_base": True})):
+        here, there = fitted(place.rows, base, **how), fitted(data, base, **how)
+        assert here.offsets_.tobytes() == there.offsets_.tobytes()
+        assert here.rates_.tobytes() == there.rates_.tobytes()
+        assert here.privacy_.events == there.privacy_.events
+    with pytest.raises(InputError, match="linear base"):
+        fitted(data, models["additive"], public_base=True)
+
+
 def test_code_that_would_run_beside_the_rows_is_refused(place: Place, data: RemoteData) -> None:
     table = np.random.default_rng(0).normal(size=(50, 2))
     foreign = LogisticRegression().fit(table, table[:, 0] > 0)

@@ -53,11 +53,6 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
         lambda data: fv.certify(linear(), data, constraints="demographic_parity:0.3", epsilon=1.0),
         "a fitted linear or additive model of Fairveil",
     ),
-    "parity": (
-        "ParityPostProcessor",
-        lambda data: fv.ParityPostProcessor(linear()).fit(data),
-        "the probabilities of every row",
-    ),
     "search": (
         "PrivateSearchCV",
         lambda data: fv.PrivateSearchCV(fv.FermiClassifier(rounds=3), {"learning_rate": [0.1, 1.0]}, epsilon=3.0).fit(data),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-METHODS = ("rate-constrained", "post-processing", "game", "group-objective", "fermi", "tailored")
+METHODS = ("rate-constrained", "post-processing", "parity-post-processing", "game", "group-objective", "fermi", "tailored")
 MODELS = ("linear", "additive")
 NOTIONS = (
     *("demographic_parity", "equalized_odds", "equal_opportunity", "false_positive_rate_parity", "error_rate_parity"),

@@ -22,6 +22,7 @@ from ..estimators import (
     GroupObjectiveClassifier,
     OddsPostProcessor,
     OracleGameClassifier,
+    ParityPostProcessor,
     RateConstrainedClassifier,
     TailoredClassifier,
     load,
@@ -43,6 +44,7 @@ Fitted = (
     | FermiClassifier
     | OddsPostProcessor
     | OracleGameClassifier
+    | ParityPostProcessor
     | GroupObjectiveClassifier
     | TailoredClassifier
 )
@@ -85,7 +87,7 @@ def _made_elsewhere(folder: Path) -> list[str]:
 
 def coding_of(clf: Fitted) -> Coding | None:
     """How the model's features are coded; None where they are another library's affair."""
-    if isinstance(clf, OddsPostProcessor):
+    if isinstance(clf, OddsPostProcessor | ParityPostProcessor):
         inside = clf.estimator_
         ours = DescentClassifier | OracleGameClassifier | GroupObjectiveClassifier | TailoredClassifier
         return coding_of(inside) if isinstance(inside, ours) else None

@@ -14,6 +14,7 @@ from ..estimators import (
     GroupObjectiveClassifier,
     OddsPostProcessor,
     OracleGameClassifier,
+    ParityPostProcessor,
     RateConstrainedClassifier,
     TailoredClassifier,
 )
@@ -25,7 +26,7 @@ from ..estimators.group_objective import METHODS as SEARCHES
 from ..estimators.group_objective import NAMED
 from ..estimators.tailored import MODES, OBJECTIVES
 from ..estimators.wrapped.answers import METHODS as ANSWERS
-from ..fairness import Notion
+from ..fairness import DemographicParity, Notion
 from ..fairness.notions import parse
 from ..fairness.objectives import Bound, Objective, parse_constraint, parse_objective
 from ..learning.allocation import ALLOCATIONS, SPENDS
@@ -108,7 +109,11 @@ class Method:
                 raise InputError(complaint(expected="nothing with --model linear", of="--interaction", got=got, remedy=remedy))
             return asked
         model = Additive(interactions=tuple(map(_pair, pairs or ())))
-        given = {"estimator": RateConstrainedClassifier(model=model)} if self.made is OddsPostProcessor else {"model": model}
+        given = (
+            {"estimator": RateConstrainedClassifier(model=model)}
+            if self.made in (OddsPostProcessor, ParityPostProcessor)
+            else {"model": model}
+        )
         return replace(asked, arguments=asked.arguments | given)
 
 
@@ -175,6 +180,18 @@ def _after_a_base(wishes: Wishes) -> Asked:
             raise InputError(complaint(expected=expected, of="--predict-method", got=wishes.predict_method, remedy=remedy))
         arguments["predict_method"] = wishes.predict_method
     return replace(asked, arguments=asked.arguments | arguments)
+
+
+def _by_offsets(wishes: Wishes) -> Asked:
+    """Of one that moves probabilities by group, for demographic parity of all classes."""
+    notions = notions_of(wishes.constraint)
+    max_gap = getattr(notions[0], "max_gap", None) if len(notions) == 1 else None
+    if max_gap is None or notions != [DemographicParity(max_gap)]:
+        remedy = "Say --constraint demographic_parity:5%, or --method post-processing, which keeps others."
+        got = ", ".join(wishes.constraint or []) or "none"
+        raise InputError(complaint(expected="demographic_parity and a bound", of="--constraint", got=got, remedy=remedy))
+    arguments = {"max_gap": max_gap, "randomised": wishes.randomised is not False}
+    return Asked(tuple(notions), arguments)
 
 
 def _group_objective(wishes: Wishes) -> Asked:
@@ -269,6 +286,13 @@ METHODS = {
         OddsPostProcessor,
         _after_a_base,
         ("randomised", "predict_method", "group_aware", "confidence", "certify_share", "if_refused"),
+    ),
+    "parity-post-processing": Method(
+        "private post-processing by offsets (ParityPostProcessor)",
+        "A linear classifier, fitted to {source}, and after it offsets of its probabilities by group, from private counts.",
+        ParityPostProcessor,
+        _by_offsets,
+        ("randomised",),
     ),
     "game": Method(
         "private game of learner against auditor (OracleGameClassifier)",

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, PrivacyError, complaint
+from ..errors import PrivacyError, complaint
 from ..facts import Cells, RowBlock, RowLayout, Schema
 from ..privacy.promise import Promise
 from .curator import Curator
@@ -81,19 +81,13 @@ def curator_of(rows: Rows, promise: Promise, **options: Any) -> Curator:
     return rows.open_run(promise, **options) if isinstance(rows, RowsElsewhere) else Curator(rows, promise, **options)
 
 
-def refuse_elsewhere(X: Any, got: str, remedy: str) -> None:
-    """An error where rows are another holder's, for what no door does."""
-    if isinstance(X, Elsewhere):
-        raise InputError(complaint(expected="what a door can do", of="remote data", got=got, remedy=remedy, quote=False))
-
-
 @dataclass(frozen=True, eq=False)
 class DescribedRule:
     """How rows elsewhere get a code each: by a finished model, described, that their holder applies.
 
     `model`: one of the library's, in coded units; None: the rows' labels. A row's code is the model's decision, or, with
     `edges`, the bin of its score; with a `table` (groups, labels or 1, decisions), what it holds for the row's group, label and
-    decision.
+    decision. `soft`: its probabilities are attached in place of codes.
     """
 
     model: Any
@@ -101,6 +95,7 @@ class DescribedRule:
     edges: npt.NDArray[np.float64] | None = None
     cells: Cells | None = None
     table: npt.NDArray[np.int64] | None = None
+    soft: bool = False
 
     @property
     def columns_read(self) -> frozenset[str]:

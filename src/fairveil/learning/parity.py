@@ -12,29 +12,34 @@ At the optimum rates of two groups differ by at most max_gap: |rate_sk - c_k| <=
 keep the sum at zero. Sizes of groups are sums of the same histograms, so they cost nothing more.
 
 Guarantees (tests/learning/test_learning_parity.py):
-1. The plan is made of the promise and the rounds alone, costs at most the promise, and the log is the plan, event for event.
+1. The plan is made of the promise, the rounds and what was spent before alone. It costs at most the promise together with that,
+   and the log is the plan, event for event.
 2. Without noise the offsets reach the optimum of the linear program over the same rows, but for the smoothing.
 3. The result depends on the rows through the released histograms alone.
+4. The noise of a constraint's value is that of repeated draws, to first order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from .._types import Floats
 from ..curator import Ask, Attached
 from ..curator.questions.shifted import ShiftedHistogram
 from ..facts import Cells
+from ..fairness import ConstraintSystem
 from ..privacy.accounting.calibration import calibrate
-from ..privacy.events import Composed, Event, Gaussian, NonPrivate, Repeated
+from ..privacy.events import Composed, Event, Gaussian, NonPrivate, Repeated, compose
 from ..privacy.promise import Promise
 from .checkpoint import Value
 from .descent import Answers, Reason, Search
+from .postprocessing.counting import require_room
 
 STEP = 0.5
 """Of an offset, for a rate that is off by one: about 40 rounds settle at temperatures from 0.01 to 0.1."""
@@ -50,12 +55,13 @@ FEWEST = 1.0
 
 @dataclass(frozen=True)
 class ParityPlan:
-    """What is asked, and with how much noise. Multipliers of 0: exactly."""
+    """What is asked, and with how much noise. Multipliers of 0: exactly. `heaviest`: the largest weight of a row."""
 
     promise: Promise
     rounds: int
     multiplier: float
     last_multiplier: float
+    heaviest: float = 1.0
 
     @property
     def event(self) -> Event:
@@ -72,7 +78,7 @@ class ParityPlan:
     @property
     def spread(self) -> float:
         """How far one neighbour moves a histogram, by which multipliers are multiplied."""
-        return 1.0 if self.promise.neighbours == "add-remove" else math.sqrt(2.0)
+        return self.heaviest * (1.0 if self.promise.neighbours == "add-remove" else math.sqrt(2.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +111,16 @@ class _State:
     done: int
 
 
-def plan(promise: Promise, rounds: int) -> ParityPlan:
-    """The least noise that keeps the promise: every round alike, and a quarter of the squared budget for the last release."""
+def plan(promise: Promise, rounds: int, spent: Iterable[Event] = (), heaviest: float = 1.0) -> ParityPlan:
+    """The least noise that keeps the promise beside `spent`, which is of one plan with it: every round alike, and a quarter of
+    the squared budget for the last release."""
     if not promise.is_private:
-        return ParityPlan(promise, rounds, 0.0, 0.0)
+        return ParityPlan(promise, rounds, 0.0, 0.0, heaviest)
+    before = compose(tuple(spent))
+    require_room(promise, before, more=True)
     each, last = math.sqrt(rounds / (1.0 - LAST)), math.sqrt(1.0 / LAST)
-    z = calibrate(promise, lambda z: _events(rounds, z * each, z * last)).multiplier
-    return ParityPlan(promise, rounds, z * each, z * last)
+    z = calibrate(promise, lambda z: compose((before, _events(rounds, z * each, z * last)))).multiplier
+    return ParityPlan(promise, rounds, z * each, z * last, heaviest)
 
 
 def _events(rounds: int, z: float, last: float) -> Event:
@@ -220,3 +229,16 @@ def rates_of(counts: Floats, sizes: Floats) -> Floats:
     kept = np.maximum(counts / sizes[:, np.newaxis], 0.0)
     total = kept.sum(axis=1, keepdims=True)
     return np.asarray(np.where(total > 0, kept / np.where(total > 0, total, 1.0), 1.0 / counts.shape[1]))
+
+
+def noise_of_values(system: ConstraintSystem, counts: Floats, noise: float) -> Floats:
+    """The standard deviation of each constraint's value of rates of `counts` (cells, classes), each with noise of this one."""
+    whole = counts[:, np.newaxis]
+    sizes = whole.sum(axis=2)
+    members = sparse.csr_array(sparse.kron(system.members[system.event_of], np.ones((1, system.shape[2])), format="csr"))
+    rates = system.rates(whole, sizes, SMALLEST)
+    slopes = sparse.diags_array(1.0 / system.event_sizes(sizes, SMALLEST)[system.event_of]) @ (
+        system.numerators - sparse.diags_array(rates) @ members
+    )
+    moves = sparse.csr_array(system.coefficients @ slopes)
+    return np.asarray(noise * np.sqrt(np.asarray(moves.power(2).sum(axis=1)).ravel()))

@@ -7,6 +7,7 @@ from ..group_objective import GroupObjectiveClassifier
 from ..group_objective_regressor import GroupObjectiveRegressor
 from ..oracle_game import OracleGameClassifier
 from ..post_processing.odds_post_processor import OddsPostProcessor
+from ..post_processing.parity_post_processor import ParityPostProcessor
 from ..rate_constrained import RateConstrainedClassifier
 from ..released.classifier import ReleasedClassifier
 from ..tailored_classifier import TailoredClassifier
@@ -14,7 +15,7 @@ from ..tailored_regressor import TailoredRegressor
 from .descents import descent_content, revive_descent
 from .kind import Kind
 from .mixtures import game_content, group_objective_content, revive_game, revive_group_objective
-from .post_processed import post_content, revive_post
+from .post_processed import parity_content, post_content, revive_parity, revive_post
 from .regressions import (
     regression_content,
     revive_regression,
@@ -61,5 +62,8 @@ KINDS: dict[str, Kind] = {
         post_content,
         revive_post,
         frozenset({"predict_method"}),
+    ),
+    "ParityPostProcessor": Kind(
+        ParityPostProcessor, frozenset({"base", "sensitive", "found", "report"}), parity_content, revive_parity
     ),
 }

@@ -1,15 +1,18 @@
-"""The post-processor, as it is written and read back."""
+"""The post-processors, as they are written and read back."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
+
 from ..._json import Node
 from ...learning.postprocessing import counting as postprocess
 from ...learning.postprocessing import mixing_bounds
-from ...models import Model, PostProcessedModel
+from ...models import Model, PostProcessedModel, ShiftedModel
 from ..post_processing.odds_post_processor import OddsPostProcessor
+from ..post_processing.parity_post_processor import ParityPostProcessor
 from ..reports.constraint_report import ConstraintLine, ConstraintReport
 from ..saving import values as files_json
 from ..wrapped import answers as base_answers
@@ -17,13 +20,24 @@ from .kind import broken
 
 
 def post_content(estimator: OddsPostProcessor) -> dict[str, Any]:
+    return {
+        **_after_a_base(estimator),
+        "predict_method": estimator.predict_method_,
+        "released": None if estimator.released_ is None else postprocess.to_dict(estimator.released_),
+        "guarantee": None if estimator.guarantee_ is None else estimator.guarantee_.to_dict(),
+    }
+
+
+def parity_content(estimator: ParityPostProcessor) -> dict[str, Any]:
+    found = {"rates": estimator.rates_.tolist(), "noise": estimator.noise_, "moved": estimator.moved_.tolist()}
+    return {**_after_a_base(estimator), "found": found}
+
+
+def _after_a_base(estimator: OddsPostProcessor | ParityPostProcessor) -> dict[str, Any]:
     report = estimator.constraint_report_
     return {
         "base": type(estimator.estimator_).__name__,
-        "predict_method": estimator.predict_method_,
         "sensitive": [list(estimator.sensitive_names_), estimator.groups_named_],
-        "released": None if estimator.released_ is None else postprocess.to_dict(estimator.released_),
-        "guarantee": None if estimator.guarantee_ is None else estimator.guarantee_.to_dict(),
         "report": {"reason": report.reason, "lines": [_line(line) for line in report.lines]},
     }
 
@@ -45,11 +59,8 @@ def _read_line(line: Node, lines: int) -> ConstraintLine:
 def revive_post(estimator: OddsPostProcessor, content: Node, model: Model | None, base: Any) -> None:
     if not isinstance(model, PostProcessedModel):
         raise broken("a post-processed model", type(model).__name__)
-    report, released, guarantee = content["report"].only(("reason", "lines")), content["released"], content["guarantee"]
-    names, in_X = content["sensitive"].list(2)
-    written = report["lines"].list()
-    lines = tuple(_read_line(line, len(written)) for line in written)
-    estimator.constraint_report_ = ConstraintReport(lines, 0, report["reason"].text())
+    released, guarantee = content["released"], content["guarantee"]
+    _revive_shared(estimator, content, 0)
     estimator.released_ = None if released.is_null else postprocess.from_dict(files_json.released_fields(released))
     estimator.guarantee_ = (
         None
@@ -58,8 +69,27 @@ def revive_post(estimator: OddsPostProcessor, content: Node, model: Model | None
             files_json.guarantee_fields(guarantee, ("bounds", "values", "noise", "value_bounds"), unknown=True)
         )
     )
-    estimator.sensitive_names_, estimator.groups_named_ = names.texts(), in_X.truth()
     asked = content["predict_method"].text() if "predict_method" in content.mapping() else base_answers.DECIDED
     if asked not in ((base_answers.DECIDED,) if model.edges is None else base_answers.SCORES):
         content["predict_method"].refuse("how the base of this model is asked", asked)
     estimator._set_base(base, model, asked)
+
+
+def revive_parity(estimator: ParityPostProcessor, content: Node, model: Model | None, base: Any) -> None:
+    if not isinstance(model, ShiftedModel):
+        raise broken("a shifted model", type(model).__name__)
+    found = content["found"].only(("rates", "noise", "moved"))
+    shape, lines = model.offsets.shape, found["rates"].list(len(model.offsets))
+    rates = [[number.number() for number in line.list(shape[1])] for line in lines]
+    estimator.rates_, estimator.noise_ = np.array(rates, np.float64), found["noise"].number()
+    estimator.moved_ = np.array([one.truth() for one in found["moved"].list(shape[0])], np.bool_)
+    _revive_shared(estimator, content, int(estimator.rounds))
+    estimator._set_model(base, model)
+
+
+def _revive_shared(estimator: OddsPostProcessor | ParityPostProcessor, content: Node, rounds: int) -> None:
+    report, (names, in_X) = content["report"].only(("reason", "lines")), content["sensitive"].list(2)
+    written = report["lines"].list()
+    lines = tuple(_read_line(line, len(written)) for line in written)
+    estimator.constraint_report_ = ConstraintReport(lines, rounds, report["reason"].text())
+    estimator.sensitive_names_, estimator.groups_named_ = names.texts(), in_X.truth()

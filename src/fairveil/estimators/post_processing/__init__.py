@@ -1,1 +1,1 @@
-"""The post-processor of decisions and scores: `OddsPostProcessor`, its rows, and its report."""
+"""Post-processors of decisions, scores and probabilities: `OddsPostProcessor`, `ParityPostProcessor`, and their rows."""

@@ -8,6 +8,7 @@ from ...curator import Curator
 from ...curator.elsewhere import curator_of
 from ...errors import Overspent
 from ...facts import Cells
+from ...learning.parity import ParityPlan
 from ...learning.postprocessing import counting as postprocess
 from ...learning.postprocessing.counting import CountPlan
 from ...privacy.noise.sources import NoiseSource
@@ -28,7 +29,13 @@ def require_both(estimator: Any, asked: DecidedRows, wishes: BaseOptions, cells:
 
 
 def curator_of_counts(
-    asked: DecidedRows, base: Base, wishes: BaseOptions, plan: CountPlan, noise: NoiseSource, purpose: str, fitted_here: bool
+    asked: DecidedRows,
+    base: Base,
+    wishes: BaseOptions,
+    plan: CountPlan | ParityPlan,
+    noise: NoiseSource,
+    purpose: str,
+    fitted_here: bool,
 ) -> Curator:
     """The curator of the counts, with what the ledger does not yet hold of the base reserved beside it."""
     event = plan.event if wishes.promise.is_private else None

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import get_tags
 
 from ... import _checks
 from ..._types import Floats
@@ -35,7 +33,6 @@ from ...privacy.statement.statement import PrivacyStatement
 from ..certifying.certified_fits import certified
 from ..faces import blind
 from ..faces.blind import Blindly
-from ..faces.coded import as_array
 from ..fitting import promises, unused
 from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded
@@ -493,15 +490,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self._set_names(training.columns or tuple(getattr(base.estimator, "feature_names_in_", ())))
 
     def _set_base(self, estimator: Any, model: PostProcessedModel, method: str) -> None:
-        self.estimator_, self.model_, self.predict_method_ = estimator, model, method
-        self.classes_ = as_array(model.classes)
-
-    def _set_names(self, columns: Sequence[str]) -> None:
-        if columns:
-            self.feature_names_in_ = np.array(columns, dtype=object)
-            self.n_features_in_ = len(columns)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._set_model(estimator, model)
+        self.predict_method_ = method
 
     def _replace_decisions(self, blindly: Blindly) -> bool:
         """Change the table, so that a part of all decisions is blind."""
@@ -530,12 +520,3 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             f"larger bounds, {instead} drop a constraint; see constraint_report_."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        tags.classifier_tags.poor_score = True
-        tags.input_tags.sparse = True
-        if isinstance(self.estimator, BaseEstimator):
-            tags.input_tags = get_tags(self.estimator).input_tags
-        return tags

@@ -1,57 +1,70 @@
-"""`ParityPostProcessor`: demographic parity of many classes after a finished model, on rows without labels (private)."""
+"""`ParityPostProcessor`: demographic parity of many classes after a classifier, on rows that need no labels (private)."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ... import _checks
 from ..._types import Floats
-from ...curator import Curator, Rows
-from ...curator.elsewhere import refuse_elsewhere
-from ...curator.questions.shifted import softened
+from ...curator import Curator
+from ...curator.elsewhere import Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
-from ...errors import ConstraintNotMet, InputError, complaint
-from ...facts import Cells, RowBlock, RowLayout, RowSource
+from ...errors import ConstraintNotMet, InputError, PrivacyError, complaint
+from ...facts import Cells, RowSource
+from ...fairness import ConstraintSystem, DemographicParity, sampling
 from ...learning import parity
 from ...learning.descent import descend
-from ...metrics.inputs import read_groups
-from ...models import RandomState
-from ...models.model import draw_codes, known_classes
-from ...privacy.ledger.ambient import checked, current
+from ...learning.forecasting import forecast
+from ...learning.forecasting.forecast import Forecast
+from ...learning.forecasting.supposed import Supposed
+from ...learning.parity import ParityOutcome, ParityPlan
+from ...models import Model, ShiftedModel
 from ...privacy.noise.sources import NoiseSource
-from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
+from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
 from ...tables.columns import same_length
 from ...tables.distinct import in_words
-from ..certifying.certifying import OWN_DECISIONS
-from ..faces.coded import as_array
 from ..fitting import promises
-from ..fitting.recorded import Recorded
-from ..reading import cautions
-from ..reading.carried import require_few_values
-from ..reading.inputs import Coded
-from ..wrapped import bases, decided
+from ..fitting.planning import Planning
+from ..fitting.recorded import Recorded, require_room
+from ..fitting.requirements import said
+from ..rate_constrained import RateConstrainedClassifier
+from ..reading import cautions, origins, units
+from ..reading.inputs import Training
+from ..reading.unread import Read
+from ..reports.constraint_report import ConstraintLine, ConstraintReport
+from ..wrapped import bases, decided, unlabelled
+from ..wrapped import spends as base_spends
+from ..wrapped import statement as base_statement
+from ..wrapped.bases import Base, BaseOptions
+from ..wrapped.decided import DecidedRows
+from . import asking
+from . import report as post_report
+from . import rows as post_rows
+from .after_a_base import AfterABase
 
 CLOSE = 1e-6
+SEARCHED = "offsets by group were found by noisy steps, and the last histogram measured them"
 
 
-class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Post-processor of probabilities: offsets by group give groups nearly equal rates of each class.
 
-    For any number of classes and groups. The rows need no labels, since only the model's decisions about each group are
-    counted; see docs/post_processing.md. **It reads the group at prediction.**
+    For any number of classes and groups. After a fitted classifier the rows need no labels, since only its decisions about
+    each group are counted; see docs/post_processing.md. **It reads the group at prediction.**
 
     Parameters
     ----------
-    estimator : fitted classifier with `predict_proba`
-        The model. It must have been made without these rows; its own statement tells what it reveals of its training rows.
+    estimator : classifier, default=None
+        The base, with `predict_proba`: a classifier of scikit-learn or of this library. A fitted one is used as it is, and
+        another is cloned and fitted, to labels. None: a linear classifier without constraints.
     max_gap : float, default=0.05
         Largest difference between two groups' rates of one class, a share of 1.
     epsilon : float, default=1.0
@@ -65,8 +78,34 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
     neighbours : {"add-remove", "replace-one"}, default=None
         Adjacency relation: one record is added or removed, or one is replaced. None: ``"add-remove"`` for records,
         ``"replace-one"`` for sensitive features.
+    schema : Schema, default=None
+        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are then its own, and none of
+        them is read from the data. None: they are read, and the statement says so.
+    public_rows : int, default=None
+        About how many rows there are, where the exact number is private but a rough one is public. With a `unit`, about how
+        many are read. None: the schema's number, else one noisy count that is part of the plan.
+    max_sample_weight : float, default=1.0
+        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It multiplies every sensitivity, and
+        so the noise.
+    unsafe_data_dependent_bounds : bool, default=False
+        Scale numbers by means and standard deviations of the training rows, which no guarantee covers. The statement is flagged
+        ``data-dependent-bounds``. False: numbers are scaled by public bounds, or by noisy releases.
+    random_state : int or Generator, default=None
+        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
+    ledger : Ledger, default=None
+        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
+        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
+    unit : str, mapping of one name, or one value a row, default=None
+        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+    max_rows_per_unit : int, default=None
+        Must be None, like `unit`.
+    public_base : bool, default=False
+        Whether the fitted base was made without these rows. It is then not charged, and the statement says so.
+    base_share : float, default=0.8
+        Share of epsilon and delta for a base that is fitted here and reads protected data. The counts get the rest.
     groups : Cells, default=None
-        The groups, where they are public. None: those that occur, which the statement lists as read from the data.
+        The groups, where they are public and neither a schema nor coded rows say them. None: the schema's, else those that
+        occur, which the statement lists as read from the data.
     rounds : int, default=40
         Number of noisy steps.
     temperature : float, default=0.02
@@ -74,18 +113,15 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
     randomised : bool, default=True
         Whether decisions are drawn. False: the largest probability decides at prediction, though offsets were found for soft
         decisions.
-    random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the statement INSECURE.
-    ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
-        fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
 
     Attributes
     ----------
     estimator_ : classifier
-        The model in use.
+        The base in use.
+    model_ : ShiftedModel
+        The rule over the base's probabilities.
     offsets_ : ndarray of shape (n_groups, n_classes)
-        Subtracted from the model's probabilities.
+        Subtracted from the base's probabilities.
     rates_ : ndarray of shape (n_groups, n_classes)
         Rates of the decisions on these rows, by the last noisy histogram.
     gap_ : float
@@ -93,7 +129,13 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
     noise_ : float
         Standard deviation of the noise of one count of that histogram, in rows.
     moved_ : ndarray of bool of shape (n_groups,)
-        Groups with offsets. A group too small for the noise keeps the model's decisions, and a warning names it.
+        Groups with offsets. A group too small for the noise keeps the base's decisions, and a warning names it.
+    sensitive_names_ : tuple of str
+        Names of the sensitive columns.
+    groups_named_ : bool
+        Whether groups were given as names of columns of X.
+    constraint_report_ : ConstraintReport
+        Released value, noise and bound of each constraint on the training rows.
     privacy_ : PrivacyStatement
         Statement of what the fit cost and of what it covers.
     classes_ : ndarray of shape (n_classes,)
@@ -102,6 +144,10 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         Keys of the groups; empty for a fit without sensitive features.
     cells_ : Cells or None
         Groups as cells of the sensitive columns; None for a fit without them.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X; there only if X had names.
 
     See Also
     --------
@@ -111,9 +157,11 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
     -----
     Guarantees (tests/estimators/test_estimators_parity.py):
 
-    1. `privacy_` is the price of the offsets and rates, at most (epsilon, delta). The log of the releases is the plan.
-    2. What is published depends on the rows through the released histograms alone, except for what `privacy_.facts` lists.
-    3. A fit that fails changes no attribute, and the given model stays as it was.
+    1. `privacy_` is the price of the offsets, the rates and the base's making, at most (epsilon, delta). A sentence in
+       `privacy_.not_covered` says what of the base is not charged, and why. The log of the releases is the plan.
+    2. The fit depends on the protected data through the base and the released histograms alone. The exceptions are what
+       `privacy_.facts` lists as read from the data.
+    3. A fit that fails changes no attribute, and a fitted base stays as it was.
 
     References
     ----------
@@ -127,7 +175,7 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
     >>> X = rng.normal(size=(6000, 3)) + A[:, None]
     >>> y = (X @ rng.normal(size=(3, 4)) + rng.gumbel(size=(6000, 4))).argmax(axis=1)
     >>> model = LogisticRegression().fit(X[:3000], y[:3000])
-    >>> fair = ParityPostProcessor(model, max_gap=0.05, epsilon=1.0, random_state=0)
+    >>> fair = ParityPostProcessor(model, max_gap=0.05, epsilon=1.0, public_base=True, random_state=0)
     >>> fair = fair.fit(X[3000:], sensitive_features=A[3000:])
     >>> fair.gap_ < 0.1
     True
@@ -135,36 +183,42 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
     (5,)
     """
 
-    __metadata_request__fit: ClassVar = {"sensitive_features": True}
+    __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}
     __metadata_request__predict: ClassVar = {"sensitive_features": True}
     __metadata_request__predict_proba: ClassVar = {"sensitive_features": True}
+    __metadata_request__score: ClassVar = {"sensitive_features": True, "sample_weight": True}
 
-    estimator_: Any
-    offsets_: Floats
+    model_: ShiftedModel
     rates_: Floats
-    gap_: float
     noise_: float
     moved_: npt.NDArray[np.bool_]
+    constraint_report_: ConstraintReport
     privacy_: PrivacyStatement
-    cells_: Cells
-    classes_: npt.NDArray[Any]
     groups_: tuple[Any, ...]
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: Any = None,
         max_gap: float = 0.05,
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         protects: str = "records",
         neighbours: str | None = None,
+        schema: Any = None,
+        public_rows: int | None = None,
+        max_sample_weight: float = 1.0,
+        unsafe_data_dependent_bounds: bool = False,
+        random_state: Any = None,
+        ledger: Any = None,
+        unit: Any = None,
+        max_rows_per_unit: int | None = None,
+        public_base: bool = False,
+        base_share: float = 0.8,
         groups: Any = None,
         rounds: int = 40,
         temperature: float = 0.02,
         randomised: bool = True,
-        random_state: Any = None,
-        ledger: Any = None,
     ) -> None:
         self.estimator = estimator
         self.max_gap = max_gap
@@ -172,24 +226,51 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         self.delta = delta
         self.protects = protects
         self.neighbours = neighbours
+        self.schema = schema
+        self.public_rows = public_rows
+        self.max_sample_weight = max_sample_weight
+        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
+        self.random_state = random_state
+        self.ledger = ledger
+        self.unit = unit
+        self.max_rows_per_unit = max_rows_per_unit
+        self.public_base = public_base
+        self.base_share = base_share
         self.groups = groups
         self.rounds = rounds
         self.temperature = temperature
         self.randomised = randomised
-        self.random_state = random_state
-        self.ledger = ledger
 
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> ParityPostProcessor:
-        """Find the offsets from rows that the model has not seen.
+    @property
+    def constraints(self) -> list[DemographicParity]:
+        """The constraint that `max_gap` stands for."""
+        return [DemographicParity(self.max_gap)]
+
+    @property
+    def offsets_(self) -> Floats:
+        """Subtracted from the base's probabilities."""
+        check_is_fitted(self, "model_")
+        return self.model_.offsets
+
+    @property
+    def gap_(self) -> float:
+        """Largest difference of two groups in `rates_`, noise included; a share of 1."""
+        check_is_fitted(self, "model_")
+        return float(np.ptp(self.rates_, axis=0).max())
+
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> ParityPostProcessor:
+        """Fit the base if it is not fitted, and find the offsets.
 
         Parameters
         ----------
         X : table or array
-            Features, as the model takes them.
+            Features, as the base takes them.
         y : array, default=None
-            Ignored: labels are not needed.
+            Labels, for a base that is fitted here. After a fitted base they are ignored.
         sensitive_features : array, table or names of columns of X, default=None
-            Groups of the rows. They must be given.
+            Groups: one column or several. None: the schema's, or no groups.
+        sample_weight : array, default=None
+            Weight of each row, clipped to `max_sample_weight`. None: 1.
 
         Returns
         -------
@@ -200,52 +281,46 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         ------
         InputError
             If an argument or the table cannot be used.
+        PrivacyError
+            If the base cannot be charged to this guarantee.
         Overspent
             If the ledger has no room for the cost.
 
         Warns
         -----
         ConstraintNotMet
-            If released values say that a constraint is missed by far.
+            If a group is too small for the noise, or released values say that a constraint is missed by far.
         """
-        remedy = "Post-process with OddsPostProcessor, whose counts a holder makes."
-        refuse_elsewhere(X, "offsets, which the probabilities of every row are needed for", remedy)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
-        remedy = "Pass max_gap=0.05, for example."
-        max_gap = _checks.fraction(max_gap=self.max_gap, high_open=True, remedy=remedy)
-        rounds = _checks.whole(at_least=2, rounds=self.rounds, remedy="Pass rounds=40, for example.")
-        temperature = _checks.positive(temperature=self.temperature)
-        base = _finished(self.estimator)
-        classes = known_classes(as_array(base.classes_).tolist())
-        seed = promises.seed_of(self.random_state)
-        book = checked(self.ledger) or current()
-        if book is not None:
-            book.require(promise, secure=seed is None)
-        columns, features = _apart(X, sensitive_features)
-        law = _law(base, features, len(classes))
-        cells, codes = read_groups(columns, len(law), groups=_declared(self.groups))
-        same_length({"X": len(law), "sensitive_features": codes.shape[1]})
-        require_few_values(dict(zip(cells.names, cells.sizes, strict=True)), len(law))
-        plan = parity.plan(promise, rounds)
-        rows = _rows(codes, classes, cells)
-        cautions.of_promise(promise, rows.exact_count if promise.rows_are_public else None)
-        facts = [PublicFact("classes", in_words(classes), "argument")]
-        origin: Origin = READ_FROM_DATA if self.groups is None else "argument"
-        named = zip(cells.names, cells.columns, strict=True)
-        facts += [PublicFact(f"groups of {in_words([name])}", in_words(values), origin) for name, values in named]
-        event = plan.event if promise.is_private else None
-        noise = NoiseSource.of(bases.derived_seed(seed, 2))
-        options: dict[str, Any] = {"facts": tuple(facts), "ledger": self.ledger, "purpose": "ParityPostProcessor.fit"}
-        with Curator(rows, promise, plan=event, noise=noise, **options) as curator:
-            attached = curator.attach(decided.in_blocks(law, rows), title="probabilities of a finished model")  # type: ignore[arg-type]
-            search = parity.ParitySearch(plan, attached, cells, max_gap, temperature, hard=not self.randomised)
+        promise, wishes = self._told()
+        ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
+        wishes = replace(wishes, ledger=ledger)
+        asked = self._asked(X, y, sensitive_features, sample_weight, promise)
+        cells, system = self._compared(asked)
+        training, rows = asked.training, asked.training.rows
+        if ledger is not None:
+            ledger.require(promise, schema=training.schema)
+            spent = base_spends.about_to_spend(self.estimator, wishes)
+            if spent:
+                require_room(ledger, [*spent, self._plan_of(promise, spent, training).event], promise, self._purpose)
+        base = post_rows.base_of(self.estimator, asked, wishes, (X, y, sensitive_features, sample_weight), spare=True)
+        _require_one_plan(base)
+        plan = self._plan_of(promise, base.spent, training)
+        shown = post_rows.shown(asked, base, X)
+        law = self._law(base, shown, training)
+        noise = NoiseSource.of(bases.derived_seed(wishes.seed, 2))
+        fitted_here = self.estimator is None or not bases.is_fitted(self.estimator)
+        with asking.curator_of_counts(asked, base, wishes, plan, noise, self._purpose, fitted_here) as curator:
+            blocks: Any = law if isinstance(shown, Elsewhere) else decided.in_blocks(law, rows)
+            attached = curator.attach(blocks, title="probabilities of the base classifier")
+            hard = not self.randomised
+            search = parity.ParitySearch(plan, attached, cells, self.max_gap, float(self.temperature), hard=hard)
             found = descend(curator, search)
-            statement = curator.statement(not_covered=[OWN_DECISIONS])
-        self.estimator_, self.offsets_, self.rates_, self.gap_ = base, found.offsets, found.rates, found.gap
-        self.noise_, self.privacy_, self.cells_ = plan.deviation, statement, cells
-        self.classes_, self.groups_, self.moved_ = as_array(classes), cells.keys, found.moved
+        report = _report_of(found, plan, system)
+        self._conclude(asked, base, promise, curator, cells, plan, found, report)
         if not found.moved.all():
-            _warn([key for key, moved in zip(cells.keys, found.moved.tolist(), strict=True) if not moved])
+            _warn_of_small([key for key, moved in zip(cells.keys, found.moved.tolist(), strict=True) if not moved])
+        elif self.constraint_report_.missed_by_far:
+            _warn_of_gap(self.constraint_report_)
         return self
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
@@ -263,37 +338,141 @@ class ParityPostProcessor(ClassifierMixin, Recorded, BaseEstimator):  # type: ig
         ndarray of shape (n_rows, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        check_is_fitted(self, "offsets_")
-        columns, features = _apart(X, sensitive_features)
-        law = _law(self.estimator_, features, len(self.classes_), heard=True)
-        ids = decided.group_ids(columns, features, self.cells_, len(law), named=False)
-        moved = law - self.offsets_[ids]
-        if self.randomised:
-            return softened(moved, float(self.temperature))
-        return np.asarray(np.eye(len(self.classes_))[moved.argmax(axis=1)])
+        check_is_fitted(self, "model_")
+        features = self._features_of(X)
+        law = _checked(decided.law_of(self.estimator_, features, self.model_.classes))
+        ids = self._ids(X, sensitive_features, len(law))
+        assert ids is not None
+        return self.model_.law(law, ids)
 
-    def predict(self, X: Any, *, sensitive_features: Any = None, random_state: RandomState = None) -> npt.NDArray[Any]:
-        """Predict the class of each row, drawn anew for every row where decisions are drawn.
+    # -- inside ------------------------------------------------------------------------------------------------------------
 
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups of the rows, where the rule reads them. None: it does not.
-        random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None: fresh draws.
+    def _told(self) -> tuple[Promise, BaseOptions]:
+        """What the arguments say, checked before any row is read."""
+        units.refuse(self)
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        remedy = "Pass max_gap=0.05, for example."
+        _checks.fraction(max_gap=self.max_gap, high_open=True, remedy=remedy)
+        _checks.whole(at_least=2, rounds=self.rounds, remedy="Pass rounds=40, for example.")
+        _checks.positive(temperature=self.temperature)
+        if self.groups is not None and (not isinstance(self.groups, Cells) or self.groups.mode != "product"):
+            remedy = "Pass groups=Cells([('f', 'm')], names=('sex',)), for example."
+            raise InputError(complaint(expected="product cells", of="groups", got=self.groups, remedy=remedy))
+        share = _checks.fraction(base_share=self.base_share, low_open=True, high_open=True, remedy="Pass base_share=0.8, say.")
+        names = ("schema", "public_rows", "max_sample_weight", "unsafe_data_dependent_bounds")
+        given = {name: getattr(self, name) for name in names}
+        seed = promises.seed_of(self.random_state)
+        wishes = BaseOptions(promise, share, bool(self.public_base), given, seed, RateConstrainedClassifier)
+        bases.check(self.estimator, wishes)
+        if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):
+            got = type(self.estimator).__name__
+            remedy = "Pass one with probabilities, or OddsPostProcessor, which changes decisions."
+            raise InputError(complaint(expected="a classifier with predict_proba", of="estimator", got=got, remedy=remedy))
+        return promise, wishes
 
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Classes, as the labels were written.
-        """
-        law = self.predict_proba(X, sensitive_features=sensitive_features)
-        return np.asarray(self.classes_[draw_codes(law, random_state)])
+    def _asked(self, X: Any, y: Any, sensitive: Any, weights: Any, promise: Promise) -> DecidedRows:
+        if self.groups is not None and (self.schema is not None or isinstance(X, RowSource | Elsewhere)):
+            remedy = "Leave groups=None: the schema, or the coded rows, say the groups."
+            raise InputError(complaint(expected="None beside a schema", of="groups", got=self.groups, remedy=remedy))
+        fitted = self.estimator is not None and bases.is_fitted(self.estimator)
+        told = {"labelled": not fitted, "groups": self.groups}
+        return post_rows.read(self, X, y, sensitive, weights, promise, **told)
+
+    def _compared(self, asked: DecidedRows) -> tuple[Cells, ConstraintSystem]:
+        """The groups, and the constraints on their rates."""
+        unlabelled.require_groups(bool(asked.training.rows.layout.sensitive))
+        cells, system = post_report.system_of(self.constraints, asked)
+        assert cells is not None
+        assert system is not None
+        return cells, system.without_labels()
+
+    def _plan_of(self, promise: Promise, spent: Any, training: Training) -> ParityPlan:
+        rows = training.rows
+        heaviest = rows.max_sample_weight if promise.is_private else rows.largest_weight
+        return parity.plan(promise, self.rounds, spent, heaviest if rows.weighted else 1.0)
+
+    def _law(self, base: Base, shown: Any, training: Training) -> Any:
+        """The base's probabilities of the training rows; of rows elsewhere how their holder finds them. While rows are private,
+        nobody hears what it says of them."""
+        if isinstance(shown, Elsewhere):
+            from ..wrapped.elsewhere import probabilities_rule
+
+            return probabilities_rule(base.estimator, training, shown)
+        ask = base.estimator.predict_proba
+        found = decided.asked_of_base(lambda: quietly(Troubles(), ask, shown))
+        law = _checked(decided.in_order(base.estimator, found, training.classes))
+        same_length({"X": training.rows.exact_count, "the base classifier's probabilities": len(law)})
+        return law
+
+    def _search(self, read: Read) -> ParityPlan:
+        return self._planned(read)[0]
+
+    def _forecast(self, read: Read, supposed: Supposed) -> Forecast:
+        plan, system, cells, before = self._planned(read)
+        base = () if before is None else forecast.of(before, supposed).releases
+        return forecast.of_parity(plan, system, cells, supposed, base)
+
+    def _planned(self, read: Read) -> tuple[ParityPlan, ConstraintSystem, Cells, Any]:
+        """The plan, the constraints and their groups, and the search of a base that is fitted here, before there are rows."""
+        promise, wishes = self._told()
+        training = read(promises.ways_of(self.schema, False, False, self.max_sample_weight, promise))
+        cells, system = self._compared(DecidedRows(training, None, None, False))
+        known = promises.public_rows_of(self.public_rows, training, promise)
+        cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)
+        with cautions.said_around():
+            base, search = bases.planned(self.estimator, wishes, read, spare=True)
+        _require_one_plan(base)
+        plan = self._plan_of(promise, base.spent, training)
+        return plan, system, cells, search
+
+    @property
+    def _purpose(self) -> str:
+        return f"{type(self).__name__}.fit"
+
+    def _conclude(
+        self,
+        asked: DecidedRows,
+        base: Base,
+        promise: Promise,
+        curator: Curator,
+        cells: Cells,
+        plan: ParityPlan,
+        found: ParityOutcome,
+        report: ConstraintReport,
+    ) -> None:
+        """Publish. All that can fail comes before the first attribute."""
+        training, made = asked.training, curator.statement()
+        classes = training.classes
+        inside = getattr(bases.thawed(base.estimator), "model_", None) if base.is_ours else None
+        inside = inside if isinstance(inside, Model) and inside.classes == classes else None
+        model = ShiftedModel(found.offsets, classes, cells, float(self.temperature) if self.randomised else None, inside)
+        origin = origins.of_argument(self, "estimator")
+        statement = base_statement.of(training, base, promise, made, made.ledger, reads_groups=True, base_origin=origin)
+        self._set_model(base.estimator, model)
+        self.rates_, self.noise_, self.moved_ = found.rates, plan.deviation, found.moved
+        self.privacy_, self.cells_, self.groups_ = statement, cells, cells.keys
+        self.sensitive_names_, self.groups_named_ = training.rows.layout.sensitive_names, asked.named
+        self.constraint_report_ = report.saying(said(self))
+        self.n_features_in_ = int(getattr(base.estimator, "n_features_in_", training.n_features))
+        self._set_names(training.columns or tuple(getattr(base.estimator, "feature_names_in_", ())))
 
 
-def _warn(groups: list[Any]) -> None:
+def _report_of(found: ParityOutcome, plan: ParityPlan, system: ConstraintSystem) -> ConstraintReport:
+    """Each constraint at the last histogram."""
+    counts = np.maximum(found.counts, 0.0)
+    sizes = np.maximum(counts.sum(axis=1, keepdims=True), parity.SMALLEST)
+    values = system.exact_values(counts[:, np.newaxis], sizes)
+    noise = parity.noise_of_values(system, counts, plan.deviation)
+    drawn = sampling.deviations(system, counts[:, np.newaxis], sizes, heaviest=plan.heaviest)
+    columns = zip(system.names, system.bounds.tolist(), values.tolist(), noise.tolist(), drawn.tolist(), strict=True)
+    lines = [
+        ConstraintLine(name, bound, value, spread, 0.0, len(system), sampling=luck)
+        for name, bound, value, spread, luck in columns
+    ]
+    return ConstraintReport(tuple(lines), found.rounds, SEARCHED)
+
+
+def _warn_of_small(groups: list[Any]) -> None:
     text = (
         f"the noise of one round is too large for {len(groups)} of the groups, which keep the model's decisions: "
         f"{in_words(groups)}. Join small groups, allow a larger epsilon, or use more rows."
@@ -301,61 +480,35 @@ def _warn(groups: list[Any]) -> None:
     warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
 
-def _finished(estimator: Any) -> Any:
-    """A fitted classifier with probabilities, and nothing else."""
-    if not hasattr(estimator, "predict_proba") or isinstance(estimator, type):
-        got = type(estimator).__name__ if not isinstance(estimator, type) else estimator.__name__
-        remedy = "Pass a fitted classifier, such as LogisticRegression().fit(...) on other rows."
-        raise InputError(complaint(expected="a classifier with predict_proba", of="estimator", got=got, remedy=remedy))
-    if not bases.is_fitted(estimator) or not hasattr(estimator, "classes_"):
-        remedy = "Fit it on other rows first: this post-processor sees no labels."
-        raise NotFittedError(
-            complaint(expected="a fitted classifier", of="estimator", got=type(estimator).__name__, remedy=remedy)
-        )
-    return estimator
-
-
-def _apart(X: Any, sensitive_features: Any) -> tuple[dict[str, npt.NDArray[Any]], Any]:
-    """The sensitive columns, and what is left of X for the model."""
-    if isinstance(X, RowSource | RowBlock):
-        remedy = "Pass an array or a table of features."
-        raise InputError(complaint(expected="features for the classifier", of="X", got=type(X).__name__, remedy=remedy))
-    decided.refuse_unseen(X)
-    columns, _ = decided._columns(X, sensitive_features)
-    if not columns:
-        remedy = "Pass sensitive_features=...: columns, or names of columns of X."
-        raise InputError(complaint(expected="the group of every row", of="sensitive_features", got=None, remedy=remedy))
-    return columns, decided.without(X, tuple(columns))
-
-
-def _law(base: Any, features: Any, classes: int, *, heard: bool = False) -> Floats:
-    """Its probabilities, points of the simplex. While rows are private, nobody hears what it says of them."""
-    found = decided.asked_of_base(
-        lambda: base.predict_proba(features) if heard else quietly(Troubles(), base.predict_proba, features)
+def _warn_of_gap(report: ConstraintReport) -> None:
+    worst = report.worst
+    assert worst is not None
+    text = (
+        f"a constraint is not met: {worst.target}; the last histogram says {worst.value:.4f} (noise {worst.noise:.4f}). Ask "
+        "for a larger max_gap, a larger epsilon or more rounds; see constraint_report_."
     )
-    law = np.asarray(found, np.float64)
-    if law.ndim != 2 or law.shape[1] != classes or not np.isfinite(law).all():
-        got = f"shape {law.shape}" if law.ndim != 2 or law.shape[1] != classes else "NaN or infinite values"
+    warnings.warn(text, ConstraintNotMet, stacklevel=3)
+
+
+def _require_one_plan(base: Base) -> None:
+    """Rounds beside a base that was looked at have no price here: theory.md#t10 is of one release."""
+    if base.spent and base.looked_at:
+        raise PrivacyError(
+            complaint(
+                expected="a base classifier that is fitted here, or was made without these rows",
+                of="estimator",
+                got=f"{type(bases.thawed(base.estimator)).__name__}, whose own fit is charged",
+                remedy="Pass it unfitted: then both are one plan. Or pass public_base=True if it has not seen these rows.",
+            )
+        )
+
+
+def _checked(law: Floats) -> Floats:
+    """Points of the simplex, or an error that shows no row."""
+    if not np.isfinite(law).all():
         remedy = "Its predict_proba must give a share to each of classes_."
-        raise InputError(complaint(expected=f"probabilities of {classes} classes", of="estimator", got=got, remedy=remedy))
+        raise InputError(complaint(expected="probabilities", of="estimator", got="NaN or infinite values", remedy=remedy))
     if law.min(initial=0.0) < -CLOSE or np.abs(law.sum(axis=1) - 1.0).max(initial=0.0) > CLOSE:
         remedy = "Calibrate it, or divide by the sum."
         raise InputError(complaint(expected="probabilities that sum to one", of="estimator", got="others", remedy=remedy))
     return law
-
-
-def _declared(groups: Any) -> Cells | str:
-    if groups is None:
-        return "product"
-    if not isinstance(groups, Cells) or groups.mode != "product":
-        remedy = "Pass groups=Cells([('f', 'm')], names=('sex',)), for example."
-        raise InputError(complaint(expected="product cells", of="groups", got=groups, remedy=remedy))
-    return groups
-
-
-def _rows(codes: npt.NDArray[np.uint16], classes: tuple[Any, ...], cells: Cells) -> Rows:
-    """Groups alone: labels are not read, and each stands as the first class."""
-    count = codes.shape[1]
-    layout = RowLayout(0, (), classes, cells.columns, cells.names)
-    block = RowBlock(np.empty((0, count)), np.empty((0, count), np.uint8), np.zeros(count, np.int32), codes, None)
-    return Rows(Coded(layout, (block,)))

@@ -9,23 +9,39 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError, PrivacyError, complaint
-from ...facts import RowSource
+from ...facts import Cells, RowSource
 from ...privacy.promise import Promise
 from ..fitting import promises
 from ..reading import cautions
 from ..reading.inputs import Ways
-from ..wrapped import bases, decided
+from ..wrapped import bases, decided, unlabelled
 from ..wrapped.bases import Base, BaseOptions
 from ..wrapped.decided import DecidedRows
 
 
-def read(estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, promise: Promise) -> DecidedRows:
-    """The rows of a fit, checked against the promise and the base of `estimator`, an unfitted post-processor."""
+def read(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    sample_weight: Any,
+    promise: Promise,
+    *,
+    labelled: bool = True,
+    groups: Cells | None = None,
+) -> DecidedRows:
+    """The rows of a fit, checked against the promise and the base of `estimator`, an unfitted post-processor. `labelled`: else
+    nobody needs labels, and a base that is fitted says the classes. `groups`: where they are public."""
     base = estimator.estimator
     ways: Ways = promises.ways_of(estimator.schema, False, False, estimator.max_sample_weight, promise)
     fitted = base is not None and bases.is_fitted(base)
     known = as_tuple(getattr(base, "classes_", ())) if fitted else ()
-    asked = decided.read_rows(X, y, sensitive_features, sample_weight, ways, known)
+    if labelled:
+        asked = decided.read_rows(X, y, sensitive_features, sample_weight, ways, known)
+    else:
+        asked = unlabelled.read_rows(X, sensitive_features, sample_weight, ways, known)
+    if groups is not None:
+        asked = unlabelled.with_groups(asked, groups)
     promises.require_cap(asked.training, promise)
     rows = promises.public_rows_of(estimator.public_rows, asked.training, promise)
     ours = base is None or bases.carries_a_promise(base)

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from ..._json import Node
-from ...models import GroupedLinearModel, LinearModel, MixtureModel, Model, PostProcessedModel, RegressionModel
+from ...models import (
+    GroupedLinearModel,
+    LinearModel,
+    MixtureModel,
+    Model,
+    PostProcessedModel,
+    RegressionModel,
+    ShiftedModel,
+)
 from .coding import RowsCoding, SchemaCoding, TableCoding
 
 
@@ -67,6 +75,6 @@ def _require_groups(model: Any, estimator: Any, content: Node) -> None:
     """Rules that read the group read the groups of the estimator."""
     inner = model.models if isinstance(model, MixtureModel) else (getattr(model, "model", model),)
     for one in (*inner, *(getattr(inner[0], "models", ()) if inner else ())):
-        read = one.cells if isinstance(one, GroupedLinearModel | PostProcessedModel) else None
+        read = one.cells if isinstance(one, GroupedLinearModel | PostProcessedModel | ShiftedModel) else None
         if read is not None and read != estimator.cells_:
             content["cells"].refuse("the groups that the model reads", content["cells"].value)

@@ -52,6 +52,8 @@ def parameter(value: Any, name: str) -> Any:
         return {"additive": value.to_dict()}
     if isinstance(value, Schema):
         return {"schema": value.to_dict()}
+    if isinstance(value, Cells):
+        return {"cells": cells_to_dict(value)}
     if isinstance(value, (list, tuple)):
         return [parameter(item, name) for item in value]
     if isinstance(value, Mapping):
@@ -83,7 +85,9 @@ def read_parameter(node: Node) -> Any:
     if not isinstance(node.value, dict):
         return node.value
     if len(node.value) != 1:
-        node.refuse("an object with one of 'number', 'array', 'additive', 'by_group', 'notion', 'asked', 'schema'", node.value)
+        node.refuse(
+            "an object with one of 'number', 'array', 'additive', 'by_group', 'cells', 'notion', 'asked', 'schema'", node.value
+        )
     readers: dict[str, Callable[[Node], Any]] = {
         "number": lambda given: given.number(words=True) if given.value != "-nan" else math.nan,
         "additive": lambda given: Additive.from_dict(given.mapping()),
@@ -92,6 +96,7 @@ def read_parameter(node: Node) -> Any:
         "notion": lambda given: notion_from_dict(given.mapping()),
         "asked": lambda given: objective_from_dict(given.mapping()),
         "schema": lambda given: Schema.from_dict(given.mapping()),
+        "cells": cells_from_dict,
     }
     ((word, _),) = node.value.items()
     reader = readers.get(word)

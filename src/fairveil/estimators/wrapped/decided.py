@@ -64,14 +64,14 @@ def read_rows(
         refuse_duplicates(table, of)
     refuse_unseen(X)
     labels = read_labels(y)
-    columns, named = _columns(X, sensitive_features)
+    columns, named = columns_of(X, sensitive_features)
     groups, group_codes = coded_groups({name: Plain(column) for name, column in columns.items()}, len(labels))
-    same_length({"X": _length(X), "y": len(labels)})
+    same_length({"X": length_of(X), "y": len(labels)})
     classes, codes = _classes(labels, known)
     layout = RowLayout(0, (), classes, groups, tuple(columns))
     features = without(X, tuple(columns))
     if ways.features_are_public and columns:
-        _refuse_copies(features, layout, group_codes)
+        refuse_copied(features, layout, group_codes)
     weights = weights_of(sample_weight, len(labels))
     block = RowBlock(np.empty((0, len(labels))), np.empty((0, len(labels)), np.uint8), codes, group_codes, weights)
     held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight)
@@ -81,7 +81,7 @@ def read_rows(
     ]
     if weights is not None and ways.features_are_public:
         facts.append(PublicFact("sample weights", "public: must not depend on the sensitive columns", "argument"))
-    training = Training(held, RowsCoding(0), tuple(facts), (), names_of(X), _width(X))
+    training = Training(held, RowsCoding(0), tuple(facts), (), names_of(X), width_of(X))
     return DecidedRows(training, features, labels, named)
 
 
@@ -128,9 +128,18 @@ def asked_of_base(ask: Callable[[], Any]) -> Any:
 
 def law_of(base: Any, features: Any, classes: Sequence[Hashable]) -> npt.NDArray[np.float64]:
     """The law of a base that decides by chance, a column for each of `classes`, in whichever order the base has its own."""
-    law = np.asarray(asked_of_base(lambda: base.predict_proba(features)), np.float64)
+    return in_order(base, asked_of_base(lambda: base.predict_proba(features)), classes)
+
+
+def in_order(base: Any, probabilities: Any, classes: Sequence[Hashable]) -> npt.NDArray[np.float64]:
+    """Probabilities of the base's classes, a column for each of `classes`."""
+    law, at = np.asarray(probabilities, np.float64), codes_of(base.classes_, classes)
+    if law.ndim != 2 or law.shape[1] != len(at):
+        remedy = "Its predict_proba must give a share to each of classes_."
+        expected = f"probabilities of {len(at)} classes"
+        raise InputError(complaint(expected=expected, of="estimator", got=f"shape {law.shape}", remedy=remedy))
     out = np.zeros((len(law), len(classes)))
-    out[:, codes_of(base.classes_, classes)] = law
+    out[:, at] = law
     return out
 
 
@@ -168,7 +177,7 @@ def group_ids(given: Any, X: Any, cells: Cells, rows: int, named: bool) -> npt.N
                 remedy="This model decides by group: pass predict(X, sensitive_features=...).",
             )
         )
-    columns, _ = _columns(X, list(cells.names) if given is None else given)
+    columns, _ = columns_of(X, list(cells.names) if given is None else given)
     if set(columns) == set(cells.names):
         columns = {name: columns[name] for name in cells.names}
     elif len(columns) != len(cells.columns) or set(columns) & set(cells.names):  # by position only where no name says another
@@ -246,13 +255,13 @@ def _classes(labels: npt.NDArray[Any], known: Sequence[Hashable]) -> tuple[tuple
     return classes, places[codes]
 
 
-def _columns(X: Any, given: Any) -> tuple[dict[str, npt.NDArray[Any]], bool]:
+def columns_of(X: Any, given: Any) -> tuple[dict[str, npt.NDArray[Any]], bool]:
     """Sensitive columns by name, and whether they are columns of X."""
     if given is None:
         return {}, False
     names = names_in(given)
     shown = names_of(X)
-    if names is None or (set(names) - set(shown) and not isinstance(given, str) and len(names) == _length(X)):
+    if names is None or (set(names) - set(shown) and not isinstance(given, str) and len(names) == length_of(X)):
         return dict(read_columns(given, 0)), False
     strange = [name for name in names if name not in shown]
     if strange or len(set(names)) != len(names):
@@ -262,7 +271,7 @@ def _columns(X: Any, given: Any) -> tuple[dict[str, npt.NDArray[Any]], bool]:
     return {name: column_of(X[name], name) for name in names}, True
 
 
-def _refuse_copies(features: Any, layout: RowLayout, group_codes: npt.NDArray[np.uint16]) -> None:
+def refuse_copied(features: Any, layout: RowLayout, group_codes: npt.NDArray[np.uint16]) -> None:
     """Where features are public none may be the sensitive column over again, among the rows where it is known; nor may the
     table's index. What is no table is not looked into."""
     try:
@@ -350,7 +359,7 @@ def _is_mapping(X: Any) -> bool:
     return isinstance(X, Mapping) and not sparse.issparse(X)  # one kind of sparse array is a mapping too
 
 
-def _length(X: Any) -> int | None:
+def length_of(X: Any) -> int | None:
     """How many rows, where that can be seen; else the base's decisions say it."""
     if _is_mapping(X):
         return table_of(X).rows
@@ -360,7 +369,7 @@ def _length(X: Any) -> int | None:
     return len(X) if hasattr(X, "__len__") and not isinstance(X, type) else None
 
 
-def _width(X: Any) -> int:
+def width_of(X: Any) -> int:
     names = names_of(X)
     shape: tuple[int, ...] = getattr(X, "shape", ())
     return len(names) if names else int(shape[1]) if len(shape) > 1 else len(X[0]) if _is_listed(X) else 1

@@ -96,7 +96,7 @@ def read(
         return read_elsewhere(model, X, y, sensitive_features, schema, promise)
     if schema is not None or isinstance(X, RowSource):
         return _by_schema(model, X, y, sensitive_features, schema, promise, seed, whose)
-    columns, _ = decided._columns(X, sensitive_features)
+    columns, _ = decided.columns_of(X, sensitive_features)
     given = _given(model)
     if X is None:
         features: Any = None

@@ -10,7 +10,7 @@ Guarantees (tests/serving/test_serving_counts.py):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,17 @@ def scores_rule(base: Any, training: Training, data: Elsewhere, edges: npt.NDArr
         got = "an additive one"
         raise InputError(complaint(expected="a linear base classifier, through a door", of="estimator", got=got, remedy=remedy))
     return DescribedRule(model, len(training.classes) if edges is None else len(edges) + 1, edges)
+
+
+def probabilities_rule(base: Any, training: Training, data: Elsewhere) -> DescribedRule:
+    """The probabilities of a base classifier."""
+    rule = scores_rule(base, training, data, None)
+    classes = tuple(np.asarray(base.classes_).tolist())
+    if classes != training.classes:
+        remedy = "Fit it by the holder's schema."
+        expected = f"the schema's classes {list(training.classes)}"
+        raise InputError(complaint(expected=expected, of="estimator", got=list(classes), remedy=remedy))
+    return replace(rule, soft=True)
 
 
 def _codes_alike(coding: SchemaCoding, schema: Schema) -> bool:

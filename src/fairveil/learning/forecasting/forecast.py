@@ -42,6 +42,7 @@ from ..lagrangian.plan import Plan
 from ..lagrangian.program import LOOKS
 from ..least_squares.by_group import GroupRegression
 from ..oracles.oracle import Oracle
+from ..parity import ParityPlan, noise_of_values
 from ..postprocessing import mixing, score_bins
 from ..postprocessing.counting import CountPlan, Released, steps
 from ..postprocessing.mixing_bounds import value_noise
@@ -294,6 +295,19 @@ def of_counts(
     size = float(moved) if plan.noise == "discrete-laplace" else math.sqrt(moved)
     own = [replace(line, sensitivity=size) for line in own]
     return Forecast(shared_out([*_weighed(before), *own]), lines, plan.cells)
+
+
+def of_parity(
+    plan: ParityPlan, system: ConstraintSystem, cells: Cells, supposed: Supposed, before: Sequence[Release] = ()
+) -> Forecast:
+    """Of a post-processor by offsets; `before`: what its base releases, when it is fitted with it."""
+    counts = supposed.counts(cells, by_label=False)
+    decided = supposed.decisions(counts)
+    noise = noise_of_values(system, decided[:, 0], plan.deviation)
+    lines = _lines(system, system.bounds.tolist(), noise, _sampling(system, counts, decided))
+    own = of_event(plan.event if plan.promise.is_private else None, "decisions by group")
+    own = [replace(line, sensitivity=plan.spread) for line in own]
+    return Forecast(shared_out([*_weighed(before), *own]), lines, cells, plan.rounds)
 
 
 def _in_bins(decided: Floats, edges: Floats) -> Floats:

@@ -36,6 +36,7 @@ NAMES = {
     "PredictionHistogram": "decisions by group",
     "RowCount": "number of rows",
     "ScoreHistogram": "scores by group",
+    "ShiftedHistogram": "decisions by group",
 }
 
 

@@ -156,8 +156,9 @@ class RemoteCurator(Curator):
     def attach(
         self, model: Callable[..., Any], *, columns_read: Iterable[str] = ("features",), title: str = "a model made elsewhere"
     ) -> Any:
-        """A finished model that was described; its decisions stay with the holder."""
-        return self._attach(model, 0, columns_read, title, "decisions")
+        """A finished model that was described; its decisions, or probabilities, stay with the holder."""
+        kind = "probabilities" if getattr(model, "soft", False) else "decisions"
+        return self._attach(model, 0, columns_read, title, kind)
 
     def attach_codes(
         self,

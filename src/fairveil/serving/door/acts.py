@@ -32,7 +32,13 @@ from .tokens import Token, require_method
 STATEFUL = ("attach", "rescale")
 """Acts that are done again when a run is taken up: they release nothing, and later questions depend on them."""
 STATEMENT = "statement"
-COUNTED = ("row count", "cell counts", "histogram of attached codes", "histogram of an attached model")
+COUNTED = (
+    "row count",
+    "cell counts",
+    "histogram of attached codes",
+    "histogram of an attached model",
+    "histogram of shifted decisions",
+)
 MOST_HANDLES = 64
 MOST_SENTENCES = 40
 SAID = "said by the analyst: "
@@ -99,7 +105,7 @@ class Doing:
                 complaint(expected=f"at most {MOST_HANDLES} models", of="attach", got=len(self.handles), remedy=remedy)
             )
         rule = rule_of(self.node, self.message, self.curator.layout, self._generator)
-        kind = self.node["handle"].one_of(("codes", "decisions"))
+        kind = self.node["handle"].one_of(("codes", "decisions", "probabilities"))
         number = len(self.handles)
         self.handles[number] = attached(self.curator, rule, kind)
         return packed({"handle": number})

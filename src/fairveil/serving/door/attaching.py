@@ -68,6 +68,10 @@ class Rule:
         """The same as numbers, one line a row."""
         return np.asarray(self.codes(block), np.float64).reshape(block.rows, 1)
 
+    def probabilities(self, block: Block) -> npt.NDArray[np.float64]:
+        """A point of the simplex a row."""
+        return np.asarray(self.model.predict_proba(RowBlock(block.numbers, block.codes)), np.float64)
+
     def _decided(self, block: Block) -> npt.NDArray[np.intp]:
         if self.model is None:  # the labels themselves are counted
             return np.asarray(block.labels, np.intp)
@@ -102,11 +106,15 @@ def attached(curator: Curator, rule: Rule, handle: str) -> Attached | AttachedCo
     """Kept beside the rows, once it was tried on made-up ones: beside true rows its errors are masked, and count as code 0."""
     tried = RowFunction(rule.column, 1, float(MOST_CODES), columns_read=rule.columns_read, title=rule.title)
     tried.rehearse(curator.layout)
-    if handle == "decisions":
+    if handle in ("decisions", "probabilities"):
         if rule.table is not None or rule.edges is not None:
-            remedy = "Attach a model's decisions alone."
-            raise InputError(complaint(expected="no table and no edges", of="decisions", got="some", remedy=remedy))
-        return curator.attach(rule.codes, title=rule.title)
+            remedy = f"Attach a model's {handle} alone."
+            raise InputError(complaint(expected="no table and no edges", of=handle, got="some", remedy=remedy))
+        if handle == "decisions":
+            return curator.attach(rule.codes, title=rule.title)
+        if rule.model is None:
+            raise InputError(complaint(expected="a model", of=handle, got=None, remedy="Describe the model that has them."))
+        return curator.attach(rule.probabilities, title=rule.title)
     return curator.attach_codes(rule.codes, rule.count, columns_read=rule.columns_read, title=rule.title)
 
 

@@ -43,6 +43,7 @@ from ...curator import (
     ScoreHistogram,
     Weighed,
 )
+from ...curator.questions.shifted import ShiftedHistogram
 from ...errors import InputError, complaint
 from ...facts import Cells, RowLayout
 from .messages import Message, Packing
@@ -231,6 +232,10 @@ def _positive(node: Node, reading: Reading) -> float | None:
     return None if node.is_null else float(node.number())
 
 
+def _scalar(node: Node, reading: Reading) -> float:
+    return float(node.number())
+
+
 def _inner(node: Node, reading: Reading) -> Question:
     return question_of(node, replace(reading, depth=reading.depth + 1))
 
@@ -283,6 +288,10 @@ KINDS: dict[str, tuple[Callable[..., Question], dict[str, Read]]] = {
     "sums weighed by cell": (Weighed, {"inner": _inner, "cells": _some_cells, "factors": _array}),
     "codes": (CodeHistogram, {"attached": _codes, **_ONE_GROUP}),
     "decisions": (AttachedHistogram, {"attached": _model, **_ONE_GROUP, "decisions": _word}),
+    "shifted decisions": (
+        ShiftedHistogram,
+        {"attached": _model, **_ONE_GROUP, "decisions": _word, "offsets": _array, "temperature": _scalar},
+    ),
     "losses": (AttachedLosses, {"attached": _model, **_CELLS, "loss": _word, "clip": _number_or_array}),
 }
 NAMES: dict[type, str] = {cast(type, kind): name for name, (kind, _) in KINDS.items()}
