@@ -31,6 +31,7 @@ from fairveil.learning.checkpoint import Checkpoint
 from fairveil.models import files as model_files
 from fairveil.models import npz
 from fairveil.privacy.events import Gaussian
+from fairveil.privacy.importing.documents import parse_import
 from fairveil.privacy.ledger import documents
 from fairveil.privacy.ledger.checking import findings
 from fairveil.privacy.ledger.stores.entries import Entry
@@ -83,6 +84,7 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
             "regressor": fv.GroupObjectiveRegressor(target_bounds=(0, 1), **common).fit(
                 X, y.astype(float), sensitive_features=A
             ),
+            "offsets": fv.ParityPostProcessor(None, 0.1, rounds=3, **common).fit(X, y, sensitive_features=A),
             "descent": fv.TailoredClassifier(rounds=3, **common).fit(X, y, sensitive_features=A),
         }
 
@@ -94,6 +96,7 @@ def readers(folder: Path, *, all_kinds: bool) -> list[Reader]:
     return [
         Reader("statement", lambda draw: _statement(draw.choice(statements), draw), _read_statement),
         _exports(),
+        _imports(),
         Reader("model folder", lambda draw: _model(draw.choice(list(written.values())), draw), model_files.from_files),
         Reader("estimator folder", lambda draw: _estimator(draw.choice(list(written.values())), draw), _read_estimator),
         _arrays(written["table"]["arrays.npz"]),
@@ -123,6 +126,41 @@ def _read_statement(text: str) -> None:
     statement.summary()
     statement.to_json()
     repr(statement)
+
+
+def _imports() -> Reader:
+    """What other libraries spent, as documents; what is read is priced, written down, and read again."""
+    head = {"format": "fairveil-import", "version": 1, "neighbours": "add-remove", "rows_per_person": 1}
+    tree = {
+        "class_name": "ComposedDpEvent",
+        "events": [
+            {
+                "class_name": "SelfComposedDpEvent",
+                "count": 3,
+                "event": {"class_name": "GaussianDpEvent", "noise_multiplier": 3.0},
+            },
+            {"class_name": "LaplaceDpEvent", "noise_multiplier": 2.0},
+        ],
+    }
+    given = [
+        {**head, "opacus": {"history": [[1.0, 0.01, 50], [2.0, 0.02, 5]], "sampling": "poisson"}, "notes": ["by hand"]},
+        {**head, "dp_accounting": {"event": tree}, "library": "dp-accounting 0.6.0"},
+        {**head, "neighbours": "replace-one", "diffprivlib": {"spent_budget": [[0.5, 0.0], [0.1, 1e-9]], "tools": ["mean"]}},
+        {**head, "event": Gaussian(6.0).to_dict(), "rows_per_person": 2, "secure_noise": True},
+    ]
+
+    def make(draw: random.Random) -> str:
+        document = draw.choice(given)
+        if draw.random() < 0.15:
+            return change.of_bytes(json.dumps(document).encode(), draw).decode("utf-8", "replace")
+        return json.dumps(change.of_values(document, draw)) if draw.random() < 0.7 else change.json_text(document, draw)
+
+    def read(text: str) -> None:
+        found = parse_import(text)
+        found.price(1e-6)
+        assert parse_import(json.dumps(found.to_dict())).events == found.events
+
+    return Reader("import", make, read)
 
 
 def _exports() -> Reader:

@@ -13,7 +13,7 @@ from fairveil.errors import FairveilError, SchemaError
 
 INPUTS = 150
 NAMES = (
-    *("statement", "ledger export", "model folder", "estimator folder", "npz bytes", "frontier"),
+    *("statement", "ledger export", "import", "model folder", "estimator folder", "npz bytes", "frontier"),
     *("schema, JSON", "schema, TOML", "encoding", "CSV", "Parquet", "SQLite rows", "journal", "checkpoint"),
 )
 
