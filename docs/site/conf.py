@@ -27,7 +27,7 @@ if os.environ.get("FAIRVEIL_INTERSPHINX"):  # fetches inventories: not in a buil
     }
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "index"
-exclude_patterns = ["README.md", "docs/index.md", "docs/api.md", "examples", "benchmarks", "tests", "scripts", "**.ipynb"]
+exclude_patterns = ["README.md", "docs/index.md", "examples", "benchmarks", "tests", "scripts", "**.ipynb"]
 myst_heading_anchors = 6
 nitpicky = False
 html_theme = "pydata_sphinx_theme"

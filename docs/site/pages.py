@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-import runpy
 import shutil
 from pathlib import Path
-from typing import Any
+
+import names as named
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -21,7 +21,6 @@ INNER = {
     "CONTRIBUTING.md": "[CS][OE][DC]*.md",
 }
 """Pages that have pages of their own below them."""
-MAKER: dict[str, Any] = runpy.run_path(str(DOCS / "make_api.py"))
 
 
 def sections() -> dict[str, list[str]]:
@@ -29,18 +28,18 @@ def sections() -> dict[str, list[str]]:
     found = {}
     for part in re.split(r"^## ", (DOCS / "index.md").read_text("utf-8"), flags=re.MULTILINE)[1:]:
         head = part.partition(":")[0].strip()
-        found[SECTIONS[head]] = [page for page in dict.fromkeys(LINK.findall(part)) if page != "api.md"]
+        found[SECTIONS[head]] = list(dict.fromkeys(LINK.findall(part)))
     return found
 
 
 def public() -> dict[str, list[str]]:
     """Room -> names of the classes and functions that are at home there: each has a page."""
     found: dict[str, list[str]] = {}
-    for name in MAKER["ROOMS"]:
+    for name in named.ROOMS:
         room = importlib.import_module(name)
-        own = [(one, getattr(room, one)) for one in MAKER["names_of"](room)]
+        own = [(one, getattr(room, one)) for one in named.names_of(room)]
         callables = [(one, value) for one, value in own if inspect.isclass(value) or inspect.isroutine(value)]
-        found[name] = [one for one, value in callables if MAKER["home_of"](value, room) == name]
+        found[name] = [one for one, value in callables if named.home_of(value, room) == name]
     return found
 
 
@@ -66,18 +65,18 @@ def object_page(room: str, name: str) -> str:
 def room_page(room: str, names: list[str]) -> str:
     """One room: a sentence, a list of its pages, and its constants."""
     module = importlib.import_module(room)
-    lines = [f"# {room}", "", MAKER["paragraph"](inspect.getdoc(module)), ""]
+    lines = [f"# {room}", "", named.paragraph(inspect.getdoc(module)), ""]
     if names:
         lines += ["```{toctree}", ":maxdepth: 1", "", *(f"{name} <{place(room, name)}>" for name in names), "```", ""]
-    for name in MAKER["names_of"](module):
+    for name in named.names_of(module):
         value = getattr(module, name)
         if inspect.ismodule(value) or name in names:
             continue
         if inspect.isclass(value) or inspect.isroutine(value):
-            home = MAKER["home_of"](value, module)
+            home = named.home_of(value, module)
             lines += [f"- `{name}`: see [{home}.{name}]({place(home, name)}.rst)"]
         else:
-            lines += ["", f"## {name}", "", *MAKER["constant"](module, name)]
+            lines += ["", f"## {name}", "", *named.constant(module, name)]
     return "\n".join(lines) + "\n"
 
 
@@ -142,9 +141,7 @@ def stage(folder: Path) -> None:
 
 def relinked(text: str) -> str:
     """Links to pages that the site has elsewhere."""
-    for old, new in (("docs/api.md", "api/index.md"), ("docs/index.md", "index.md"), ("api.md", "../api/index.md")):
-        text = text.replace(f"]({old})", f"]({new})")
-    return text
+    return text.replace("](docs/index.md)", "](index.md)")
 
 
 def stage_gallery(folder: Path) -> None:
