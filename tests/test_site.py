@@ -101,7 +101,7 @@ def test_the_tools_of_the_site_are_an_extra_and_pinned() -> None:
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["docs"]
     pins = {line.partition("==")[0].lower() for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()}
     names = {re.split(r"[>=<]", one)[0] for one in extra}
-    assert names == {"sphinx", "myst-parser", "pydata-sphinx-theme", "numpydoc", "sphinx-gallery"}
+    assert names == {"sphinx", "myst-parser", "pydata-sphinx-theme", "numpydoc", "sphinx-gallery", "latex2mathml"}
     assert names <= pins
 
 

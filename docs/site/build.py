@@ -1,7 +1,7 @@
 """Build the site from this folder and the installed packages: `make docs`, or `python docs/site/build.py [FOLDER]`.
 
-Warnings are errors. After the build every link of every page is followed, nothing may be loaded from elsewhere, and all of it
-may weigh at most 20 MB.
+Warnings are errors. After the build every link of every page is followed, nothing may be loaded from elsewhere, all of it may
+weigh at most 20 MB, and a sample of pages is looked at in a browser, where there is one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
+import browser
 import pages
 from sphinx.cmd.build import main as sphinx
 
@@ -85,7 +86,7 @@ def main() -> None:
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     if done:
         sys.exit(done)
-    wrong = problems(out)
+    wrong = [*problems(out), *browser.problems(out)]
     print("\n".join(wrong[:50]))
     print(f"built in {time.monotonic() - started:.0f} s: {out / 'index.html'}")
     sys.exit(bool(wrong))

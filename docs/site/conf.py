@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+import formulas
 import pages
 import scraping
 
@@ -29,9 +31,16 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "index"
 exclude_patterns = ["README.md", "docs/index.md", "examples", "benchmarks", "tests", "scripts", "**.ipynb"]
 myst_heading_anchors = 6
+myst_enable_extensions = ["dollarmath"]
+myst_dmath_allow_space = False
+html_math_renderer = "mathml"
+smartquotes = False  # two hyphens begin an option
 nitpicky = False
 html_theme = "pydata_sphinx_theme"
 html_title = f"Fairveil {release}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+toc_object_entries_show_parents = "hide"
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
@@ -67,8 +76,12 @@ sphinx_gallery_conf = {
     "default_thumb_file": str(pages.DOCS / "rooms.svg"),
 }
 
+# What scripts of the gallery warn of, without this machine's paths.
+warnings.formatwarning = lambda message, category, *_args, **_options: f"{category.__name__}: {message}\n"
+
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 CITED = re.compile(r"(?<![(/\w])theory\.md#([\w-]+)")
+NAMED = re.compile(r"(?<![(/\w])docs/([\w/]+)\.md(?:#([\w-]+))?")
 EMPHASIS = re.compile(r"((?<![\w*])\*{1,2}\w(?:[^*]*[\w.])?\*{1,2}(?![\w*]))")
 WORD = re.compile(r"(`[^`\n]+`)")
 
@@ -131,12 +144,27 @@ def marked(line: str, *, head: bool = False) -> str:
             kept = (part if at % 2 else re.sub(r"([*|\\])", r"\\\1", part) for at, part in enumerate(parts))
             text = "".join(kept)
             text = re.sub(r"_(?=[\s.,;:)]|$)", r"\\_", text)
-            out.append(CITED.sub(r"`theory: \1 <../docs/theory.html#\1>`__", text))
+            text = CITED.sub(r"`theory: \1 <../docs/theory.html#\1>`__", text)
+            out.append(NAMED.sub(linked, text))
     return "".join(out)
+
+
+def linked(found: re.Match[str]) -> str:
+    """A page that a docstring names, as a link to it."""
+    name, anchor = found.groups()
+    return f"`{name.replace('_', ' ')} <../docs/{name}.html{'' if anchor is None else f'#{anchor}'}>`__"
+
+
+def without_empty_heads(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """A table's empty corner heads nothing: a cell like others, for those who hear the page."""
+    if "body" in context:
+        context["body"] = context["body"].replace('<th class="head"><p></p></th>', "<td></td>")
 
 
 def setup(app: Any) -> None:
     """Sphinx asks for it."""
+    app.connect("html-page-context", without_empty_heads)
+    formulas.setup(app)
     app.connect("source-read", stated)
     app.connect("env-updated", known)
     app.connect("autodoc-process-docstring", plain, priority=100)
