@@ -36,7 +36,7 @@ def positive(*, remedy: str = "", allow_inf: bool = False, **named: object) -> f
     """
     name, value = _the_one(named)
     expected = "a number above 0" + (" (inf allowed)" if allow_inf else "")
-    remedy = remedy or f"Pass {name}=1.0, say."
+    remedy = remedy or f"Pass {name}=1.0, for example."
     number = _number(name, value, expected, remedy)
     if number <= 0 or (math.isinf(number) and not allow_inf):
         raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
@@ -47,7 +47,7 @@ def non_negative(*, remedy: str = "", allow_inf: bool = False, **named: object) 
     """A number at least 0 (finite unless `allow_inf`)."""
     name, value = _the_one(named)
     expected = "a number at least 0" + (" (inf allowed)" if allow_inf else "")
-    remedy = remedy or f"Pass {name}=0.0, say."
+    remedy = remedy or f"Pass {name}=0.0, for example."
     number = _number(name, value, expected, remedy)
     if number < 0 or (math.isinf(number) and not allow_inf):
         raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
@@ -74,7 +74,7 @@ def whole(*, at_least: int = 0, remedy: str = "", **named: object) -> int:
                 expected=f"a whole number of at least {at_least}",
                 of=name,
                 got=value,
-                remedy=remedy or f"Pass {name}={max(at_least, 1)}, say.",
+                remedy=remedy or f"Pass {name}={max(at_least, 1)}, for example.",
             )
         )
     return int(value)
@@ -99,6 +99,6 @@ def one_of(choices: Iterable[str], **named: object) -> str:
     words = tuple(choices)
     if not isinstance(value, str) or value not in words:
         listed = " or ".join(repr(word) for word in words)
-        remedy = f"Pass {name}={words[0]!r}, say."
+        remedy = f"Pass {name}={words[0]!r}, for example."
         raise InputError(complaint(expected=listed, of=name, got=value, remedy=remedy, among=words))
     return value

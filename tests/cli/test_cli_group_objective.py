@@ -88,7 +88,7 @@ def test_fit_writes_model_statement_and_report(
     assert twin["method"] in page
     chance = search != "exponential"
     assert by_chance(saved) == chance
-    assert any("decides by chance" in note for note in twin["notes"]) == chance
+    assert any("randomized classifier" in note for note in twin["notes"]) == chance
     gap, bound = twin["gaps"]
     assert (gap["notion"], gap["target"]) == ("equalized odds", 0.2)
     worst = max(line.value for line in clf.constraint_report_.lines if "<= 0.2" in line.target)

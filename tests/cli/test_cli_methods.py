@@ -140,7 +140,9 @@ def test_a_model_that_decides_by_group_and_chance_predicts_as_in_python(
         X = load_csv(others, Schema.load(folders.schema))
     done = fairveil("predict", folders / name, others, "--proba", "--seed", 7)
     assert done.code == 0, done.err
-    assert done.err == ("fairveil: note: this model decides by chance: the decisions were drawn from its law, by --seed 7\n")
+    assert done.err == (
+        "fairveil: note: this classifier is randomized: the decisions were drawn from their distribution, by --seed 7\n"
+    )
     assert np.array_equal(law_of(done.out), clf.predict_proba(X, sensitive_features=sex))
     assert columns_of(done.out)["prediction"] == clf.predict(X, sensitive_features=sex, random_state=7).tolist()
     assert fairveil("predict", folders / name, others, "--proba", "--seed", 7).out == done.out
@@ -207,7 +209,7 @@ def test_missing_groups_are_an_error_that_says_what_to_do(
     before = set(tmp_path.iterdir())
     for name in ("coded", "plain"):
         for table, options, says in (
-            (bare, (), "columns sex: this model decides by group"),
+            (bare, (), "columns sex: this model is group-aware"),
             (renamed, (), "say with --sensitive which columns hold the groups"),
             (bare, ("--sensitive", "gender"), "columns gender"),
             (others, ("--sensitive", "sex", "--sensitive", "city"), "1 distinct columns, for sex"),
@@ -266,7 +268,7 @@ def test_an_audit_of_a_model_that_decides_by_chance_is_of_expected_rates(
     assert fairveil("audit", others, "--model", folders / name, *ROLES, "--json").out == done.out  # no luck in it
     under_other_names = ("audit", renamed, "--model", folders / name, "--target", "hired", "--sensitive", "gender")
     assert json.loads(fairveil(*under_other_names, "--json").out)["gaps"] == found["gaps"]
-    assert "rates are expected ones: this model decides by chance" in fairveil(*under_other_names).out
+    assert "rates are expected ones: this classifier is randomized" in fairveil(*under_other_names).out
 
 
 def test_an_audit_looks_at_other_groups_than_the_model_reads(fairveil: Command, folders: Models, others: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_row_of_nobody_is_refused(fairveil: Command, schema: Path, tmp_path: P
 def test_a_ledger_of_persons(fairveil: Command, clinic: Path, schema: Path) -> None:
     made = fairveil("ledger", "create", "budget.db", "clinic", "--epsilon", 3, "--delta", 1e-5, "--unit", "patient")
     assert made.code == 0, made.err
-    assert "persons are told apart by 'patient'" in made.out
+    assert "persons are identified by 'patient'" in made.out
     done = fairveil("fit", clinic, "--schema", schema, *PARITY, "--ledger", "budget.db", "--out", "rows")
     assert done.code == 2
     assert "a promise about persons, by patient" in done.err

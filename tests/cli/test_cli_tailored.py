@@ -64,14 +64,14 @@ def test_fit_writes_model_statement_and_report(
     assert saved.predict_proba(rows).tobytes() == clf.predict_proba(rows).tobytes()
     assert saved.privacy_.epsilon == clf.privacy_.epsilon <= 3.0
 
-    # What each group pays, and what is not covered.
+    # What each group spends, and what is not covered.
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     page = html.unescape((tmp_path / "model/report.html").read_text("utf-8"))
     assert "TailoredClassifier" in twin["method"]
     lines = {line["group"]: line for line in twin["payments"]["lines"]}
     assert [line["epsilon"] for line in lines.values()] == list(clf.tailoring_.epsilons)
     assert [line["share"] for line in lines.values()] == list(clf.tailoring_.shares)
-    assert "What each group pays" in page
+    assert "What each group spends" in page
     assert any("at twice δ" in words for words in twin["payments"]["conditions"]) == (not clf.tailoring_.fixed)
     assert all(words in page for words in twin["payments"]["conditions"])
     if "max_epsilon" in arguments:

@@ -114,7 +114,7 @@ def test_the_stated_bound_of_a_question_is_the_largest_of_the_run() -> None:
         clipped.answer([(GradientSum(model, clip), 60.0)])
     (bound,) = consistent(clipped.statement()).bounds
     assert bound.sensitivity == pytest.approx(3.0)
-    assert bound.reason == "gradients are shortened to norm 3"
+    assert bound.reason == "gradients are clipped to norm 3"
 
 
 def test_counts_with_laplace_noise_beside_gaussian_noise_state_both_norms() -> None:

@@ -170,7 +170,7 @@ def test_numbers_in_dollars_without_bounds_are_said_to_be_too_large() -> None:
     assert reg.coef_.tolist() == [0.0, 0.0]
     said = str(reg.constraint_report_)
     assert "schema=" in said
-    assert "shortened" in said
+    assert "clipped" in said
     assert "number of rows" not in said
     public = regressor(LARGEST, **BOUNDS, protects="sensitive_features").fit(**given)
     assert abs(public.coef_).min() > 0.0

@@ -113,7 +113,7 @@ def test_guarantee_1_where_nothing_is_asked_after_it_the_base_is_all_there_is() 
 
 
 def test_no_room_beside_a_fitted_base_is_said_with_the_epsilon_that_has_room() -> None:
-    with pytest.raises(BudgetError, match=r"epsilon 0\.5 .*Promise more than 0\.5, .*pass it unfitted"):
+    with pytest.raises(BudgetError, match=r"epsilon 0\.5 .*Pass epsilon above 0\.5, .*pass it unfitted"):
         after(before(), epsilon=0.5, delta=0.0)
     assert after(before(), epsilon=0.51, delta=0.0).privacy_.check() == []
 

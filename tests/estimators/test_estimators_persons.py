@@ -90,7 +90,7 @@ def test_the_statement_is_about_persons_and_checks(estimator, neighbours):
     assert clf.privacy_.epsilon <= 3.0
     bounds = {(bound.question, bound.norm): bound for bound in clf.privacy_.bounds}
     gradient = bounds["gradient sum", "L2"]
-    assert "added, and the sum is shortened" in gradient.reason
+    assert "added, and the sum is clipped" in gradient.reason
     per_row = 1 if neighbours == "add-remove" else 2
     assert gradient.sensitivity == pytest.approx(per_row * 2.0 * 5**0.25, rel=1e-6)
     assert fv.privacy.PrivacyStatement.from_json(clf.privacy_.to_json()) == clf.privacy_
@@ -155,7 +155,7 @@ def test_a_unit_has_no_other_role_in_a_schema():
     schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
     assert Schema.from_toml(schema.to_toml()) == schema
     assert Schema.from_json(schema.to_json()) == schema
-    assert "persons, told apart by patient, at most 4 rows each" in schema.describe()
+    assert "persons, identified by patient, at most 4 rows each" in schema.describe()
     assert schema.fingerprint != Schema(columns, target="hired", sensitive="sex").fingerprint
     for wrong in ("a", "sex", "hired"):
         with pytest.raises(SchemaError, match="a column that is ignored"):

@@ -214,13 +214,13 @@ def test_limits_by_group_are_kept_and_the_statement_says_and_checks_them(rule: A
     told = [one.epsilon for one in statement.groups]
     assert reg.tailoring_.fixed is False or max(told[0] - 2.2, told[1] - 3.0) <= 1e-9
     assert [one.limit for one in statement.groups] == [2.2, None]
-    assert "f: at most 2.2, as was promised to it beforehand" in statement.summary()
+    assert "f: at most 2.2, a limit fixed in advance" in statement.summary()
     both = fitted(rule, method=method, max_epsilon=2.0)
     assert max(both.tailoring_.epsilons) <= 2.0
     assert [one.limit for one in both.privacy_.groups] == [2.0, 2.0]
     lower = tuple(dataclasses.replace(one, limit=0.5) for one in both.privacy_.groups)
     false = [finding.sentence for finding in dataclasses.replace(both.privacy_, groups=lower).check() if finding.grave]
-    assert [sentence[:25] for sentence in false] == ["group 'f' was promised 0.", "group 'm' was promised 0."]
+    assert [sentence[:25] for sentence in false] == ["group 'f' has a limit of 0", "group 'm' has a limit of 0"]
 
 
 @pytest.mark.parametrize("method", METHODS)

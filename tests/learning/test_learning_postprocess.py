@@ -140,7 +140,7 @@ def test_the_kinder_noise_is_taken_and_nothing_left_is_an_error() -> None:
     assert postprocess.plan(RECORDS, cells_of(2), 2).noise == "discrete-laplace"
     assert postprocess.plan(REPLACE, cells_of(2), 2, (Gaussian(5.3),)).noise == "gaussian"
     assert postprocess.plan(RECORDS, cells_of(2), 2, weighted=True).noise == "gaussian"
-    with pytest.raises(BudgetError, match=r"left of epsilon=1.*Promise more"):
+    with pytest.raises(BudgetError, match=r"left of epsilon=1.*Pass epsilon above"):
         postprocess.plan(RECORDS, cells_of(2), 2, (Gaussian(2.0),))
     with pytest.raises(BudgetError, match="delta"):
         postprocess.plan(Promise(1.0, 0.0), cells_of(2), 2, weighted=True)

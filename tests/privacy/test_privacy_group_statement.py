@@ -85,7 +85,7 @@ def test_a_run_that_was_broken_off_tells_nothing_of_shares_that_were_made_later(
     assert all(math.isinf(group.epsilon) for group in statement.groups)
     assert statement.check() == []
     assert "a: no guarantee of its own; b:" in said(statement)
-    assert "broken off" in said(statement, "Composition")
+    assert "interrupted" in said(statement, "Composition")
     assert PrivacyStatement.from_json(statement.to_json()) == statement
 
 
@@ -156,7 +156,7 @@ def test_words_say_each_groups_number_rounded_up_and_that_more_is_weaker() -> No
     for name, number in zip(("a", "b", "c", "old", "young"), numbers, strict=True):
         shown = float(words.split(f"{name}: epsilon = ")[1].split(";")[0].split(". ")[0])
         assert number <= shown <= number * 1.01
-    assert "fixed before data were touched" in words
+    assert "fixed in advance" in words
     assert "after the fact" not in words
     assert "a larger epsilon, is a weaker guarantee for that group." in words
     late = said(after())
@@ -245,7 +245,7 @@ def test_a_limit_is_a_filter_of_gaussians_that_is_recomputed_from_the_log() -> N
     def lower(values: Any) -> None:
         values["groups"][2]["limit"] = at[2] * 0.999
 
-    assert any("group 'c' was promised" in sentence for sentence in grave(edited(statement, lower)))
+    assert any("group 'c' has a limit" in sentence for sentence in grave(edited(statement, lower)))
     sampled = [PoissonSampled(0.5, CELLS)]
     batch = PrivacyStatement.of(PROMISE, sampled, plan=sampled, groups=[NamedGroups(NAMES.names, limits=(7.9, None, None))])
-    assert any("group 'a' was promised" in sentence for sentence in grave(batch))
+    assert any("group 'a' has a limit" in sentence for sentence in grave(batch))

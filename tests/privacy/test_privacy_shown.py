@@ -123,7 +123,7 @@ def test_a_group_that_paid_more_than_it_was_told_after_the_fact_is_told_its_limi
     log = Repeated(PerCell(((z, z),), (1.0,)), 2)
     statement = PrivacyStatement.of(promise, [log], plan=[log], groups=[NamedGroups(("a", "b"), 0, False, (0.6, None))])
     words = str(statement)
-    assert "a: at most 0.6, as was promised to it beforehand;" in words
+    assert "a: at most 0.6, a limit fixed in advance;" in words
     assert "0.601" not in words
 
 

@@ -195,7 +195,7 @@ def test_guarantee_3_a_contradiction_is_not_signed_unasked(tmp_path: Path, priva
     values["stamps"].remove("seeded-noise")
     path = tmp_path / "statement.json"
     path.write_text(sealed(values), "utf-8")
-    with pytest.raises(StatementError, match="the stamp 'seeded-noise' is missing"):
+    with pytest.raises(StatementError, match="the flag 'seeded-noise' is missing"):
         sign(path, private)
     assert not (tmp_path / "statement.json.sig").exists()
     sign(path, private, inconsistent=True)

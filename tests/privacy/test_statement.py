@@ -184,7 +184,7 @@ ITEMS = {
     "Definition and parameters": "differential privacy",
     "Groups": "everybody has the same guarantee",
     "Neighbours": "add-remove",
-    "What is protected": "whole records",
+    "What is protected": "records: features",
     "Unit": "one row is one person",
     "Trust model": "central curator",
     "Mechanisms": "Gaussian noise, noise multiplier 20, sensitivity L2",
@@ -273,7 +273,7 @@ CONTRADICTIONS: list[tuple[Callable[[], PrivacyStatement], list[tuple[str, Any]]
     (full, [("delta", 1e-5)], "at delta 1e-05"),
     (full, [("delta", 1e-7), ("promise.delta", 1e-7)], "the events cost"),
     (full, [("promise.delta", 1e-7)], "delta 1e-07"),
-    (full, [("promise.epsilon", 0.2)], "above the promised"),
+    (full, [("promise.epsilon", 0.2)], "above the guarantee's"),
     (full, [("accounting.neighbours", "replace-one")], "priced under 'replace-one'"),
     (full, [("promise.neighbours", "replace-one")], "priced under 'add-remove'"),
     (full, [("stamps", [])], "'seeded-noise' is missing"),
@@ -286,7 +286,7 @@ CONTRADICTIONS: list[tuple[Callable[[], PrivacyStatement], list[tuple[str, Any]]
     (sampled, [("plan.event.events.0.event.rate", 0.06)], "the events cost"),
     (sampled, [("plan.event.events.0.event.event.events.1.noise_multiplier", 3.9)], "the events cost"),
     (sampled, [("plan.event.events.0.count", 25)], "the events cost"),
-    (sampled, [("promise.epsilon", 0.5)], "above the promised"),
+    (sampled, [("promise.epsilon", 0.5)], "above the guarantee's"),
 ]
 
 
@@ -313,7 +313,7 @@ def test_g3_an_unprotected_event_cannot_have_a_finite_epsilon() -> None:
 
 def test_g3_a_broken_promise_is_found() -> None:
     broken = PrivacyStatement.of(Promise(0.01, 1e-6), [Gaussian(30.0)], plan=[Gaussian(30.0)])
-    assert any("above the promised 0.01" in sentence for sentence in grave(broken))
+    assert any("above the guarantee's 0.01" in sentence for sentence in grave(broken))
 
 
 # Without a plan -----------------------------------------------------------------------------------------------------------
@@ -595,5 +595,5 @@ def test_rounds_of_several_releases_that_were_all_made_are_told_as_the_plan_tell
     broken_off = PrivacyStatement.of(
         Promise(1.0, 1e-6), [Gaussian(40.0), *a_round.events * 2], plan=[Gaussian(40.0), Repeated(a_round, 3)]
     )
-    assert "broken off" in broken_off.summary()
+    assert "interrupted" in broken_off.summary()
     assert broken_off.epsilon == statement.epsilon

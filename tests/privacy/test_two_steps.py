@@ -185,7 +185,7 @@ def test_the_epsilon_that_a_refusal_names_is_where_room_begins(base: Event, weig
     for epsilon in (least, 0.9 * least):
         with pytest.raises(BudgetError, match=r"left of epsilon.*pass it unfitted") as refusal:
             postprocess.plan(Promise(epsilon, 1e-6), TWO, 2, (base,), weighted=weighted, looked_at=True)
-    named = float(str(refusal.value).split("Promise more than ")[1].split(",")[0])
+    named = float(str(refusal.value).split("Pass epsilon above ")[1].split(",")[0])
     assert least <= named <= least * (1 + 2e-5)
     plan = postprocess.plan(Promise(named * 1.001, 1e-6), TWO, 2, (base,), weighted=weighted, looked_at=True)
     assert price_after(base, plan.event, 1e-6).epsilon <= named * 1.001
@@ -218,7 +218,7 @@ def test_a_statement_of_two_steps_is_recomputed() -> None:
         assert PrivacyStatement.from_json(statement.to_json()) == statement
         composition = next(line for line in statement.summary().splitlines() if line.startswith("Composition"))
         assert "the last was chosen afterwards" in composition
-        assert "fixed before data were touched, and all" not in composition
+        assert "fixed in advance, and all" not in composition
 
 
 def test_equal_noise_in_both_steps_stays_two_steps() -> None:

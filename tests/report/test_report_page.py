@@ -257,9 +257,9 @@ def test_stamps_head_the_page(table: GroupTable) -> None:
     none = PrivacyStatement.of(Promise(math.inf, 0.0), [NonPrivate()])
     made = render(Report("t", statement=none))
     assert "NOT PRIVATE" in made
-    assert "nothing is promised to anybody" in made
+    assert "nobody has a guarantee" in made
     broken = PrivacyStatement.of(Promise(0.1, 1e-6), [Gaussian(12.0)], plan=[Gaussian(12.0)])
-    assert "MORE WAS SPENT THAN PROMISED" in render(Report("t", statement=broken))
+    assert "MORE WAS SPENT THAN THE BUDGET" in render(Report("t", statement=broken))
     assert "no privacy statement was handed to this page" in render(Report("t", tables=(GroupSection(table),)))
 
 
@@ -310,8 +310,8 @@ def test_where_many_models_are_shown_their_price_comes_first(
     )
     assert all_cost != one_costs
     said = f"Looking at all models of this page costs epsilon = {all_cost} at delta = 1e-9"
-    assert f"{said}; the one shown in full alone: epsilon = {one_costs}; protected: whole records." in twin["verdict"]
-    assert "promised was spent" not in twin["verdict"]
+    assert f"{said}; the one shown in full alone: epsilon = {one_costs}; protected: records." in twin["verdict"]
+    assert "of a budget of" not in twin["verdict"]
     assert [fact["value"] for fact in twin["key_facts"][:2]] == [f"ε = {all_cost}", f"ε = {one_costs}"]
     assert twin["all_models"] == together.to_dict()
     assert not any("was not handed to this page" in sentence for sentence in twin["not_covered"])
@@ -330,7 +330,7 @@ def test_a_price_of_many_models_that_is_not_known_is_said(full: Report) -> None:
 def test_models_of_which_some_are_not_private_promise_nothing(full: Report) -> None:
     whole = PrivacyStatement.of(Promise(math.inf, 1e-9), [NonPrivate()])
     twin = to_dict(replace(full, all_models=whole))
-    assert "Some models of this page are not private: nothing is promised to anybody" in twin["verdict"]
+    assert "Some models of this page are not private: nobody has a guarantee" in twin["verdict"]
     assert twin["key_facts"][0]["value"] == "none"
 
 

@@ -1,4 +1,4 @@
-"""What each group pays, on a page: shares and epsilons of a fit's `tailoring_`, with what they mean."""
+"""What each group spends, on a page: shares and epsilons of a fit's `tailoring_`, with what they mean."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def test_page_and_twin_hold_every_line() -> None:
     }
     assert '<data value="0.41721">0.418</data>' in page, "rounded up: a page promises no more than the fit does"
     assert '<data value="18991.3">18,991</data>' in page
-    for words in ("What each group pays", "a weaker guarantee", *twin["payments"]["conditions"], twin["payments"]["rule"]):
+    for words in ("What each group spends", "a weaker guarantee", *twin["payments"]["conditions"], twin["payments"]["rule"]):
         assert words in page
     bare = Report("A model")
     assert to_dict(bare)["payments"] is None
-    assert "What each group pays" not in render(bare)
+    assert "What each group spends" not in render(bare)
 
 
 def test_a_fit_without_privacy_says_infinity() -> None:

@@ -105,8 +105,8 @@ def claim_of(given: object, delta: float) -> Claim:
                 expected="a claim that says who is a neighbour",
                 of="claim",
                 got=type(given).__name__,
-                remedy="Pass EventsClaim(events, neighbours='add-remove'), say.",
+                remedy="Pass EventsClaim(events, neighbours='add-remove'), for example.",
             )
         )
-    remedy = "Pass an epsilon, a PrivacyStatement, or GaussianClaim(mu=0.27), say."
+    remedy = "Pass an epsilon, a PrivacyStatement, or GaussianClaim(mu=0.27), for example."
     return PointClaim(_checks.non_negative(claim=given, allow_inf=True, remedy=remedy), delta)

@@ -138,7 +138,7 @@ def audit_fit(
     seed: int = 0,
     ledger: Ledger | None = None,
 ) -> AuditResult:
-    """`audit_pair` of one procedure `fit(data, seed)` on two neighbouring data sets: a whole estimator's fit, say.
+    """`audit_pair` of one procedure `fit(data, seed)` on two neighbouring data sets: a whole estimator's fit, for example.
 
     `fit` returns what `run` returns: a score, or released numbers (a model's coefficients); never fitted values that the
     release keeps back. `ledger`: where every fit is recorded, on both data sets, if they are of real people.
@@ -163,7 +163,7 @@ def audit_fit(
 def _confidence(confidence: float) -> float:
     value = _checks.fraction(confidence=confidence, high_open=True)
     if value < 0.75:
-        remedy = "Pass confidence=0.95, say."
+        remedy = "Pass confidence=0.95, for example."
         raise InputError(complaint(expected="a number in [0.75, 1)", of="confidence", got=confidence, remedy=remedy))
     return value
 

@@ -108,7 +108,7 @@ def run(
     seed, rows = _checks.whole(seed=seed), _checks.whole(at_least=1, rows=rows)
     if trials is not None:
         trials = _checks.whole(at_least=FEWEST, trials=trials)
-    clock = _Clock(60.0 * _checks.positive(minutes=minutes, remedy="Pass minutes=10, say."), trials)
+    clock = _Clock(60.0 * _checks.positive(minutes=minutes, remedy="Pass minutes=10, for example."), trials)
     power = _checks.truth(power=power)
     made, stated = _made(target, schema, rows, seed, (epsilon, delta, protects, neighbours), claim)
     with bar("Audit") if progress else nullcontext() as tick:
@@ -280,6 +280,6 @@ def _schema(schema: Any) -> Schema:
 def _confidence(value: float) -> float:
     confidence = _checks.fraction(confidence=value, high_open=True)
     if confidence < 0.75:
-        remedy = "Pass confidence=0.95, say."
+        remedy = "Pass confidence=0.95, for example."
         raise InputError(complaint(expected="a number in [0.75, 1)", of="confidence", got=value, remedy=remedy))
     return confidence

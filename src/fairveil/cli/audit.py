@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .tables import Place
 
 EXACT = "exact counts of these rows: nothing in this table is private"
-EXPECTED = "rates are expected ones: this model decides by chance, and one draw of all decisions varies around them"
+EXPECTED = "rates are expected ones: this classifier is randomized, and one draw of all decisions varies around them"
 
 
 def audit(
@@ -78,9 +78,9 @@ def audit(
     force: Annotated[bool, typer.Option("--force", help="replace files that are there", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Show error and rates of every group, with counts and intervals; small groups are flagged. Exact, hence not private.
-    Of a model that decides by chance the rates are expected ones, without any draw's luck.
+    Of a randomized classifier the rates are expected ones, without any draw's luck.
 
-    With --epsilon everything comes from one noisy count, and one draw of a model that decides by chance.
+    With --epsilon everything comes from one noisy count, and one draw of a randomized classifier.
 
     Exit status: 0, or 1 when a --constraint is not met on these rows, or undefined; 2 refused.
     """
@@ -199,7 +199,7 @@ def _require_groups(sensitive: tuple[str, ...]) -> None:
     from ..errors import InputError, complaint
 
     if not sensitive:
-        remedy = "Name the column that makes groups: --sensitive sex, say."
+        remedy = "Name the column that makes groups: --sensitive sex, for example."
         raise InputError(complaint(expected="a column", of="--sensitive", got=None, remedy=remedy))
 
 

@@ -124,8 +124,8 @@ def _headed(pairs: Any) -> list[str]:
 
 def _by_promise(balance: Balance) -> list[str]:
     names = [on_one_line(one.under) for one in balance.by_promise]
-    wide = max(map(len, (*names, "kind of promise")))
-    lines = [f"{'kind of promise':{wide}}  {'releases':>8}  {'share':>7}"]
+    wide = max(map(len, (*names, "kind of guarantee")))
+    lines = [f"{'kind of guarantee':{wide}}  {'releases':>8}  {'share':>7}"]
     for name, one in zip(names, balance.by_promise, strict=True):
         lines.append(f"{name:{wide}}  {one.spends:>8,}  {spent_share(one.share):>7}")
     return [*lines, APART]

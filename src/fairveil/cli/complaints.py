@@ -159,7 +159,7 @@ WAYS: Mapping[str, str] = {
     "a model that can be written in another language": "fairveil predict DIR TABLE decides rows by any saved model",
     "the file of a ledger": "fairveil ledger create budget.db NAME --epsilon 1 --delta 1e-6",
     "a delta above 0": "--delta 1e-6; a delta of 0 needs --method group-objective --search exponential",
-    "a convex objective": "--constraint gini:0.1 bounds it, and --objective error is made small",
+    "a convex objective": "--constraint gini:0.1 bounds it, and --objective error is minimized",
     "an objective, or a name": "--objective gmean; a bound is a --constraint gmean:0.3",
     "the files ": "--path DIR, the folder that holds them; or set FAIRVEIL_DATA to it",
     "a Schema": "--schema schema.toml: the public facts of the table",
@@ -314,7 +314,7 @@ def _of_system(error: OSError, command: str) -> Said:
     what = error.strerror or in_words(str(error))
     where = "" if error.filename is None else without_password(str(error.filename))
     hints = {
-        errno.ENOSPC: "make room on that disk, or name another place with --out",
+        errno.ENOSPC: "free space on that disk, or name another place with --out",
         errno.EACCES: "name a place where you may read and write",
         errno.ENOENT: "look for its name",
     }

@@ -185,7 +185,7 @@ def _require_groups(columns: Columns, names: dict[str, str], place: Place) -> No
     lacking = [here for here in names.values() if here not in columns]
     if lacking:
         remedy = "Add them to the table, or say with --sensitive which columns hold the groups."
-        expected = f"columns {lacking}: this model decides by group"
+        expected = f"columns {lacking}: this model is group-aware"
         raise InputError(complaint(expected=expected, of=place.shown, got=list(columns), remedy=remedy))
 
 

@@ -152,9 +152,9 @@ def _report(found: Frontier, clf: RateConstrainedClassifier, held: CodedSample, 
     return Report(
         f"Fair and private models: {name}",
         subject=(
-            f"Who earns more than 50K? Linear models of {source}, a quarter of them held out. Whole records are protected."
+            f"Who earns more than 50K? Linear models of {source}, a quarter of them held out. Privacy is record-level."
             if found.published
-            else f"Linear models of people who do not exist: {source}, a quarter of them held out. Whole records are protected."
+            else f"Linear models of people who do not exist: {source}, a quarter of them held out. Privacy is record-level."
         ),
         statement=clf.privacy_,
         all_models=found.privacy,

@@ -20,14 +20,14 @@ def encode(
     query: options.Query = None,
     single: Annotated[
         bool,
-        typer.Option("--float32", help="keep numbers in 4 bytes: half the room, 7 digits", rich_help_panel=DATA),
+        typer.Option("--float32", help="keep numbers in 4 bytes: half the space, 7 digits", rich_help_panel=DATA),
     ] = False,
     force: options.Force = False,
 ) -> None:
     """Code a table by its schema, once, into a folder that `fit`, `predict` and the library read in place of the table.
 
-    The folder is a copy of the rows, readable by its owner alone; delete it when it is no longer needed. A run that was broken
-    off goes on where it ended.
+    The folder is a copy of the rows, readable by its owner alone; delete it when it is no longer needed. An
+    interrupted run is resumed where it ended.
 
     Exit status: 0 written; 2 refused, nothing written.
     """

@@ -94,7 +94,7 @@ def _flush() -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        hint = "make room on that disk, or write to another place"
+        hint = "free space on that disk, or write to another place"
         return _say(Refused(Said(str(error.strerror), "standard output", hint)), REFUSED)
     return 0
 

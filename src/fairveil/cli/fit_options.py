@@ -39,8 +39,8 @@ Method = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="fit by rate-constrained, post-processing (thresholds by group), game (by chance), group-objective (G-mean "
-        "and the like; by chance), fermi (a penalty) or tailored (a budget shared among groups); all are linear, and "
+        help="fit by rate-constrained, post-processing (thresholds by group), game (randomized), group-objective (G-mean "
+        "and the like; randomized), fermi (a penalty) or tailored (a budget shared among groups); all are linear, and "
         "networks are fitted in Python",
         rich_help_panel=MODEL,
         autocompletion=out_of(*METHODS),
@@ -69,7 +69,7 @@ Randomised = Annotated[
     bool | None,
     typer.Option(
         "--randomised/--no-randomised",
-        help="whether the model may decide by chance: a mixture is handed out where released numbers say that it keeps the "
+        help="whether the model may be randomized: a mixture is handed out where released numbers say that it keeps the "
         "constraints better, or errs less; yes unless you say no",
         show_default=False,
         rich_help_panel=MODEL,
@@ -80,7 +80,7 @@ PredictMethod = Annotated[
     typer.Option(
         metavar="NAME",
         help="ask the base classifier for auto (its score, if it has one), decision_function, predict_proba or predict (its "
-        "decisions, which are then changed by chance)",
+        "decisions, which are then changed at random)",
         show_default="auto",
         rich_help_panel=OF_POST,
         autocompletion=out_of(*ANSWERS),

@@ -201,7 +201,7 @@ def _write(found: Frontier, source: str, notes: list[str], made: Staged) -> Fron
     report = Report(
         f"What fairness and privacy cost: {found.measure}",
         subject="".join(
-            letter if letter.isprintable() else "?" for letter in f"Models of {source}, one for every promise and bound."
+            letter if letter.isprintable() else "?" for letter in f"Models of {source}, one for every epsilon and bound."
         ),
         statement=found.privacy,
         all_models=found.privacy,

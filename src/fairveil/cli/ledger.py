@@ -53,7 +53,7 @@ def create(
         str | None,
         typer.Option(
             metavar="WHAT",
-            help="protect whole records, or sensitive-features alone",
+            help="protect records, or sensitive-features alone",
             show_default="records",
             rich_help_panel=PRIVACY,
             autocompletion=out_of(*PROTECTS),
@@ -64,7 +64,7 @@ def create(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="make it each person's budget, who are told apart by this column",
+            help="make it each person's budget, who are identified by this column",
             show_default="each row's budget",
             rich_help_panel=PRIVACY,
         ),
@@ -160,7 +160,7 @@ def show(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="replace a page that is there")] = False,
 ) -> None:
-    """Show what is promised, spent and left, and what is not settled; of several data sets a line each."""
+    """Show the budget, what is spent and left, and what is not settled; of several data sets a line each."""
     from ..privacy.ledger import Ledger
     from .balances import numbers, page, several, words
     from .folders import require_page

@@ -57,7 +57,7 @@ def bring_in(
         return
     typer.echo("\n".join(_words(found, ledger.dataset, ledger.shown, price.epsilon, price.delta, line)))
     if look:
-        typer.echo("There is room for it." if fits else "There is no room for it.")
+        typer.echo("The budget suffices for it." if fits else "The budget does not suffice for it.")
     typer.echo(str(ledger.balance()))
 
 

@@ -94,7 +94,11 @@ class Method:
             for option in method.options:
                 if option not in self.options and (got := getattr(wishes, option)) is not None:
                     said = f"say --method {owner}."
-                    remedy = f"Say --constraint demographic_parity:0.05, say, or {said}" if not method.bounds else f"Or {said}"
+                    remedy = (
+                        f"Say --constraint demographic_parity:0.05, for example, or {said}"
+                        if not method.bounds
+                        else f"Or {said}"
+                    )
                     expected = f"nothing: it is of --method {owner}"
                     raise InputError(complaint(expected=expected, of=_dashed(option), got=got, remedy=remedy))
         return self.reads(wishes)
@@ -120,7 +124,7 @@ class Method:
 def _pair(text: str) -> tuple[str, str]:
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2 or not all(names):
-        remedy = "Say --interaction age,hours, say."
+        remedy = "Say --interaction age,hours, for example."
         raise InputError(complaint(expected="two names with a comma between", of="--interaction", got=text, remedy=remedy))
     return names[0], names[1]
 
@@ -130,7 +134,7 @@ def _bounded(wishes: Wishes) -> Asked:
     notions = notions_of(wishes.constraint)
     for option in ("certify_share", "if_refused"):
         if getattr(wishes, option) is not None and wishes.confidence is None:
-            remedy = "Say --confidence 0.95, say, or leave it out."
+            remedy = "Say --confidence 0.95, for example, or leave it out."
             got: Any = getattr(wishes, option)
             raise InputError(complaint(expected="--confidence beside it", of=_dashed(option), got=got, remedy=remedy))
     if wishes.confidence is None:
@@ -218,17 +222,17 @@ def _group_objective(wishes: Wishes) -> Asked:
 def _penalised(wishes: Wishes) -> Asked:
     """Of a method that makes gaps dear and bounds none."""
     if wishes.constraint:
-        remedy = "Say --notion demographic_parity --strength 5, say, or --method rate-constrained, which keeps bounds."
+        remedy = "Say --notion demographic_parity --strength 5, for example, or --method rate-constrained, which keeps bounds."
         got = wishes.constraint
-        raise InputError(complaint(expected="no bound: it makes gaps dear", of="--constraint", got=got, remedy=remedy))
+        raise InputError(complaint(expected="no bound: it penalizes gaps", of="--constraint", got=got, remedy=remedy))
     notion = wishes.notion
     name, comma, options = (NOTIONS[0] if notion is None else notion).partition(",")
     name = name.strip().replace("-", "_")
     if name not in NOTIONS:
-        remedy = f"Say --notion {NOTIONS[0]}, say, without a bound."
+        remedy = f"Say --notion {NOTIONS[0]}, for example, without a bound."
         raise InputError(complaint(expected=f"one of {', '.join(NOTIONS)}", of="--notion", got=notion, remedy=remedy))
     if "max_gap" in options:
-        raise InputError(complaint(expected="no bound", of="--notion", got=notion, remedy="Say --strength 5, say."))
+        raise InputError(complaint(expected="no bound", of="--notion", got=notion, remedy="Say --strength 5, for example."))
     found: Any = replace(parse(f"{name}:0{comma}{options}"), max_gap=None)  # type: ignore[type-var]
     if found.compare != "pairs":
         remedy = "Leave it out: the penalty looks at all groups together."
@@ -241,7 +245,7 @@ def _penalised(wishes: Wishes) -> Asked:
 def _tailored(wishes: Wishes) -> Asked:
     """Of one that shares a budget among groups."""
     if wishes.constraint:
-        remedy = "Say --group-loss-bound 0.5, say, or --method rate-constrained, which keeps bounds on rates."
+        remedy = "Say --group-loss-bound 0.5, for example, or --method rate-constrained, which keeps bounds on rates."
         got = wishes.constraint
         raise InputError(complaint(expected="no bound on rates", of="--constraint", got=got, remedy=remedy))
     for option, words in _USUAL.items():
@@ -331,7 +335,7 @@ def remarks(clf: Fitted, *, measured: bool) -> tuple[str, ...]:
     """Sentences about a fitted model for the notes of its page; `measured`: whether held-out rows were measured."""
     said = []
     if isinstance(clf.model_, MixtureModel) and by_chance(clf):
-        said.append(f"The mixture has {len(clf.model_.models):,} rules; each decision is that of one of them, drawn by chance.")
+        said.append(f"The mixture has {len(clf.model_.models):,} rules; each decision is that of one of them, drawn at random.")
     if isinstance(clf, FermiClassifier):
         said.append(
             f"No gap was bounded: {clf.strength:g} times the mutual information of prediction and group was added to the loss. "
@@ -340,6 +344,10 @@ def remarks(clf: Fitted, *, measured: bool) -> tuple[str, ...]:
     if isinstance(clf, OddsPostProcessor | OracleGameClassifier) and guarantee_of(clf) is None:
         said.append(NO_GUARANTEE)
     if by_chance(clf):
-        rates = "what was measured on held-out rows are expected rates, by the law of its decisions, not those of one draw"
-        said.append(f"This model decides by chance: {rates if measured else 'fairveil predict draws from its law'}.")
+        rates = (
+            "what was measured on held-out rows are expected rates, by the distribution of its decisions, not those of one draw"
+        )
+        said.append(
+            f"This is a randomized classifier: {rates if measured else 'fairveil predict draws from that distribution'}."
+        )
     return tuple(said)

@@ -56,7 +56,7 @@ Protects = Annotated[
     str | None,
     typer.Option(
         metavar="WHAT",
-        help="with --epsilon: protect whole records, or sensitive-features alone",
+        help="with --epsilon: protect records, or sensitive-features alone",
         show_default="records",
         rich_help_panel=PRIVACY,
         autocompletion=out_of(*PROTECTS),

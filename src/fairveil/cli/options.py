@@ -69,7 +69,7 @@ Protects = Annotated[
     str,
     typer.Option(
         metavar="WHAT",
-        help="protect whole records, or sensitive-features alone",
+        help="protect records, or sensitive-features alone",
         rich_help_panel=PRIVACY,
         autocompletion=out_of(*PROTECTS),
     ),
@@ -89,7 +89,7 @@ PublicRows = Annotated[
     typer.Option(
         metavar="N",
         help="state about how many rows TABLE has, where that is public",
-        show_default="the schema's, or a noisy count is bought",
+        show_default="the schema's, or a noisy count is released",
         rich_help_panel=PRIVACY,
     ),
 ]
@@ -97,7 +97,7 @@ Unit = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="protect each person with all of their rows, who are told apart by this column; it is no feature",
+        help="protect each person with all of their rows, who are identified by this column; it is no feature",
         show_default="the schema's, or each row is protected",
         rich_help_panel=PRIVACY,
     ),

@@ -17,8 +17,8 @@ Folder = Annotated[
     ),
 ]
 
-DRAWN = "this model decides by chance: the decisions were drawn from its law,"
-ANEW = "anew at every call (--seed N repeats draws, --proba shows the law)"
+DRAWN = "this classifier is randomized: the decisions were drawn from their distribution,"
+ANEW = "anew at every call (--seed N repeats draws, --proba shows the distribution)"
 
 
 def predict(
@@ -56,8 +56,8 @@ def predict(
 ) -> None:
     """Predict the rows of a table, in its order: a CSV file with a column `prediction`, whole or not at all.
 
-    The target need not be there, nor the sensitive columns, unless the model decides by group. A model that decides by chance
-    draws each decision anew; --seed repeats the draws, --proba shows the law. Exit status: 0 written, 2 refused.
+    The target need not be there, nor the sensitive columns, unless the model is group-aware. A randomized classifier
+    draws each decision anew; --seed repeats the draws, --proba shows the distribution. Exit status: 0 written, 2 refused.
     """
     import csv
     import io

@@ -11,7 +11,7 @@ from ..figures import Point, Series
 
 SOURCE = "as published with the code of DP-FERMI (Lowy et al. 2023)"
 NOTE = (
-    "Published curves protect the sensitive column alone, which is much less than whole records, at delta = 1/n^2; they are "
+    "Published curves have attribute-level privacy, which is much less than record-level privacy, at delta = 1/n^2; they are "
     "means over 15 seeds on other splits of the full set of 45,222 rows, with numbers scaled by means and deviations that were "
     "read from the training rows."
 )

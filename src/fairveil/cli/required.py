@@ -31,7 +31,7 @@ from .measured import (
 from .methods import Asked, Method
 from .samples import Sample, Truth
 
-EXPECTED = "The held-out value is the expected one: this model decides by chance, and one draw varies around it."
+EXPECTED = "The held-out value is the expected one: this classifier is randomized, and one draw varies around it."
 UNDEFINED = "Undefined on the held-out rows: a group has no row of a kind that should be compared."
 
 

@@ -76,7 +76,7 @@ def _say_charged(book: Ledger, before: int) -> None:
     if new:
         share = sum(book.standing(line.spend).units for line in new) / WHOLE
         lines = ", ".join(str(line.number) for line in new[:5])
-        _say(f"not finished; the ledger charges {share:.2%} of {book.dataset} for what was asked (line {lines}).")
+        _say(f"not finished; the ledger charges {share:.2%} of {book.dataset} for its plan (line {lines}).")
 
 
 def _say(text: str) -> None:

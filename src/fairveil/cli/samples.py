@@ -206,7 +206,7 @@ class Roles:
         """The command line's words first, then the schema's."""
         chosen = target or (schema.target if schema is not None else None)
         if chosen is None:
-            remedy = "Name the column to predict: --target hired, say."
+            remedy = "Name the column to predict: --target hired, for example."
             raise InputError(complaint(expected="a column", of="--target", got=None, remedy=remedy))
         groups = tuple(sensitive or (schema.sensitive if schema is not None else ()))
         ignored = tuple(ignore or ())
@@ -260,7 +260,7 @@ def with_rows_from(facts: Sequence[PublicFact], rows_are: str | None, holdout: f
 def _require_all(column: npt.NDArray[Any], name: str) -> None:
     empty = sum(map(is_missing, column.tolist()))
     if empty:
-        remedy = 'Leave those rows out, or give the cells a word of their own ("unknown", say).'
+        remedy = 'Leave those rows out, or give the cells a word of their own ("unknown", for example).'
         got = f"{empty} of {len(column)} empty"
         raise InputError(complaint(expected="a value in every row", of=f"column {name!r}", got=got, remedy=remedy))
 

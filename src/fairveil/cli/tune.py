@@ -42,7 +42,7 @@ def tune(
         str,
         typer.Option(
             metavar="NAME",
-            help="make small: error, gap, or lagrangian (the error, and what the gap is beyond its bound)",
+            help="minimize error, gap, or lagrangian (the error, and what the gap is beyond its bound)",
             rich_help_panel=FAIRNESS,
         ),
     ] = "error",

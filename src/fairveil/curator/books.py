@@ -77,7 +77,7 @@ class Books:
             remedy = "A journal that is written on is given once: earlier=Journal(path)."
             raise InputError(complaint(expected="earlier= or journal=", of="journal", got="both", remedy=remedy))
         if isinstance(journal, Journal) and not journal.is_new:
-            remedy = "To go on with its run pass earlier=Journal(path); else begin another."
+            remedy = "To resume its run pass earlier=Journal(path); else begin another."
             raise PrivacyError(complaint(expected="a new journal", of="journal", got="one with a run in it", remedy=remedy))
         book = journal if isinstance(journal, Journal) else earlier if isinstance(earlier, Journal) else None
         if book is None:

@@ -72,7 +72,7 @@ class Bounds:
         if rows == 1:
             return question.why
         if adds_by_person(self._promise) and isinstance(question, GradientSum):
-            return f"a person's gradients are added, and the sum is shortened to norm {question.clip:g}"
+            return f"a person's gradients are added, and the sum is clipped to norm {question.clip:g}"
         return f"{question.why}; a person has at most {rows} rows"
 
     def _state(self, ask: Ask, scales: list[Scale], reason: str, origin: Origin) -> None:

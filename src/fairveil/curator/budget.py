@@ -57,7 +57,7 @@ class Budget:
                     expected=f"a plan that costs at most epsilon={self.promise.epsilon:g}",
                     of="plan",
                     got=cost,
-                    remedy="Calibrate the plan to the promise: fairveil.privacy.calibrate.",
+                    remedy="Calibrate the plan to the guarantee: fairveil.privacy.calibrate.",
                 )
             )
         self._to_come = spelled_out(plan)
@@ -134,7 +134,7 @@ class Budget:
                         expected="no more answers: the plan is done" if due is None else _due_in_words(due),
                         of=of,
                         got=part,
-                        remedy="A plan is fixed before data are touched; leave plan=None to choose as you go.",
+                        remedy="A plan is fixed in advance; leave plan=None to choose as you go.",
                     )
                 )
             equals[i] = due
@@ -152,6 +152,6 @@ def _checked(cap: object, promise: Promise) -> Filter:
         return Filter.create(promise, "renyi" if promise.delta > 0 else "pure")
     if not isinstance(cap, Filter) or cap.promise != promise:
         got = str(cap.promise) if isinstance(cap, Filter) else cap
-        remedy = "Make the filter of the curator's own promise: Filter.create(promise)."
+        remedy = "Make the filter of the curator's own guarantee: Filter.create(promise)."
         raise InputError(complaint(expected=f"a filter for {promise}", of="cap", got=got, remedy=remedy))
     return cap

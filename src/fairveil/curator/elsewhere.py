@@ -64,7 +64,7 @@ class RowsElsewhere(Rows):
         """The number of rows, where their holder publishes it."""
         if self._exact_rows is None:
             remedy = (
-                "Promise neighbours='add-remove', under which it is not needed; public_rows= may say about how many there are."
+                "Pass neighbours='add-remove', under which it is not needed; public_rows= may say about how many there are."
             )
             raise PrivacyError(
                 complaint(expected="a public number of rows", of="the holder's data set", got="a private one", remedy=remedy)

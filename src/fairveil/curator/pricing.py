@@ -89,7 +89,7 @@ class Ask:
                     expected="0, or numbers above 0 and at most 2^18, one for all or one a cell",
                     of="multiplier",
                     got=self.multiplier,
-                    remedy="A multiplier is the noise over the sensitivity; calibrate it to a promise.",
+                    remedy="A multiplier is the noise over the sensitivity; calibrate it to a guarantee.",
                 )
             )
 
@@ -139,7 +139,7 @@ def as_asks(asks: Iterable[Ask | tuple[Question, Any]]) -> list[Ask]:
         elif isinstance(ask, tuple) and len(ask) == 2 and isinstance(ask[0], Question):
             out.append(Ask(*ask))
         else:
-            remedy = "Write answer([(CellCounts(cells), 20.0)]), say."
+            remedy = "Write answer([(CellCounts(cells), 20.0)]), for example."
             got = type(ask).__name__
             raise InputError(complaint(expected="pairs (question, multiplier), or Asks", of="asks", got=got, remedy=remedy))
     if not out:
@@ -161,7 +161,7 @@ def check_batch(batch: object, promise: Promise) -> None:
                 of="batch",
                 got=batch,
                 remedy="A row that comes moves others from part to part, so nobody is in one part only (theory.md#t8): draw "
-                "Poisson(1 / parts), or promise neighbours='replace-one'.",
+                "Poisson(1 / parts), or pass neighbours='replace-one'.",
             )
         )
 
@@ -281,7 +281,7 @@ def describe_choice(question: Question | Sequence[Question], epsilon: float, pro
     if all(is_free(one, promise) for one in as_questions(question)):
         return NoOp()
     if math.isinf(epsilon):
-        way_out = "Only a promise of epsilon=inf chooses exactly."
+        way_out = "Only epsilon=inf chooses exactly."
         raise PrivacyError(complaint(expected="a finite epsilon", of="choose", got=epsilon, remedy=way_out))
     return Exponential(epsilon)
 

@@ -39,7 +39,7 @@ def sources_of(noise: NoiseSource | Sequence[NoiseSource] | None) -> tuple[Noise
 def require_weights(rows: Rows, promise: Promise) -> None:
     """Weights of rows have a cap, where anything is promised."""
     if rows.weighted and math.isinf(rows.max_sample_weight) and promise.is_private:
-        remedy = "The largest weight multiplies every sensitivity: cap it at 1.0, say."
+        remedy = "The largest weight multiplies every sensitivity: cap it at 1.0, for example."
         raise PrivacyError(complaint(expected="a finite max_sample_weight", of="rows", got=math.inf, remedy=remedy))
 
 
@@ -50,7 +50,7 @@ def require_unit(rows: Rows, promise: Promise) -> None:
         return
     if unit is None:
         remedy = "Pass Promise(..., unit=Unit('patient', max_rows=12)), or rows without units."
-        raise PrivacyError(complaint(expected="a promise about persons", of="promise", got=str(promise), remedy=remedy))
+        raise PrivacyError(complaint(expected="a guarantee for persons", of="promise", got=str(promise), remedy=remedy))
     if not rows.knows_persons:
         remedy = "Say whose each row is: Rows(source, units=...)."
         raise PrivacyError(complaint(expected="rows of known persons", of="rows", got="rows alone", remedy=remedy))

@@ -76,7 +76,9 @@ def reader_of(
     _checks.one_of(ENGINES, engine=engine)
     skip_rows = _checks.whole(skip_rows=skip_rows)
     if len(delimiter) != 1 or delimiter in '\r\n"':
-        raise InputError(complaint(expected="one letter", of="delimiter", got=delimiter, remedy='Pass "," or ";", say.'))
+        raise InputError(
+            complaint(expected="one letter", of="delimiter", got=delimiter, remedy='Pass "," or ";", for example.')
+        )
     arrow = importlib.util.find_spec("pyarrow") is not None
     if engine == "pyarrow" and not arrow:
         raise InputError(complaint(expected="pyarrow", of="engine", got="no pyarrow", remedy="pip install 'fairveil[data]'"))

@@ -124,7 +124,7 @@ def load_utkface(folder: PathLike, *, size: int = 64, age_edges: Iterable[int] =
 def _edges(given: Iterable[int]) -> tuple[int, ...]:
     edges = tuple(_checks.whole(age_edges=edge, at_least=1) for edge in given)
     if not edges or any(after <= before for before, after in pairwise(edges)):
-        remedy = "Pass (18, 65), say, for 0-17, 18-64, 65 and more."
+        remedy = "Pass (18, 65), for example, for 0-17, 18-64, 65 and more."
         raise InputError(complaint(expected="rising whole numbers above 0", of="age_edges", got=edges, remedy=remedy))
     return edges
 

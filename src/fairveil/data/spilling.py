@@ -42,7 +42,7 @@ def most_in_memory() -> int:
             return _checks.whole(at_least=1, FAIRVEIL_MEMORY=int(stated))
         except ValueError:
             pass
-        remedy = "Set it to a number of bytes: 2000000000, say."
+        remedy = "Set it to a number of bytes: 2000000000, for example."
         raise InputError(complaint(expected="bytes", of=LIMIT, got=stated, remedy=remedy))
     try:
         found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -107,7 +107,7 @@ def _folder() -> tuple[Path, IO[str] | None]:
     """A new folder, held by a lock as long as this process runs; what killed processes left is removed first."""
     parent = Path(os.environ.get(FOLDER) or _temporary())
     if not parent.is_dir():
-        remedy = "Name a folder on a disk with room."
+        remedy = "Name a folder on a disk with space."
         raise InputError(complaint(expected="a folder", of=FOLDER, got=str(parent), remedy=remedy))
     for left in parent.glob(f"{PREFIX}*"):
         _remove_left(left)

@@ -109,7 +109,9 @@ class _Reader:
         text = self._what.strip().rstrip(";").rstrip()
         if not text:
             raise InputError(
-                complaint(expected="a table or a SELECT", of="query_or_table", got=self._what, remedy='Pass "people", say.')
+                complaint(
+                    expected="a table or a SELECT", of="query_or_table", got=self._what, remedy='Pass "people", for example.'
+                )
             )
         if QUERY.match(text):
             return f"({text}\n) AS fairveil_rows"

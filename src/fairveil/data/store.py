@@ -249,10 +249,10 @@ def require_room(folder: Path, needed: int) -> None:
     """An error, before anything is written, where the disk has no room."""
     free = shutil.disk_usage(folder).free
     if free < needed:
-        remedy = "Write it to another disk, or make room."
+        remedy = "Write it to another disk, or free space."
         got = f"{free / 2**30:.2f} GiB"
         raise InputError(
-            complaint(expected=f"{needed / 2**30:.2f} GiB of room", of=str(folder), got=got, remedy=remedy, quote=False)
+            complaint(expected=f"{needed / 2**30:.2f} GiB of space", of=str(folder), got=got, remedy=remedy, quote=False)
         )
 
 

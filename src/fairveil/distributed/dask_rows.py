@@ -159,7 +159,7 @@ class DaskShards(Asking):
             known = _within(lambda: self._client.run_on_scheduler(_alive))
             if known is not None:
                 return
-        remedy = "Start it again, and go on with checkpoint=; what was spent is on the ledger."
+        remedy = "Start it again, and resume with checkpoint=; what was spent is on the ledger."
         raise PrivacyError(complaint(expected="a scheduler that answers", of="dask", got="none", remedy=remedy))
 
 

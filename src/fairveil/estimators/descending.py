@@ -251,6 +251,8 @@ def _refuse_empty_batches(settings: Settings, rows: int | None) -> None:
     """Against a public number of rows only."""
     rate = settings.sampling_rate
     if rate is not None and rows is not None and rate * rows < 1.0:
-        remedy = f"Most batches would be empty, and teach nothing: pass sampling_rate={min(1.0, 256.0 / rows):.2g}, say."
+        remedy = (
+            f"Most batches would be empty, and teach nothing: pass sampling_rate={min(1.0, 256.0 / rows):.2g}, for example."
+        )
         expected = f"at least 1/{rows}, one row a batch on average"
         raise InputError(complaint(expected=expected, of="sampling_rate", got=rate, remedy=remedy))

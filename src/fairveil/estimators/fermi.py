@@ -324,7 +324,7 @@ class FermiClassifier(DescentClassifier):
                 expected="groups, for the penalty to be about",
                 of="sensitive_features",
                 got=None,
-                remedy="Nothing was asked of the model: pass fit(X, y, sensitive_features=...), or strength=0.",
+                remedy="No penalty applies: pass fit(X, y, sensitive_features=...), or strength=0.",
             )
             warnings.warn(text, NoGroups, stacklevel=4)
 

@@ -155,7 +155,7 @@ def allocation_of(estimator: Any, cells: Cells | None, promise: Promise) -> Allo
     overlapping = cells is not None and cells.per_row > 1
     for of, given in (("min_epsilon", estimator.min_epsilon), ("max_epsilon", estimator.max_epsilon)):
         if given is not None and (overlapping or cells is None):
-            remedy = "A person pays in each of her groups: pass groups='product', whose groups do not overlap."
+            remedy = "A person spends in each of her groups: pass groups='product', whose groups do not overlap."
             expected = "None without groups" if cells is None else "None with groups that overlap"
             remedy = "Pass sensitive_features; epsilon= is everybody's." if cells is None else remedy
             raise InputError(complaint(expected=expected, of=of, got=given, remedy=remedy))
@@ -174,7 +174,7 @@ def _limits(of: str, given: Any, names: Sequence[Hashable], promise: Promise, ot
                 expected="None unless neighbours='add-remove'",
                 of=of,
                 got=given,
-                remedy="A person who is replaced by one of another group costs what both pay: no group has a limit alone.",
+                remedy="A person who is replaced by one of another group costs what both spend: no group has a limit alone.",
             )
         )
     stated = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names, given)

@@ -51,7 +51,7 @@ class Cells:
                     expected="at least one column, each a non-empty list of distinct values",
                     of="groups",
                     got=self.columns,
-                    remedy='Pass Cells((("f", "m"),)), say.',
+                    remedy='Pass Cells((("f", "m"),)), for example.',
                 )
             )
         if max(map(len, columns)) > MOST_VALUES:

@@ -158,7 +158,7 @@ class Category:
     `missing`: the listed value that a missing one counts as. `unknown`: the listed value that an unlisted one counts as. List a
     value of its own ("other") to keep them apart. Not declared: a missing or unlisted value is an error.
 
-    `shares`: about which share of the rows has each value, where that is *public*: from a census, say, never counted in the
+    `shares`: about which share of the rows has each value, where that is *public*: from a census, never counted in the
     rows. They foretell noise (`plan`); nothing that is fitted depends on them.
 
     >>> Category(("private", "state", "?"), missing="?").values
@@ -179,7 +179,10 @@ class Category:
         if isinstance(given, str | bytes) or not isinstance(given, list | tuple | np.ndarray) or len(given) == 0:
             raise SchemaError(
                 complaint(
-                    expected="a non-empty list of values", of="values", got=given, remedy='Pass values=["no", "yes"], say.'
+                    expected="a non-empty list of values",
+                    of="values",
+                    got=given,
+                    remedy='Pass values=["no", "yes"], for example.',
                 )
             )
         values = tuple(_value(value, "values") for value in given)

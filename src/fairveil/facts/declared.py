@@ -43,7 +43,9 @@ def checked_columns(given: object) -> dict[str, Column]:
     """The declared columns, each with a printable name."""
     if not isinstance(given, Mapping) or not given:
         raise SchemaError(
-            complaint(expected="at least one column", of="columns", got=given, remedy='Pass {"age": Number(0, 120)}, say.')
+            complaint(
+                expected="at least one column", of="columns", got=given, remedy='Pass {"age": Number(0, 120)}, for example.'
+            )
         )
     for name, column in given.items():
         if not isinstance(name, str) or not name.isprintable():

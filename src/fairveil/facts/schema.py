@@ -154,7 +154,7 @@ class Schema:
         )
 
     def with_unit(self, unit: str, max_rows_per_unit: int | None = None) -> Schema:
-        """The same facts about persons, told apart by a column that is no feature and has no other role."""
+        """The same facts about persons, identified by a column that is no feature and has no other role."""
         most = self.max_rows_per_unit if max_rows_per_unit is None else max_rows_per_unit
         return dataclasses.replace(self, unit=unit, max_rows_per_unit=most)
 
@@ -188,7 +188,7 @@ class Schema:
             lines.append(f"  {name:<{width}}  {in_words(column)}" + (f"  [{role}]" if role else ""))
         if self.unit is not None:
             most = "" if self.max_rows_per_unit is None else f", at most {self.max_rows_per_unit:,} rows each"
-            lines.append(f"  unit: persons, told apart by {self.unit}{most}")
+            lines.append(f"  unit: persons, identified by {self.unit}{most}")
         if self.source:
             lines.append(f"  source: {self.source}")
         return "\n".join(lines)

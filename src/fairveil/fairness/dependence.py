@@ -51,7 +51,7 @@ class Dependence:
     def of(cells: Cells, labels: tuple[int, ...] = (0,), *, weighted: bool = True, least_share: float = 0.01) -> Dependence:
         """The dependence on these cells, given these labels ((0,): labels are not told apart)."""
         if not 0.0 < least_share <= 0.5:
-            remedy = "It is the share that a group of no rows is taken to have: 0.01, say."
+            remedy = "It is the share that a group of no rows is taken to have: 0.01, for example."
             expected = "a number above 0, at most 0.5"
             raise InputError(complaint(expected=expected, of="least_share", got=least_share, remedy=remedy))
         sizes = (cells.count,) if cells.mode == "product" else tuple(cells.sizes)

@@ -467,7 +467,7 @@ def parse(text: str) -> Notion:
     for option in options:
         key, equals, value = (part.strip() for part in option.partition("="))
         if not equals or key in given:
-            remedy = "Write demographic_parity:0.05,groups=marginal, say."
+            remedy = "Write demographic_parity:0.05,groups=marginal, for example."
             raise InputError(complaint(expected="name=value, each once", of="constraint", got=option, remedy=remedy))
         given[key] = _literal(value, key)
     _require_bound(text, name, limit, given)

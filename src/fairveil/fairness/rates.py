@@ -50,7 +50,7 @@ class Event:
             object.__setattr__(self, name, _key_list(name, getattr(self, name)))
         object.__setattr__(self, "also", tuple(self.also))
         if self.outside and self.groups is None:
-            remedy = 'Pass Event(groups=("f",), outside=True), say.'
+            remedy = 'Pass Event(groups=("f",), outside=True), for example.'
             raise InputError(complaint(expected="groups to be outside of", of="groups", got=None, remedy=remedy))
 
     def __str__(self) -> str:
@@ -164,7 +164,7 @@ class RateConstraint(Notion):
     def __post_init__(self) -> None:
         terms = tuple(tuple(term) for term in self.terms)
         if not terms or any(len(term) != 2 or not isinstance(term[1], (PredictionRate, ErrorRate)) for term in terms):
-            remedy = "Pass ((1.0, PredictionRate(1, Event())),), say."
+            remedy = "Pass ((1.0, PredictionRate(1, Event())),), for example."
             raise InputError(complaint(expected="pairs (coefficient, rate)", of="terms", got=self.terms, remedy=remedy))
         object.__setattr__(self, "terms", tuple((_finite("coefficient", c), rate) for c, rate in terms))
         object.__setattr__(self, "bound", _finite("bound", self.bound))
@@ -262,7 +262,7 @@ def _key_list(name: str, value: object) -> tuple[Hashable, ...] | None:
 
 def _finite(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise InputError(complaint(expected="a finite number", of=name, got=value, remedy=f"Pass {name}=1.0, say."))
+        raise InputError(complaint(expected="a finite number", of=name, got=value, remedy=f"Pass {name}=1.0, for example."))
     return float(value)
 
 

@@ -53,7 +53,7 @@ class _Builder:
         self.cells = cells
         self.classes = tuple(keys.plain(value, of="classes") for value in classes)
         if not self.classes or len(set(self.classes)) != len(self.classes):
-            remedy = "Pass classes=(0, 1), say."
+            remedy = "Pass classes=(0, 1), for example."
             raise InputError(complaint(expected="distinct classes, at least one", of="classes", got=classes, remedy=remedy))
         self.code_of = {value: code for code, value in enumerate(self.classes)}
         self.groupings: dict[str, Grouping] = {}

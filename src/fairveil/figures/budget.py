@@ -100,7 +100,7 @@ class CourseFigure:
         try:
             self.when(found[0].days), self.when(found[-1].days)
         except (TypeError, ValueError, OverflowError):
-            remedy = "Pass begun='2026-01-31T12:00:00Z', say."
+            remedy = "Pass begun='2026-01-31T12:00:00Z', for example."
             raise InputError(complaint(expected="a date and time", of="begun", got=self.begun, remedy=remedy)) from None
 
     @property

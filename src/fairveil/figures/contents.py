@@ -101,7 +101,7 @@ class Floor:
         except (TypeError, ValueError) as problem:
             if isinstance(problem, InputError):
                 raise
-            remedy = "Pass points=[(0.16, 0.004), (0.2, 0.004)], say."
+            remedy = "Pass points=[(0.16, 0.004), (0.2, 0.004)], for example."
             raise InputError(complaint(expected="(error, gap) pairs", of="floor", got=self.points, remedy=remedy)) from None
         if len(pairs) < 2:
             raise InputError(complaint(expected="two points or more", of="floor", got=pairs, remedy="Pass at least two."))
@@ -168,7 +168,7 @@ class GapFigure:
     `training_noise`: the standard deviation of the noise of `training_noisy`. `training_verdict`: of all constraints of which
     `training_noisy` is the largest; None: that of the largest alone. `population_verdict`: about the people that the training
     rows were drawn from, by noise and sampling error together; None: not known. `measure`: what is bounded, for what is no gap
-    `Measure("rate", "percent")` of the notion "false negative", say. `sentence`: the constraint in words, without a full stop.
+    `Measure("rate", "percent")` of a false negative rate. `sentence`: the constraint in words, without a full stop.
     """
 
     notion: str

@@ -32,7 +32,7 @@ class Curve:
 
     def __post_init__(self) -> None:
         line(label=self.label)
-        remedy = "Pass points=[(1000, 0.8), (10000, 0.9)], say, and as many ends of intervals, low <= high, or none."
+        remedy = "Pass points=[(1000, 0.8), (10000, 0.9)], for example, and as many ends of intervals, low <= high, or none."
         pairs: Any = self.points
         if not isinstance(pairs, (list, tuple)) or not pairs or not all(map(_is_pair, pairs)):
             raise InputError(complaint(expected="(across, up) pairs", of="points", got=self.points, remedy=remedy))

@@ -126,7 +126,7 @@ def afforded(
     if spent(low) > budget * (1.0 + 1e-9) or bool((low > high).any()):
         raise InputError(
             complaint(
-                expected="limits by group that the promise can keep together",
+                expected="limits by group that epsilon can keep together",
                 of="min_epsilon, max_epsilon",
                 got="lower limits that cost more than epsilon, or are above the upper ones",
                 remedy="Lower min_epsilon, or raise epsilon.",
@@ -223,7 +223,7 @@ def share_out(
     elif rule == SIZE and counts is not None:
         shares, why = 1.0 / counts, "in inverse proportion to the groups' released sizes"
     elif rule == LEAST_NOISE:
-        why = "the least noise in what is minimised"
+        why = "the least noise in the minimized objective"
         weights = np.ones(groups) if counts is None or not weighs else 1.0 / counts
         for column in columns:
             shares[column] = least_noise(weights[column], promise, allocation.spend)

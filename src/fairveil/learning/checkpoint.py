@@ -70,7 +70,7 @@ class Checkpoint:
     def __init__(self, folder: str | os.PathLike[str], every: int = 10) -> None:
         given: object = folder
         if given == "" or not isinstance(given, str | os.PathLike):
-            remedy = "Name a folder of its own: 'fit/', say."
+            remedy = "Name a folder of its own: 'fit/', for example."
             raise InputError(complaint(expected="the path of a folder", of="checkpoint", got=repr(folder), remedy=remedy))
         self.folder = Path(folder)
         if next((place for place in (self.folder, *self.folder.parents) if place.exists()), Path()).is_file():
@@ -81,7 +81,7 @@ class Checkpoint:
         if self.saved is not None and self.saved.finished:
             remedy = "Its result was handed out. Choose another folder, or remove this one once its statement is kept."
             raise InputError(
-                complaint(expected="a run to go on with, or none", of="checkpoint", got="a finished one", remedy=remedy)
+                complaint(expected="a run to resume, or none", of="checkpoint", got="a finished one", remedy=remedy)
             )
         self.journal = Journal(self.folder / "journal.jsonl")
 
@@ -169,7 +169,7 @@ def _told(value: object) -> object:
 def check_values(values: object) -> Mapping[str, Value]:
     """What `Search.freeze` gives: names, and arrays of numbers, numbers or words. `frozen_at` is the checkpoint's own."""
     if not isinstance(values, Mapping) or not all(_is_name(name) for name in values):
-        remedy = "Return {'weights': weights, 'round': 3}, say."
+        remedy = "Return {'weights': weights, 'round': 3}, for example."
         raise InputError(complaint(expected="values by names", of="freeze", got=type(values).__name__, remedy=remedy))
     for name, value in values.items():
         if not (

@@ -162,7 +162,7 @@ def _classes(labels: Values | None, predicted: Values, given: Sequence[Hashable]
         listed = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
         known = tuple(keys.plain(value, of="classes") for value in values) if listed else ()
         if not known or len(set(known)) != len(known):
-            remedy = "Pass classes=[0, 1], say."
+            remedy = "Pass classes=[0, 1], for example."
             raise InputError(complaint(expected="a list of distinct classes", of="classes", got=given, remedy=remedy))
     else:
         columns = [column for column in (labels, predicted) if column is not None and column.ndim == 1]
@@ -212,7 +212,7 @@ def _fill_missing(column: Values, name: str, missing: Hashable) -> Values:
     if not mask.any():
         return column
     if missing is None:
-        remedy = 'Declare a group for them: missing="unknown", say.'
+        remedy = 'Declare a group for them: missing="unknown", for example.'
         _refuse_missing(column, f"sensitive column {name!r}", remedy)
     filled = column.astype(object)
     filled[mask] = missing

@@ -15,7 +15,7 @@ from ..facts import Cells, RowBlock
 def cell_ids(rows: Any, cells: Cells) -> npt.NDArray[np.integer]:
     """The product cell of each row, from the sensitive codes that the rows carry."""
     if not isinstance(rows, RowBlock) or rows.sensitive is None:
-        remedy = "Pass a RowBlock with sensitive codes: this model decides by group."
+        remedy = "Pass a RowBlock with sensitive codes: this model is group-aware."
         raise InputError(complaint(expected="rows with sensitive codes", of="rows", got=type(rows).__name__, remedy=remedy))
     return np.asarray(cells.ids(rows.sensitive)[0])
 

@@ -119,7 +119,7 @@ def known_classes(classes: Sequence[Hashable]) -> tuple[Hashable, ...]:
     plain = all(isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)) for value in listed)
     if not plain or len(listed) < 2 or len(set(listed)) != len(listed):
         expected = "at least two distinct texts, numbers or booleans"
-        raise InputError(complaint(expected=expected, of="classes", got=classes, remedy="Pass classes=(0, 1), say."))
+        raise InputError(complaint(expected=expected, of="classes", got=classes, remedy="Pass classes=(0, 1), for example."))
     return listed
 
 
@@ -141,7 +141,7 @@ def generator(random_state: RandomState) -> np.random.Generator:
     whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0
     if random_state is not None and not whole:
         expected = "a numpy Generator, a whole number of at least 0, or None"
-        remedy = "Pass random_state=0, say."
+        remedy = "Pass random_state=0, for example."
         raise InputError(complaint(expected=expected, of="random_state", got=random_state, remedy=remedy))
     return np.random.default_rng(random_state)
 

@@ -202,7 +202,7 @@ def _input_shape(shape: Sequence[int] | None, width: int) -> tuple[int, ...] | N
 def check_module(module: object) -> None:
     """What can be seen without running the module."""
     if not isinstance(module, nn.Module):
-        remedy = "Pass torch.nn.Sequential(torch.nn.Linear(width, 64), ...), say."
+        remedy = "Pass torch.nn.Sequential(torch.nn.Linear(width, 64), ...), for example."
         raise InputError(complaint(expected="a torch.nn.Module", of="model", got=type(module).__name__, remedy=remedy))
     for name, inner in module.named_modules():
         where = f"model, layer {name or 'itself'!r}"
@@ -269,7 +269,7 @@ def _probe(skeleton: Skeleton) -> None:
             )
         ) from trouble
     if not all(bool(torch.isfinite(out).all()) for out in (one, beside, alone)):
-        remedy = "Keep it finite whatever a row holds: clamp before a logarithm, a root or a division, say."
+        remedy = "Keep it finite whatever a row holds: clamp before a logarithm, a root or a division, for example."
         got = "NaN or inf for some that were made up"
         raise InputError(complaint(expected="finite outputs for rows of any numbers", of="model", got=got, remedy=remedy))
     size = SAME * (1.0 + float(one[0].abs().max()))

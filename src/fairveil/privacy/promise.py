@@ -66,7 +66,7 @@ class Promise:
         unit: Unit | None = None,
     ) -> None:
         store = object.__setattr__
-        way_out = "Pass epsilon=1.0, say; epsilon=float('inf') asks for no privacy at all."
+        way_out = "Pass epsilon=1.0, for example; epsilon=float('inf') asks for no privacy at all."
         store(self, "epsilon", _checks.positive(epsilon=epsilon, allow_inf=True, remedy=way_out))
         store(
             self,
@@ -135,7 +135,7 @@ class Promise:
         return self.protects == "sensitive_features" or not self.is_private
 
     def __str__(self) -> str:
-        what = {"records": "whole records", "sensitive_features": "sensitive features only"}[self.protects]
+        what = {"records": "records", "sensitive_features": "sensitive features only"}[self.protects]
         whose = self.neighbours if self.unit is None else f"{self.neighbours}, {self.unit} ({self.unit.name})"
         if not self.is_private:
             return f"not private (epsilon=inf), {what}, {whose}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..learning.postprocessing.mixing_bounds import MixingGuarantee
 
 TRAINING_ROWS = "It speaks of the training rows, not of other people: for those see the held-out figures, where there are any."
-BY_LAW = "It speaks of the law of decisions, that is of expected rates: a single draw of all decisions varies around them."
+BY_LAW = "It is about expected rates, of the distribution of decisions: a single draw of all decisions varies around them."
 BASE_AS_IT_IS = "The base classifier is taken as it is: what it might have decided otherwise is not compared."
 NO_TABLE = "not known: no table of chances is certain to keep the bounds"
 OF_ITS_CLASS = (

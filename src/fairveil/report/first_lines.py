@@ -169,15 +169,15 @@ def _of_all(report: Report, whole: PrivacyStatement) -> str:
         spent = at_most(whole.epsilon, whole.promise.epsilon)
         cost = f"Looking at all models of this page costs epsilon = {spent} at delta = {at}"
     else:
-        guarded, cost = "nothing", "Some models of this page are not private: nothing is promised to anybody"
+        guarded, cost = "nothing", "Some models of this page are not private: nobody has a guarantee"
     which = "the one shown in full" if names_in_full(report) else "one of them"
     return f"{cost}; {which} alone: {alone(report).replace('ε', 'epsilon')}; protected: {guarded}."
 
 
 def _of_one(statement: PrivacyStatement) -> str:
     if not statement.is_private:
-        return "Epsilon is infinite: nothing is promised to anybody."
-    of = "" if not statement.promise.is_private else f" of {promised(statement.promise.epsilon)} promised"
+        return "Epsilon is infinite: nobody has a guarantee."
+    of = "" if not statement.promise.is_private else f" of a budget of {promised(statement.promise.epsilon)}"
     epsilon = at_most(statement.epsilon, statement.promise.epsilon)
     spent = f"Epsilon = {epsilon}{of} was spent at delta = {delta_words(statement.delta)}"
     return f"{spent}; protected: {GUARDED[statement.promise.protects]}."

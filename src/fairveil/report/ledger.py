@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 MOST_SPENDS = 200
 MOST_PURPOSES = 50
 CONTRADICTS = "THE LEDGER CONTRADICTS ITSELF"
-AGREES = "Its lines agree with each other: chain, sums and prices were worked out again."
+AGREES = "Its lines agree with each other: chain, sums and prices were recomputed."
 NOT_RECORDED = (
     "What was released from the same people and not recorded in this ledger: without one, in another, or by other means."
 )
-TO_CHECK = "Work out again whether the lines of the ledger agree; give it statements that were kept elsewhere, too."
+TO_CHECK = "Recompute whether the lines of the ledger agree; give it statements that were kept elsewhere, too."
 
 
 def ledger(ledger: Ledger, findings: Sequence[Finding] | None = None) -> LedgerSection:
@@ -57,7 +57,7 @@ def ledger(ledger: Ledger, findings: Sequence[Finding] | None = None) -> LedgerS
 
     given: object = ledger
     if not isinstance(given, Ledger):
-        remedy = "Pass Ledger.open('budget.db', read_only=True), say."
+        remedy = "Pass Ledger.open('budget.db', read_only=True), for example."
         raise InputError(complaint(expected="a Ledger", of="ledger", got=type(given).__name__, remedy=remedy))
     first = next(ledger.history(0, 1))
     place = ledger.shown if "://" in ledger.shown else PurePath(ledger.shown).name

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 AT_ONE_DELTA = "Each ε is at the δ of the whole fit, of people who are in that group in one of two neighbouring tables."
 AFTER_THE_FACT = (
-    "Shares were made of released answers, so a group's own ε is that of this outcome. Shown is the smaller of it and what was "
-    "promised to everybody (or to the group) beforehand; whoever goes by the smaller one has it at twice δ."
+    "Shares depend on released answers, so a group's own ε is that of this outcome. The table shows the smaller of it and the "
+    "guarantee that was fixed in advance for everybody (or for the group). The smaller one holds at twice δ."
 )
 ROUNDED = "Standard errors and numbers of rows are as they were released, with noise."
 

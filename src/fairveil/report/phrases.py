@@ -9,8 +9,8 @@ from ..privacy.statement.words import STAMP_WORDS
 from .contents import LedgerSection, Report
 from .ledger import CONTRADICTS
 
-GUARDED = {"records": "whole records", "sensitive_features": "the sensitive columns only"}
-MORE_THAN_PROMISED = "MORE WAS SPENT THAN PROMISED"
+GUARDED = {"records": "records", "sensitive_features": "the sensitive columns only"}
+MORE_THAN_PROMISED = "MORE WAS SPENT THAN THE BUDGET"
 
 
 def stamps(*statements: PrivacyStatement | None, of: LedgerSection | None = None) -> list[str]:

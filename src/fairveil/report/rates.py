@@ -93,7 +93,7 @@ def panels_note(section: GroupSection) -> str:
     if any(row.small for row in table.rows):
         said.append(f"Hollow marks: fewer than {table.small_below} rows, whose rates mean little.")
     if section.expected:
-        said.append("Rates are expected ones: this model decides by chance, and one draw varies around them.")
+        said.append("Rates are expected ones: this classifier is randomized, and one draw varies around them.")
     return " ".join(said)
 
 

@@ -35,7 +35,7 @@ def write(path: str | os.PathLike[str], report: Report) -> Written:
     if target.is_dir():
         target = target / "report.html"
     if target.suffix.lower() not in SUFFIXES:
-        remedy = "Name the file report.html, say."
+        remedy = "Name the file report.html, for example."
         raise InputError(
             complaint(expected="a file that ends in .html, or a folder", of="path", got=str(target), remedy=remedy)
         )

@@ -210,7 +210,7 @@ class Frontier:
     def __str__(self) -> str:
         count = f"{len(self.runs)} models, {len(self.epsilons)} epsilons, {len(self.targets)} targets of the {self.measure}"
         if math.isinf(self.epsilon):
-            price = "some are not private: looking at them all is covered by no promise"
+            price = "some are not private: looking at them all is covered by no guarantee"
         else:
             price = f"looking at all of them costs epsilon {at_most(self.epsilon)} at delta {self.privacy.delta:g}"
         return f"{count}; {price}."

@@ -241,7 +241,7 @@ QUANTILES = {
 
 def _assumes(decisions: Decisions, more: str) -> str:
     if isinstance(decisions, Convex):
-        return f"{more}; losses are convex in the decision, f and g (and w) non-decreasing; the law is sampled exactly"
+        return f"{more}; losses are convex in the decision, f and g (and w) non-decreasing; the distribution is sampled exactly"
     if isinstance(decisions, Shattering):
         return f"{more}; the sensitive features alone are protected, and decisions do not read them"
     return f"{more}; the list does not depend on the rows"
@@ -299,6 +299,6 @@ def _pair(name: str, given: Any) -> tuple[float, float]:
     try:
         first, second = given
     except (TypeError, ValueError):
-        remedy = f"Pass {name}=(1.0, 1.0), say."
+        remedy = f"Pass {name}=(1.0, 1.0), for example."
         raise InputError(complaint(expected="two numbers, f's and g's", of=name, got=given, remedy=remedy)) from None
     return _checks.non_negative(**{name: first}), _checks.non_negative(**{name: second})

@@ -189,13 +189,13 @@ def _template(estimator: Any) -> RateConstrainedClassifier:
         return RateConstrainedClassifier()
     if type(estimator) is not RateConstrainedClassifier:
         remedy = (
-            "Pass RateConstrainedClassifier(protects='sensitive_features'), say, or leave it out: what is swept is a bound. "
+            "Pass RateConstrainedClassifier(protects='sensitive_features'), or leave it out: what is swept is a bound. "
             "Fit others one by one; each statement is charged by itself."
         )
         got = type(estimator).__name__
         raise InputError(complaint(expected="a RateConstrainedClassifier", of="estimator", got=got, remedy=remedy))
     if estimator.constraints is not None:
-        remedy = "Pass frontier(..., constraint=[DemographicParity, FalseNegativeRate(0.3)]), say."
+        remedy = "Pass frontier(..., constraint=[DemographicParity, FalseNegativeRate(0.3)]), for example."
         raise InputError(complaint(expected="None", of="estimator.constraints", got=estimator.constraints, remedy=remedy))
     if estimator.checkpoint is not None:
         remedy = "A folder keeps one fit: leave checkpoint=None."
@@ -216,7 +216,7 @@ def _numbers(name: str, values: Any) -> tuple[Any, ...]:
     else:
         out = tuple(None if value is None else _checks.non_negative(gaps=value) for value in listed)
     if not out or len(set(out)) != len(out):
-        remedy = f"Pass {name}=(0.5, 1.0), say."
+        remedy = f"Pass {name}=(0.5, 1.0), for example."
         raise InputError(complaint(expected="distinct numbers, at least one", of=name, got=list(listed), remedy=remedy))
     return out
 
@@ -276,12 +276,12 @@ def _events(jobs: Sequence[Job]) -> list[Event]:
 def _tuning(jobs: dict[Key, Job], whole: Promise) -> str:
     epsilons, gaps, seeds = (len({key[place] for key in jobs}) for place in range(3))
     grid = f"one of {len(jobs)} models of a frontier ({epsilons} epsilons, {gaps} gaps, {seeds} seeds)"
-    cost = f"epsilon {at_most(whole.epsilon)} at delta {whole.delta:g}" if whole.is_private else "what no promise covers"
+    cost = f"epsilon {at_most(whole.epsilon)} at delta {whole.delta:g}" if whole.is_private else "what no guarantee covers"
     return f"{grid}; whoever saw them all, or chose this one by what was seen, was shown {cost}"
 
 
 def _held_out_words(held_out: HeldOut) -> str:
-    return f"exact errors and gaps of {held_out.rows} held-out rows, shown beside the models: no promise covers those rows"
+    return f"exact errors and gaps of {held_out.rows} held-out rows, shown beside the models: no guarantee covers those rows"
 
 
 # After the fits

@@ -60,7 +60,7 @@ def _of_objects(listed: list[Any], of: str) -> tuple[tuple[Hashable, ...], Codes
         listed = [keys.plain(value, of=of) for value in listed]
         strange = sorted({type(value).__name__ for value in listed if not isinstance(value, str | int | float)})
         if strange:
-            remedy = "Make texts of them first: column.astype(str), say."
+            remedy = "Make texts of them first: column.astype(str), for example."
             raise KindError(complaint(expected="texts, numbers or truth values", of=of, got=strange, remedy=remedy))
         if any(isinstance(value, float) and math.isinf(value) for value in listed):
             _refuse_infinite(of)
@@ -85,11 +85,11 @@ def _refuse_missing(of: str) -> None:
             expected="a value in every row",
             of=of,
             got="missing ones (None or NaN)",
-            remedy='Give them a value of their own ("unknown", say), or declare what they count as in a schema.',
+            remedy='Give them a value of their own ("unknown", for example), or declare what they count as in a schema.',
         )
     )
 
 
 def _refuse_infinite(of: str) -> None:
-    remedy = "Write a word for them: 'unknown', say."
+    remedy = "Write a word for them: 'unknown', for example."
     raise InputError(complaint(expected="finite numbers or words", of=of, got="infinite ones", remedy=remedy))

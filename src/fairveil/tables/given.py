@@ -15,11 +15,11 @@ from ..errors import InputError, KindError, complaint
 Values = npt.NDArray[Any]
 
 NO_NUMBERS = {
-    "M": ("dates", "Turn dates into numbers first: days since a fixed date, say."),
-    "m": ("durations", "Turn durations into numbers first: column / np.timedelta64(1, 'D'), say."),
+    "M": ("dates", "Turn dates into numbers first: days since a fixed date, for example."),
+    "m": ("durations", "Turn durations into numbers first: column / np.timedelta64(1, 'D'), for example."),
     "c": ("complex numbers", "Complex data not supported: pass real and imaginary parts as two columns."),
     "V": ("records or raw bytes", "Pass one plain column for each field."),
-    "S": ("bytes", "Decode them first: column.astype(str), say."),
+    "S": ("bytes", "Decode them first: column.astype(str), for example."),
 }
 """Kinds of NumPy that are neither numbers nor words."""
 

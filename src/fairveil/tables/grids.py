@@ -167,7 +167,7 @@ def _is_frame(X: Any) -> bool:
 
     wrapped = nw.from_native(X, pass_through=True, allow_series=True)
     if isinstance(wrapped, nw.Series):
-        remedy = "Expected 2D array, got 1D array instead: pass X[['a']], say, for a table of one column."
+        remedy = "Expected 2D array, got 1D array instead: pass X[['a']], for example, for a table of one column."
         raise InputError(complaint(expected="a table", of="X", got="a column", remedy=remedy))
     if isinstance(wrapped, nw.LazyFrame):
         remedy = "Call .collect() first."

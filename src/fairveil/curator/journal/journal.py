@@ -70,7 +70,7 @@ class Journal:
 
     @property
     def marks(self) -> frozenset[str]:
-        """What the statement must say of any sitting: that code of the caller ran beside the rows, say."""
+        """What the statement must say of any sitting: that code of the caller ran beside the rows, for example."""
         return frozenset(self._written.marks)
 
     @property
@@ -186,7 +186,7 @@ class Journal:
                 remedy = f"Make the curator with the {words} that the run began with, or begin another journal."
                 raise refused(f"one of this {words}", f"one of another {words}", remedy)
         if self._written.unknown and promise.is_private:
-            remedy = "The run cannot go on, and its plan stays charged whole. Begin another with what is left to promise."
+            remedy = "The run cannot go on, and its plan stays charged whole. Begin another with what is left of the budget."
             raise refused("lines that say what was released", "one that was cut short before it did", remedy)
 
 

@@ -60,6 +60,6 @@ class Log:
                     expected=f"the plan's {len(planned)} events",
                     of="log",
                     got=f"{len(done)} events, which part from the plan at number {at}",
-                    remedy="A plan is fixed before data are touched: account for what was done instead.",
+                    remedy="A plan is fixed in advance: account for what was done instead.",
                 )
             )

@@ -13,7 +13,7 @@
 
 Without a plan every answer is a spend of its own: reserved before the filter admits it, committed before it is handed out.
 
-A spend that cannot be settled, as the store is away, say, stays charged as reserved: never too little. What was released is
+A spend that cannot be settled, as where the store is away, stays charged as reserved: never too little. What was released is
 out and paid for, so keeping its model back would protect nobody: it is a warning, `NotSettled`. Where an error is on its way
 already it is a note on that error, which it must not hide.
 
@@ -156,7 +156,7 @@ class Recording:
                 try:
                     self._charge_again(done)
                 except BudgetError as more:
-                    error.add_note(f"For that there is no room: {more}")
+                    error.add_note(f"For that the budget does not suffice: {more}")
                 raise
 
     def end(self, admitted: Sequence[Event], *, failed: bool) -> None:

@@ -126,7 +126,7 @@ class GradientSum(Question):
 
     @property
     def why(self) -> str:
-        return f"gradients are shortened to norm {self.clip:g}"
+        return f"gradients are clipped to norm {self.clip:g}"
 
     @property
     def reads(self) -> frozenset[str]:
@@ -212,7 +212,7 @@ class GradientSum(Question):
                     expected="a clip: the largest norm of one row's gradient",
                     of="GradientSum.clip",
                     got=None,
-                    remedy="Pass clip=1.0, say; it is a public choice, never read from the rows.",
+                    remedy="Pass clip=1.0, for example; it is a public choice, never read from the rows.",
                 )
             )
         return gridded(sensitivity.of_signed(self.limit(layout), cap or 1.0), self.coordinates(layout))

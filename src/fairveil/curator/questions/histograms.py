@@ -95,7 +95,7 @@ class ScoreHistogram(Question):
     def __post_init__(self) -> None:
         edges = np.asarray(self.edges, np.float64)
         if edges.ndim != 1 or not edges.size or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
-            remedy = "Pass (-1.0, 0.0, 1.0), say."
+            remedy = "Pass (-1.0, 0.0, 1.0), for example."
             raise InputError(complaint(expected="rising finite numbers", of="edges", got=self.edges, remedy=remedy))
         object.__setattr__(self, "edges", tuple(edges.tolist()))
 

@@ -159,7 +159,7 @@ class NetworkGradient(Question):
 
     @property
     def why(self) -> str:
-        return "gradients are public" if self.clip is None else f"gradients are shortened to norm {self.clip:g}"
+        return "gradients are public" if self.clip is None else f"gradients are clipped to norm {self.clip:g}"
 
     @property
     def reads(self) -> frozenset[str]:
@@ -201,7 +201,7 @@ class NetworkGradient(Question):
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
         need_order_two(order, self.name)
         if self.clip is None:
-            remedy = "Pass clip=1.0, say; it is a public choice, never read from the rows."
+            remedy = "Pass clip=1.0, for example; it is a public choice, never read from the rows."
             expected = "a clip: the largest norm of one row's gradient"
             raise MissingBoundError(complaint(expected=expected, of="NetworkGradient.clip", got=None, remedy=remedy))
         return self._scale(self.clip, cap)

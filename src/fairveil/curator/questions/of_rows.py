@@ -130,7 +130,7 @@ class FeatureSums(_Clipped):
     Within a cell x -> -x moves a sum by 2 R, so replace-one costs 2 R, not sqrt(2) R (theory.md#feature-sums). `basis`
     (k, 1 + width), of public or released numbers: a row then adds basis @ (1, features), shortened to norm `clip`: shape
     (cells[, labels], k). Fewer coordinates get noise, and a row's size is measured along them: on whitened or rotated
-    features, say.
+    features, for example.
     """
 
     name: ClassVar[str] = "feature sums"
@@ -153,7 +153,7 @@ class FeatureSums(_Clipped):
 
     @property
     def why(self) -> str:
-        return f"rows are shortened to norm {self.clip:g}"
+        return f"rows are clipped to norm {self.clip:g}"
 
     @property
     def reads(self) -> frozenset[str]:
@@ -190,7 +190,7 @@ class GramMatrices(_Clipped):
 
     @property
     def why(self) -> str:
-        return f"rows are shortened to norm {self.clip:g}"
+        return f"rows are clipped to norm {self.clip:g}"
 
     @property
     def reads(self) -> frozenset[str]:
@@ -223,7 +223,7 @@ class NumberMoments(Question):
 
     @property
     def why(self) -> str:
-        return f"numbers and their squares are shortened to norm {self.clip:g}"
+        return f"numbers and their squares are clipped to norm {self.clip:g}"
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         return (2, layout.numbers)

@@ -67,7 +67,7 @@ class RowFunction(OwnJob):
 
     @property
     def why(self) -> str:
-        return f"outputs are shortened to norm {self.clip:g}"
+        return f"outputs are clipped to norm {self.clip:g}"
 
     @property
     def reads(self) -> frozenset[str]:

@@ -42,7 +42,7 @@ class Table:
         columns = [np.asarray(column, dtype=object) for column in sensitive]
         for j, column in enumerate(columns):
             if column.ndim != 1:
-                remedy = "Pass a list with one array a sensitive column: [sex], say."
+                remedy = "Pass a list with one array a sensitive column: [sex], for example."
                 raise InputError(
                     complaint(expected="one value a row", of=f"sensitive[{j}]", got=f"{column.ndim} axes", remedy=remedy)
                 )

@@ -211,7 +211,7 @@ def _check_types(raw: RowBlock, layout: RowLayout) -> None:
                     expected="native " + ("whole numbers" if "f" not in kinds else "float32 or float64"),
                     of=name,
                     got=str(dtype) if dtype is not None else type(values).__name__,
-                    remedy="Convert it first: values.astype(np.int32), say, or np.float64.",
+                    remedy="Convert it first: values.astype(np.int32), for example, or np.float64.",
                 )
             )
 

@@ -81,7 +81,7 @@ class Asking(ABC):
                 answers.setdefault(number, answer)
         lacking = [number for number, one in enumerate(wanted) if one is not None and number not in answers]
         if lacking:
-            remedy = "Give workers more memory, or cut the rows into more shards; go on with checkpoint=."
+            remedy = "Give workers more memory, or cut the rows into more shards; resume with checkpoint=."
             got = f"none after {TRIES} workers: they ended, or took longer than {self.patience:g} s"
             of = f"shard {lacking[0]}"
             raise PrivacyError(complaint(expected="an answer", of=of, got=got, remedy=remedy, quote=False))

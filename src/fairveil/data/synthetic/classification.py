@@ -92,11 +92,15 @@ class GroupedClasses:
                 raise InputError(complaint(expected="whole numbers of at least 2", of=name, got=sizes, remedy="Pass (2, 3)."))
             object.__setattr__(self, name, sizes)
         if not self.sensitive_sizes:
-            raise InputError(complaint(expected="a sensitive column", of="sensitive_sizes", got=(), remedy="Pass (2,), say."))
+            raise InputError(
+                complaint(expected="a sensitive column", of="sensitive_sizes", got=(), remedy="Pass (2,), for example.")
+            )
         for name in ("separation", "shift", "slope", "informative"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise InputError(complaint(expected="a finite number", of=name, got=value, remedy=f"Pass {name}=1.0, say."))
+                raise InputError(
+                    complaint(expected="a finite number", of=name, got=value, remedy=f"Pass {name}=1.0, for example.")
+                )
 
     # The population
 

@@ -52,7 +52,7 @@ class GroupedLines:
                     expected="finite slopes, equally many a group",
                     of="slopes",
                     got=self.slopes,
-                    remedy="Pass (-1.0, 1.0), say.",
+                    remedy="Pass (-1.0, 1.0), for example.",
                 )
             )
 

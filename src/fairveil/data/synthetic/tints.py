@@ -66,7 +66,7 @@ class Tints:
         """
         shares = np.full(self.classes, 1.0 / self.classes) if class_shares is None else np.asarray(class_shares, np.float64)
         if shares.shape != (self.classes,) or not (shares >= 0).all() or not np.isfinite(shares).all() or shares.sum() <= 0:
-            remedy = "Count the classes, say."
+            remedy = "Count the classes, for example."
             raise InputError(
                 complaint(expected=f"{self.classes} numbers of at least 0", of="class_shares", got=class_shares, remedy=remedy)
             )

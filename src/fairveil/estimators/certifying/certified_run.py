@@ -83,7 +83,7 @@ CONFIDENCE = 0.95
 """That of notions in `certify` which state none."""
 SET_ASIDE = (
     "rows were set aside by a coin of their own each, thrown anew, so that the model has not seen them: a person is in one "
-    "part, and fit and certificate together keep the promise that each of them keeps"
+    "part, and fit and certificate together keep the guarantee that each of them keeps"
 )
 BY_GROUP = (
     "the counts of the people set aside keep the strongest of the groups' guarantees: no group's people spend more than their "

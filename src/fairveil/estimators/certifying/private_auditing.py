@@ -209,7 +209,7 @@ def _layout(people: DecidedRows, labelled: bool, own: dict[str, RowMetric], dept
         got = f"{people.cells.count} groups x {layout.kinds} kinds of rows"
         raise InputError(complaint(expected=f"at most {MOST_CODES} counts", of="the table", got=got, remedy=remedy))
     if len({keys.shown(name) for name in people.classes}) < len(people.classes):
-        remedy = "Give classes names that are told apart when they are printed."
+        remedy = "Give classes names that differ when they are printed."
         raise InputError(complaint(expected="different names", of="classes", got=list(people.classes), remedy=remedy))
     return layout
 

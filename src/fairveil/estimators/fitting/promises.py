@@ -128,7 +128,7 @@ def refuse_confidence(notions: Iterable[Notion], of: str) -> None:
 def require_cap(training: Training, promise: Promise) -> None:
     """The largest weight multiplies every sensitivity, so under a promise there is one."""
     if promise.is_private and training.rows.weighted and math.isinf(training.rows.max_sample_weight):
-        remedy = "The largest weight multiplies every sensitivity: cap it at 1.0, say."
+        remedy = "The largest weight multiplies every sensitivity: cap it at 1.0, for example."
         raise PrivacyError(complaint(expected="a finite number", of="max_sample_weight", got=math.inf, remedy=remedy))
 
 
@@ -179,7 +179,7 @@ def numbers_are_scalable(training: Training, promise: Promise) -> bool:
     if not isinstance(training.coding, SchemaCoding) or training.coding.standard is not None:
         return False
     if training.rows.largest_number > 1.0:
-        remedy = "Code them by that encoding, with data.encode, say, which clips numbers to their bounds."
+        remedy = "Code them by that encoding, with data.encode, for example, which clips numbers to their bounds."
         expected = "numbers in [-1, 1], as by their encoding"
         raise InputError(complaint(expected=expected, of="coded rows", got="others", remedy=remedy))
     return True

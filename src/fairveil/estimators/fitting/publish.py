@@ -12,7 +12,7 @@ from ..reading.inputs import Training
 
 READS_GROUPS = (
     "the classifier reads a person's group when it decides: what it decides about a person may tell their group, which no "
-    "promise about the training rows covers"
+    "guarantee for the training rows covers"
 )
 
 

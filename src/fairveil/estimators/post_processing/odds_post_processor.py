@@ -334,7 +334,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
         ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
         notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
-        _checks.fraction(confidence=self.confidence, low_open=True, high_open=True, remedy="Pass confidence=0.95, say.")
+        _checks.fraction(confidence=self.confidence, low_open=True, high_open=True, remedy="Pass confidence=0.95, for example.")
         _checks.one_of(SLACKS, slack=self.slack)
         by_chance = bool(self.randomised)
         ready = bool(self.public_base) or (self.estimator is not None and bases.is_fitted(self.estimator))
@@ -421,7 +421,9 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         return f"{type(self).__name__}.fit"
 
     def _wishes(self, promise: Promise, ledger: Ledger | None) -> BaseOptions:
-        share = _checks.fraction(base_share=self.base_share, low_open=True, high_open=True, remedy="Pass base_share=0.8, say.")
+        share = _checks.fraction(
+            base_share=self.base_share, low_open=True, high_open=True, remedy="Pass base_share=0.8, for example."
+        )
         given = {
             "schema": self.schema,
             "public_rows": self.public_rows,

@@ -70,7 +70,9 @@ class Additive:
 
     def __post_init__(self) -> None:
         if _checks.whole(bins=self.bins, at_least=2) > MOST_BINS:
-            raise InputError(complaint(expected=f"at most {MOST_BINS}", of="bins", got=self.bins, remedy="Pass bins=16, say."))
+            raise InputError(
+                complaint(expected=f"at most {MOST_BINS}", of="bins", got=self.bins, remedy="Pass bins=16, for example.")
+            )
         if self.columns is not None:
             object.__setattr__(self, "columns", _names(self.columns, "columns"))
         pairs: Any = self.interactions
@@ -266,7 +268,7 @@ def _require_known(names: Sequence[str], known: Sequence[str], of: str) -> None:
 def _names(given: Any, of: str) -> tuple[str, ...]:
     listed = () if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
     if not listed or not all(isinstance(name, str) for name in listed) or len(set(listed)) != len(listed):
-        remedy = 'Pass ["age", "hours"], say; or None, for all.'
+        remedy = 'Pass ["age", "hours"], for example; or None, for all.'
         raise InputError(complaint(expected="a list of distinct names", of=of, got=given, remedy=remedy))
     return listed
 
@@ -279,7 +281,7 @@ def _pair(given: Any) -> tuple[str, str]:
 
 
 def _refuse_pairs(given: Any) -> None:
-    remedy = 'Pass interactions=[("age", "hours")], say.'
+    remedy = 'Pass interactions=[("age", "hours")], for example.'
     raise InputError(complaint(expected="pairs of distinct names", of="interactions", got=given, remedy=remedy))
 
 

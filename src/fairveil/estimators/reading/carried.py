@@ -51,7 +51,7 @@ def require_few_values(sizes: Mapping[str, int], rows: int) -> None:
                     expected=f"at most {most_groups(rows)} groups, which is what {rows:,} rows can carry",
                     of=f"sensitive column {name!r}",
                     got=f"{size:,} distinct values",
-                    remedy="Make ranges of a number first (ages by decade, say). Or declare the frequent values in a "
+                    remedy="Make ranges of a number first (ages by decade, for example). Or declare the frequent values in a "
                     f"schema, where one value stands for the others: {OTHERS}.",
                     quote=False,
                 )

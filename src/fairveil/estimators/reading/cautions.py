@@ -74,7 +74,7 @@ def of_promise(promise: Promise, rows: int | None) -> None:
             f"e^{promise.epsilon:g}. Pass --epsilon 1, for example.",
         )
     if rows is not None and promise.delta * rows >= 1.0:
-        text = "A mechanism that publishes one row in full would keep this promise: pass"
+        text = "A mechanism that publishes one row in full would keep this guarantee: pass"
         _say(
             WeakDelta,
             of="delta",
@@ -86,7 +86,7 @@ def of_promise(promise: Promise, rows: int | None) -> None:
     elif rows is None and promise.delta > WEAK_DELTA:
         text = (
             f"The number of rows is private and was not compared. This delta assumes fewer than {1 / promise.delta:,.0f} rows: "
-            "with more, a mechanism that publishes one row in full would keep this promise. Pass"
+            "with more, a mechanism that publishes one row in full would keep this guarantee. Pass"
         )
         _say(
             WeakDelta,

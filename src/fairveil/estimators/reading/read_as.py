@@ -64,7 +64,7 @@ def as_it_comes(
     features = tuple(_feature(grid, name) for name in names)
     if not features:
         remedy = "Pass features beside the sensitive columns, or sensitive_as_feature=True."
-        raise InputError(complaint(expected="at least one feature", of="X", got="sensitive columns alone", remedy=remedy))
+        raise InputError(complaint(expected="at least one feature", of="X", got="sensitive columns only", remedy=remedy))
     coding = TableCoding(features, grid.names)
     layout = replace(coding.layout, classes=classes, sensitive=groups, sensitive_names=tuple(columns))
     blocks, a = [], 0
@@ -97,7 +97,7 @@ def by_schema(
         schema = schema.without(*schema.sensitive)
     labels = None if y is None else read_labels(y) if number is None else read_targets(y)
     if y is not None and schema.target is None:
-        remedy = 'Say which column y is, and its classes: Schema(columns, target="hired"), say.'
+        remedy = 'Say which column y is, and its classes: Schema(columns, target="hired"), for example.'
         raise InputError(complaint(expected="a schema with a target", of="schema", got=schema, remedy=remedy))
     encoding = Encoding(schema, sensitive_as_feature)
     if number is not None:

@@ -60,7 +60,7 @@ class Unread:
         encoding = Encoding(self.schema, ways.sensitive_as_feature)
         layout, target = encoding.layout, None
         if self.schema.target is None:
-            remedy = 'Say which column is to be predicted: Schema(columns, target="hired"), say.'
+            remedy = 'Say which column is to be predicted: Schema(columns, target="hired"), for example.'
             raise InputError(complaint(expected="a schema with a target", of="schema", got=None, remedy=remedy))
         if ways.target is None:
             need_classes(layout)
@@ -106,7 +106,7 @@ class Unread:
         """Shares by column, in the order of its values."""
         found = {}
         if not isinstance(shares, Mapping):
-            remedy = 'Pass shares={"sex": {"f": 0.3, "m": 0.7}}, say.'
+            remedy = 'Pass shares={"sex": {"f": 0.3, "m": 0.7}}, for example.'
             raise InputError(complaint(expected="shares by column", of="shares", got=type(shares).__name__, remedy=remedy))
         for name, given in shares.items():
             if name not in (*self.schema.sensitive, self.schema.target):

@@ -52,7 +52,9 @@ def swept(
     """One search, and a linear program a gap. `constraint`: a notion's name, or a function from a gap to constraints."""
     listed = tuple(_checks.non_negative(gaps=gap) for gap in gaps)
     if not listed:
-        raise InputError(complaint(expected="at least one gap", of="gaps", got=[], remedy="Pass gaps=(0.1, 0.05), say."))
+        raise InputError(
+            complaint(expected="at least one gap", of="gaps", got=[], remedy="Pass gaps=(0.1, 0.05), for example.")
+        )
     asked = [promises.notions_of(constraint(gap) if callable(constraint) else parse(f"{constraint}:{gap}")) for gap in listed]
     found = searched(released, X, y, asked[int(np.argmin(listed))], estimator, rounds)
     models = []

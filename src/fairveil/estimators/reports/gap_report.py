@@ -68,7 +68,7 @@ class GapReport:
     def __str__(self) -> str:
         head = f"{NOT_REQUIRED[:1].upper()}{NOT_REQUIRED[1:]}.\n{self.rounds} rounds: {self.reason}."
         if not self.lines:
-            return f"{head}\nGroups were not told apart."
+            return f"{head}\nThe fit had no groups."
         widest = sorted((line for line in self.lines if line.value >= 0), key=lambda line: -line.value)
         body = [f"  {line.what}: {line.value:.4f} +- {line.noise:.4f}" for line in widest[:SHOWN]]
         more = [f"  and {len(widest) - SHOWN} smaller ones, in table()"] if len(widest) > SHOWN else []

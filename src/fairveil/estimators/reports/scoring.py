@@ -99,7 +99,7 @@ def fair_scorer(
     ('sex',)
     """
     if not callable(metric):
-        remedy = "Pass fairveil.demographic_parity_gap, say."
+        remedy = "Pass fairveil.demographic_parity_gap, for example."
         raise InputError(complaint(expected="a function", of="metric", got=metric, remedy=remedy))
     _checks.one_of(RESPONSES, response=response)
     names = (sensitive_features,) if isinstance(sensitive_features, str) else sensitive_features

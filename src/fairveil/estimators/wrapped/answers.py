@@ -142,7 +142,7 @@ def _edges_given(bins: Any) -> Any:
         return None
     if np.ndim(bins) > 0:
         return score_bins.given(bins)
-    count = _checks.whole(at_least=2, bins=bins, remedy="Pass bins=32, say, or None.")
+    count = _checks.whole(at_least=2, bins=bins, remedy="Pass bins=32, for example, or None.")
     return np.asarray(count) if count <= score_bins.MOST_GIVEN else score_bins.given(np.zeros(0))
 
 

@@ -256,7 +256,7 @@ def _as_it_is(estimator: Any, wishes: BaseOptions) -> Base:
         return Base(estimator, None, (), (FITTED_ELSEWHERE,))
     raise PrivacyError(
         complaint(
-            expected=f"a base classifier under the same promise: {promise.protects}, {promise.neighbours}{_by(promise)}",
+            expected=f"a base classifier under the same guarantee: {promise.protects}, {promise.neighbours}{_by(promise)}",
             of="estimator",
             got=f"one under {made.protects}, {made.neighbours}{_by(made)}",
             remedy="Fit it under the same relation, pass it unfitted, or fit it without sensitive_features.",

@@ -174,7 +174,7 @@ def group_ids(given: Any, X: Any, cells: Cells, rows: int, named: bool) -> npt.N
                 expected=f"the groups of every row ({', '.join(cells.names)})",
                 of="sensitive_features",
                 got=None,
-                remedy="This model decides by group: pass predict(X, sensitive_features=...).",
+                remedy="This model is group-aware: pass predict(X, sensitive_features=...).",
             )
         )
     columns, _ = columns_of(X, list(cells.names) if given is None else given)

@@ -50,7 +50,7 @@ def recorded(base: Base, wishes: BaseOptions, purpose: str) -> Iterator[Receipt 
     so that a refused fit can be tried again at no cost. The receipt of the base's spend, if there is one."""
     ledger, statement = wishes.ledger, base.statement
     if ledger is not None and base.not_covered:
-        ledger.require(wishes.promise, read_from_data=["a base classifier that was fitted outside of any promise"])
+        ledger.require(wishes.promise, read_from_data=["a base classifier that was fitted without a guarantee"])
     if ledger is None or statement is None or not base.spent or _holds(ledger, statement.ledger):
         yield None if statement is None else statement.ledger
         return
@@ -78,6 +78,6 @@ def also_spent(error: Overspent) -> Overspent:
     """The ledger has no room for the counts, and the base was fitted before that was known."""
     words = (
         f"{error} This is about the counts of the post-processor: its base classifier was fitted, and stays charged. Leave "
-        "room for both: promise less, or fit the base by itself and hand it in fitted."
+        "budget for both: pass a smaller epsilon, or fit the base by itself and pass it fitted."
     )
     return Overspent(words, **error.figures)

@@ -20,8 +20,8 @@ from ..fitting.publish import READS_GROUPS
 from ..reading.inputs import Training
 from .bases import Base
 
-FITTED_BEFORE = "fitted before: its cost is counted, and what was asked after it may have been chosen by looking at it"
-FITTED_HERE = "fitted here: it and what was asked after it are one plan, fixed before data were touched"
+FITTED_BEFORE = "fitted before: its cost is counted, and what was released after it may have been chosen by looking at it"
+FITTED_HERE = "fitted here: it and what was released after it are one plan, fixed in advance"
 
 
 def of(

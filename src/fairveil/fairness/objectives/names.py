@@ -94,9 +94,11 @@ def parse_objective(given: Any) -> Objective:
     name = given.replace("-", "_") if isinstance(given, str) else given
     if not isinstance(name, str) or name not in NAMES:
         known = ", ".join(one for one in NAMES if one != Gini.kind)  # a Gini index is bounded, never made small
-        expected, remedy = f"an objective, or a name out of {known}", "Pass objective='error', say."
+        expected, remedy = f"an objective, or a name out of {known}", "Pass objective='error', for example."
         if isinstance(given, Bound | Constraint | Notion) or (isinstance(given, str) and ":" in given):
-            remedy = "A bound is a constraint=; as an objective name what is to be small: objective='equalized_odds', say."
+            remedy = (
+                "A bound is a constraint=; as an objective name what is to be small: objective='equalized_odds', for example."
+            )
         raise InputError(
             complaint(expected=expected, of="objective", got=given, remedy=NOT_WRITTEN if given == "given" else remedy)
         )
@@ -118,7 +120,7 @@ def parse_constraint(given: Any) -> Constraint:
         elif isinstance(one, Notion):
             notions += as_list(one)
         else:
-            remedy = 'Pass "equalized_odds:0.1", EqualizedOdds(0.1) or objectives.GMean().at_least(0.7), say.'
+            remedy = 'Pass "equalized_odds:0.1", EqualizedOdds(0.1) or objectives.GMean().at_least(0.7), for example.'
             raise InputError(complaint(expected="a bound or a notion of fairness", of="constraint", got=item, remedy=remedy))
     return Constraint(tuple(bounds), tuple(notions))
 
@@ -144,6 +146,6 @@ def _parsed(text: str) -> Bound | Notion:
         raise InputError(complaint(expected="a bound or a notion of fairness", of="constraint", got=text, remedy=NOT_WRITTEN))
     if head not in NOTIONS:
         known = ", ".join(dict.fromkeys([*NAMES, *(kind for kind in NOTIONS if kind != RateConstraint.kind)]))
-        expected, remedy = f"a name out of {known}, then ':' and a bound", "Pass demographic_parity:0.05, say."
+        expected, remedy = f"a name out of {known}, then ':' and a bound", "Pass demographic_parity:0.05, for example."
         raise InputError(complaint(expected=expected, of="constraint", got=text, remedy=remedy))
     return parse(text)

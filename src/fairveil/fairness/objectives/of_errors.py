@@ -53,7 +53,7 @@ class WeightedError(Objective):
         weights = np.ones(frame.cells.count)
         for key, weight in dict(self.groups or {}).items():
             if key not in frame.cells.keys or not isinstance(weight, numbers.Real) or not math.isfinite(weight):
-                remedy = "Write {'f': 2.0}, say."
+                remedy = "Write {'f': 2.0}, for example."
                 expected = f"finite weights of groups out of {list(frame.cells.keys)}"
                 raise InputError(complaint(expected=expected, of="groups", got={key: weight}, remedy=remedy))
             weights[frame.cells.keys.index(key)] = weight

@@ -59,7 +59,7 @@ class PenaltySettings:
             _checks.positive(radius=self.radius)
         share = _checks.fraction(least_share=self.least_share, low_open=True)
         if share > 0.5:
-            remedy = "It is the share that a group of no rows is taken to have: 0.01, say."
+            remedy = "It is the share that a group of no rows is taken to have: 0.01, for example."
             raise InputError(complaint(expected="at most 0.5", of="least_share", got=share, remedy=remedy))
         _checks.positive(pace=self.pace)
         _checks.non_negative(loss_scale=self.loss_scale)

@@ -4,8 +4,8 @@ Three releases: the groups' counts, which losses are divided by; the choice; the
 counts get discrete Laplace noise, and the last is left out (theory.md#objectives).
 
 The list is a grid of the ball where none is given: exact, with no sampling error, but in few dimensions only. Sampling from a
-convex set in more of them needs Markov chains, whose distance from the right law enters delta (theory.md#t7) and has no
-bound that could be checked here: it is refused.
+convex set in more of them needs Markov chains, whose distance from the right distribution enters delta (theory.md#t7) and has
+no bound that could be checked here: it is refused.
 
 Guarantees (tests/learning/test_learning_group_regression.py):
 1. The log is the plan.
@@ -169,7 +169,7 @@ def grid(dimensions: int, radius: float | None = None) -> Floats:
                 of="decisions",
                 got=dimensions,
                 remedy="Pass decisions=, a public list of coefficients, or method='linear-oracle'. A Markov chain is no way "
-                "out: how far it is from the right law would enter delta, and nothing here could prove a bound of that.",
+                "out: how far it is from the right one would enter delta, and nothing here could prove a bound of that.",
             )
         )
     reach = GRID_RADIUS if radius is None else _checks.positive(radius=radius)

@@ -58,7 +58,7 @@ class Ended(Enum):
     )
     NOTHING = "the released number of rows cannot be told from none: the coefficients were left at zero"
     SHORTENED = (
-        "numbers are so large that rows, shortened to the clip, are hidden by the noise: the coefficients were left at zero; "
+        "numbers are so large that rows, clipped, are hidden by the noise: the coefficients were left at zero; "
         "pass schema=, with bounds of the columns, or scale numbers to [-1, 1] by public constants"
     )
 
@@ -90,7 +90,7 @@ class _Seen:
         self.value, self.lower = math.inf, -math.inf
         self.coefficients: Floats = np.zeros(0)
         if not h.convex:
-            remedy = "A function that is not convex is minimised over a list or a grid: method='exponential'."
+            remedy = "A function that is not convex is minimized over a list or a grid: method='exponential'."
             expected = "a convex function of group losses"
             raise InputError(complaint(expected=expected, of="objective", got="another", remedy=remedy))
         if not h.monotone and math.isinf(quadratics.radius):

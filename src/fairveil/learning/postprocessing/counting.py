@@ -177,7 +177,7 @@ def require_room(promise: Promise, spent: Event, *, more: bool, looked_at: bool 
     if taken > promise.epsilon * (1.0 + LAST_BITS) or (more and taken >= promise.epsilon):
         left = "something left of" if more else "at most"
         unfitted = ", or pass it unfitted: then both are one plan" if looked_at else ""
-        chosen = f" of the promised {promise.delta:g}, for counts that are chosen after the base was there to be looked at"
+        chosen = f" of delta = {promise.delta:g}, for counts that are chosen after the base was there to be looked at"
         chosen = chosen if kept.delta < promise.delta else ""
         raise BudgetError(
             complaint(
@@ -185,7 +185,7 @@ def require_room(promise: Promise, spent: Event, *, more: bool, looked_at: bool 
                 + (" for the counts of groups, labels and decisions" if more else ""),
                 of="the base classifier's price",
                 got=f"epsilon {_up(taken)} at delta {kept.delta:g}{chosen}",
-                remedy=f"Promise more than {_up(taken)}, or fit the base classifier with less{unfitted}.",
+                remedy=f"Pass epsilon above {_up(taken)}, or fit the base classifier with less{unfitted}.",
             )
         )
 

@@ -86,7 +86,7 @@ def given(edges: Any) -> Floats:
         found = np.empty((0, 0))
     rising = found.ndim == 1 and 0 < found.size < MOST_GIVEN and np.isfinite(found).all() and (np.diff(found) > 0).all()
     if not rising:
-        remedy = "Pass a number of bins, or edges such as (-1.0, 0.0, 1.0), fixed before data were touched."
+        remedy = "Pass a number of bins, or edges such as (-1.0, 0.0, 1.0), fixed in advance."
         raise InputError(complaint(expected=f"rising finite numbers, below {MOST_GIVEN}", of="bins", got=edges, remedy=remedy))
     return np.unique(np.append(found, 0.0))
 

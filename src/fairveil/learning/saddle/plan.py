@@ -94,7 +94,9 @@ class Price:
 
 def steps_of(step_theta: float | None, step_w: float | None, smoothness: Smoothness | None) -> tuple[float, float]:
     if smoothness is None and (step_theta is None or step_w is None):
-        remedy = "Pass step_theta=0.1 and step_w=0.1, say; or smoothness=Smoothness(...), from which the theorem's follow."
+        remedy = (
+            "Pass step_theta=0.1 and step_w=0.1, for example; or smoothness=Smoothness(...), from which the theorem's follow."
+        )
         got = {"step_theta": step_theta, "step_w": step_w}
         raise InputError(complaint(expected="both step sizes, or smoothness", of="SaddleDescent", got=got, remedy=remedy))
     if smoothness is not None:

@@ -163,7 +163,7 @@ def _start(name: str, value: object) -> Floats:
     except (TypeError, ValueError):
         array = np.empty((0, 0))
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
-        remedy = f"Pass {name}=np.zeros(3), say; flatten a matrix."
+        remedy = f"Pass {name}=np.zeros(3), for example; flatten a matrix."
         got = f"shape {array.shape}" if array.ndim != 1 or not array.size else "NaN or infinite values"
         raise InputError(complaint(expected="a vector of finite numbers", of=name, got=got, remedy=remedy))
     return read_only(array)

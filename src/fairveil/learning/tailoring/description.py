@@ -312,7 +312,7 @@ class DescribedDescent:
         if self.adds_groups:
             factors = self._factors(counts)
             part, relative = spent_by_rows(factors, self.task.promise, allocation.spend)
-            why = "one sum for all groups: people pay by the square of what their rows weigh"
+            why = "one sum for all groups: people spend in proportion to the square of their rows' weight"
             return Shares(LEAST_NOISE, relative / relative.sum(), part * relative, why, None, counts, self.is_fixed)
         promise = self.task.promise
         shares, errors, why = share_out(allocation, promise, columns, count, sums=sums, counts=counts, weighs=self._weighs)

@@ -274,7 +274,7 @@ class TailoredRegression:
         if self.pools:
             each = self._pooled_part * self.last_part / self.z**2 if self.z > 0.0 else math.inf
             equal = np.full(self.cells.count, 1.0 / self.cells.count)
-            why = "one sum of all rows: everybody pays the same"
+            why = "one sum of all rows: everybody spends the same"
             return Shares(LEAST_NOISE, equal, np.full(self.cells.count, each), why, None, counts, self.is_fixed)
         allocation, promise, columns = self.allocation, self.task.promise, columns_of(self.cells)
         weighs = self._weighs

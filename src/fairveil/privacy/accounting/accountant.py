@@ -53,7 +53,7 @@ def epsilon(events: Events, delta: float, neighbours: str = "add-remove") -> flo
 
 def price(events: Events, delta: float, neighbours: str = "add-remove") -> Price:
     """The least epsilon over all valid routes, and the route that gave it."""
-    target = _checks.fraction(delta=delta, high_open=True, remedy="Pass delta=1e-6, say.")
+    target = _checks.fraction(delta=delta, high_open=True, remedy="Pass delta=1e-6, for example.")
     return _price(leaves.as_event(events), target, leaves.checked_relation(neighbours))
 
 

@@ -159,7 +159,7 @@ def most_rounds(promise: Promise, one_round: Event, extra_events: Iterable[Event
     if not promise.is_private or accounting.epsilon(one_round, 0.0, promise.neighbours) == 0:
         raise InputError(
             complaint(
-                expected="a finite promise and a round that costs something",
+                expected="a finite epsilon and a round that costs something",
                 of="most_rounds",
                 got=(promise, one_round),
                 remedy="Any number of rounds fits: choose it by what it is for.",
@@ -262,8 +262,8 @@ def _bracket(promise: Promise, plan: Plan, start: float) -> tuple[Calibrated | N
 
 def _beyond(promise: Promise, least: float) -> BudgetError:
     if promise.delta == 0 and math.isinf(least):
-        remedy = "Gaussian noise is never private at delta=0: pass delta=1e-6, say, or plan Laplace and exponential releases."
+        remedy = "Gaussian noise is never private at delta=0: pass delta=1e-6, or plan Laplace and exponential releases."
     else:
-        remedy = "What is not scaled is already beyond the promise: promise more, or plan fewer such releases."
+        remedy = "What is not scaled is already beyond the guarantee: raise epsilon, or plan fewer such releases."
     got = f"epsilon {least:.6g} with any noise"
     return BudgetError(complaint(expected=f"a plan that can meet {promise}", of="plan", got=got, remedy=remedy))

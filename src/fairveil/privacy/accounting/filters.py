@@ -88,7 +88,7 @@ class Filter:
                     expected="a finite epsilon",
                     of="promise",
                     got="inf",
-                    remedy="Nothing needs to be capped when nothing is promised.",
+                    remedy="Without a finite epsilon no filter is needed.",
                 )
             )
         delta = promise.delta * (1 - reserve)
@@ -97,7 +97,7 @@ class Filter:
         if budget <= 0:
             raise BudgetError(
                 complaint(
-                    expected="a promise that a filter of this kind can keep",
+                    expected="a guarantee that a filter of this kind can keep",
                     of=f"filter of kind {chosen!r}",
                     got=str(promise),
                     remedy="Pass delta above 0, a smaller reserve, or kind='pure' for pure mechanisms.",

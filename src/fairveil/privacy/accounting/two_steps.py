@@ -73,7 +73,7 @@ def price_after(before: Events, after: Events, delta: float, neighbours: str = "
     (0.99, 1.01)
     """
     relation = leaves.checked_relation(neighbours)
-    target = _checks.fraction(delta=delta, high_open=True, remedy="Pass delta=1e-6, say.")
+    target = _checks.fraction(delta=delta, high_open=True, remedy="Pass delta=1e-6, for example.")
     first, second = leaves.as_event(before), leaves.as_event(after)
     if _nothing(first, relation) or _nothing(second, relation):
         return price((first, second), target, relation)

@@ -53,7 +53,9 @@ def _plain(value: object) -> Any:
 
 def need_event(value: object) -> Event:
     if not isinstance(value, Event):
-        raise InputError(complaint(expected="an event", of="event", got=brief(value), remedy="Pass Gaussian(1.0), say."))
+        raise InputError(
+            complaint(expected="an event", of="event", got=brief(value), remedy="Pass Gaussian(1.0), for example.")
+        )
     return value
 
 

@@ -104,8 +104,8 @@ def _used(tools: object) -> list[tuple[str, object]]:
 
 def _require_sound(name: str, relation: str) -> None:
     if name in BROKEN:
-        remedy = f"It does not keep its promise: {BROKEN[name]}."
-        raise refusal("a tool that keeps its promise", "tools", name, remedy)
+        remedy = f"It does not keep its guarantee: {BROKEN[name]}."
+        raise refusal("a tool that keeps its guarantee", "tools", name, remedy)
     own = KNOWN.get(name, relation)
     if own != relation:
         remedy = f"Name {own} as the neighbours." + (" A ledger for replace-one takes that, too." if own == PRESENT else "")

@@ -83,7 +83,7 @@ class Imported:
             expected = "Gaussian or pure releases where a person has several rows"
             raise InputError(complaint(expected=expected, of="rows_per_person", got=rows, remedy=remedy))
         if not 0 < len(library) <= 100 or not library.isprintable():
-            remedy = "Pass library='opacus 1.6.0', say."
+            remedy = "Pass library='opacus 1.6.0', for example."
             raise InputError(complaint(expected="a name on one line", of="library", got=library, remedy=remedy))
         return Imported(whole, relation, library, tuple(notes), _checks.truth(secure_noise=secure_noise))
 

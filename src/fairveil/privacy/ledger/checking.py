@@ -136,7 +136,7 @@ class _Book:
     def _reserved(self, terms: Terms, line: Entry, now: Spent) -> None:
         event, promise, cost = self._priced(terms, line.values.get("plan"), line.values.get("promise"), line)
         if line.under != under(promise):
-            self.say(True, f"line {line.number} is under {line.under!r}, which is not its promise's")
+            self.say(True, f"line {line.number} is under {line.under!r}, which is not its guarantee's")
         if terms.production and (line.values.get("noise"), line.values.get("read_from_data")) != ("secure", []):
             self.say(True, f"line {line.number} has seeded noise, or something read from the data: in production none is taken")
         self._protected(terms, line, promise)
@@ -150,7 +150,7 @@ class _Book:
         if named is None:
             return
         if promise.protects != "sensitive_features" or list(checked_columns(named)) != named:
-            self.say(True, f"line {line.number} names protected columns that its promise does not have")
+            self.say(True, f"line {line.number} names protected columns that its guarantee does not have")
         self.columns = self.columns or terms.columns or tuple(named)
         if missed := set(self.columns) - set(named):
             self.say(True, f"line {line.number} does not protect {', '.join(sorted(missed))}: its release published them")
@@ -179,7 +179,7 @@ class _Book:
         key = (repr(plan), repr(promise))
         if key not in self.costs:
             if not isinstance(promise, dict):
-                raise LedgerError(f"line {line.number} has no promise")
+                raise LedgerError(f"line {line.number} has no guarantee")
             event, asked = from_dict(plan), Promise.from_dict(promise)
             self.costs[key] = (event, asked, terms.cost(event, asked))
         return self.costs[key]

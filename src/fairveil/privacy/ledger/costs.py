@@ -41,7 +41,7 @@ class Cost:
 
 def no_promise(got: str = "inf") -> LedgerError:
     """What is not private cannot be added up."""
-    remedy = "What promises nothing spends without end: pass a finite epsilon, or keep it out of the ledger."
+    remedy = "A spend without a finite epsilon has no limit: pass a finite epsilon, or keep it out of the ledger."
     return LedgerError(complaint(expected="a finite epsilon", of="ledger", got=got, remedy=remedy))
 
 

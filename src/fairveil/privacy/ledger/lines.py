@@ -64,7 +64,7 @@ def checked_words(name: str, value: object) -> str:
     if isinstance(value, str) and len(value) <= MOST_WORDS and (value == "" or value.isprintable()):
         return value
     expected = f"at most {MOST_WORDS} printable letters"
-    raise InputError(complaint(expected=expected, of=name, got=value, remedy=f"Pass {name}='monthly model', say."))
+    raise InputError(complaint(expected=expected, of=name, got=value, remedy=f"Pass {name}='monthly model', for example."))
 
 
 def user_and_machine() -> str:

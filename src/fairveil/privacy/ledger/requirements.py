@@ -47,7 +47,7 @@ def named_columns(terms: Terms, columns: Iterable[str] | None, asked: Promise) -
         of = f"ledger {terms.dataset!r}"
         raise LedgerError(complaint(expected="a release that protects some columns", of=of, got="none", remedy=remedy))
     if terms.production and any(MADE_UP.fullmatch(str(name)) for name in given):
-        remedy = "Pass a Series, a mapping, names of columns of X, or a schema: columns are told apart by their names."
+        remedy = "Pass a Series, a mapping, names of columns of X, or a schema: columns are identified by their names."
         of = f"ledger {terms.dataset!r}, in production,"
         raise LedgerError(complaint(expected="sensitive columns with names", of=of, got=given, remedy=remedy))
     return list(checked_columns(given))
@@ -59,6 +59,6 @@ def words_in(read_from_data: object) -> list[str]:
         names = list(read_from_data)
         if all(isinstance(name, str) for name in names):
             return sorted(set(names))
-    remedy = "Pass read_from_data=['bounds of age'], say, or nothing."
+    remedy = "Pass read_from_data=['bounds of age'], for example, or nothing."
     got = read_from_data
     raise InputError(complaint(expected="a list of words", of="read_from_data", got=got, remedy=remedy))

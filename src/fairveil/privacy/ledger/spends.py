@@ -55,7 +55,7 @@ class Spent:
             return (self.units, self.leak) if self.whole else (cost.units, cost.leak)
         for charged, least in ((self.units, cost.units), (self.leak, cost.leak)):
             if least > charged + charged // LAST_BITS + 1:
-                remedy = "Reserve all that a release may come to, before it is asked. What was reserved stays charged."
+                remedy = "Reserve all that a release may cost, before it is asked. What was reserved stays charged."
                 got = f"{least / WHOLE:.3%} of the budget"
                 expected = f"a log that costs at most the {charged / WHOLE:.3%} reserved"
                 raise LedgerError(complaint(expected=expected, of="spend", got=got, remedy=remedy))

@@ -113,7 +113,7 @@ class Terms:
             columns = schema.sensitive or None
         named = None if columns is None else checked_columns(columns)
         if named is not None and promise.protects != "sensitive_features":
-            remedy = "Pass protects='sensitive_features', or leave it None: whole records have all columns."
+            remedy = "Pass protects='sensitive_features', or leave it None: records have all columns."
             raise InputError(complaint(expected="None", of="columns", got=named, remedy=remedy))
         return Terms(
             checked_name(dataset), promise, fresh.kind, fresh.order, fresh.reserve, bool(production), fingerprint, named
@@ -185,8 +185,8 @@ class Terms:
         ours, theirs = self.promise.unit, promise.unit
         if (ours is None) == (theirs is None) and (ours is None or theirs is None or ours.name == theirs.name):
             return
-        expected = "a promise about rows" if ours is None else f"a promise about persons, by {ours.name!r}"
-        got = "one about rows" if theirs is None else f"one about persons, by {theirs.name!r}"
+        expected = "a guarantee for rows" if ours is None else f"a guarantee for persons, by {ours.name!r}"
+        got = "one for rows" if theirs is None else f"one for persons, by {theirs.name!r}"
         if ours is not None and theirs is None:
             counted = promise.neighbours == "add-remove" or self.promise.protects == "sensitive_features"
             if ours.max_rows is not None and counted:
@@ -263,12 +263,12 @@ class Terms:
 def checked_name(dataset: object) -> str:
     """A name that can be printed on one line. An address, which may hold a password, is none: it came in the wrong place."""
     if isinstance(dataset, str) and "://" in dataset:
-        remedy = "Pass the address first, and then dataset='credit-2026', say."
+        remedy = "Pass the address first, and then dataset='credit-2026', for example."
         got = without_password(dataset)
         raise InputError(complaint(expected="a name, and no address", of="dataset", got=got, remedy=remedy))
     if isinstance(dataset, str) and 0 < len(dataset) <= LONGEST_NAME and dataset.isprintable() and dataset == dataset.strip():
         return dataset
-    remedy = "Pass dataset='credit-2026', say."
+    remedy = "Pass dataset='credit-2026', for example."
     expected = f"a name of at most {LONGEST_NAME} printable letters"
     raise InputError(complaint(expected=expected, of="dataset", got=dataset, remedy=remedy))
 
@@ -278,7 +278,7 @@ def checked_columns(columns: object) -> tuple[str, ...]:
     named = [columns] if isinstance(columns, str) else list(columns) if isinstance(columns, Iterable) else []
     if named and all(isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() for name in named):
         return tuple(sorted(set(named)))
-    remedy = "Name the columns that are protected: ['sex'], say."
+    remedy = "Name the columns that are protected: ['sex'], for example."
     raise InputError(complaint(expected="names of sensitive columns", of="columns", got=columns, remedy=remedy))
 
 

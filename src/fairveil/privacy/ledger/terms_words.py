@@ -10,7 +10,7 @@ from .stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry
 from .terms import Terms
 
 GUARDED = {
-    "records": "whole records: features, label and sensitive columns",
+    "records": "records: features, label and sensitive columns",
     "sensitive_features": "the sensitive columns only: all else, and the number of rows, is treated as public",
 }
 NEIGHBOURS = {
@@ -37,7 +37,7 @@ def items(terms: Terms, first: Entry) -> tuple[tuple[str, str], ...]:
     strict = "yes: no seeded noise, and nothing that was read from the data without privacy"
     whole = f"epsilon = {promised(promise.epsilon)} at delta = {delta_words(promise.delta)}"
     return (
-        ("Promise", f"{whole}, for all that is recorded here together"),
+        ("Guarantee", f"{whole}, for all that is recorded here together"),
         ("Protected", GUARDED[promise.protects] + (f" ({', '.join(terms.columns)})" if terms.columns else "")),
         ("Neighbours", f"{_neighbours(promise)} ({promise.neighbours})"),
         ("Filter", f"{terms.kind}{order}, which {TAKES[terms.kind]}{leaks}"),
@@ -51,7 +51,7 @@ def _neighbours(promise: Promise) -> str:
     if promise.unit is None:
         return NEIGHBOURS[promise.neighbours]
     whole = NEIGHBOURS[promise.neighbours].replace("row", "person")
-    return f"{whole}, with {promise.unit.extent}; persons are told apart by {promise.unit.name!r}"
+    return f"{whole}, with {promise.unit.extent}; persons are identified by {promise.unit.name!r}"
 
 
 def unsettled(count: int) -> str:

@@ -109,12 +109,12 @@ def _relation(statement: PrivacyStatement) -> Iterator[Finding]:
     promise = statement.promise
     if statement.neighbours != promise.neighbours:
         yield Finding(
-            True, f"epsilon was priced under {statement.neighbours!r} neighbours, the promise is about {promise.neighbours!r}"
+            True, f"epsilon was priced under {statement.neighbours!r} neighbours, the guarantee is about {promise.neighbours!r}"
         )
     if promise.unit is not None and promise.is_private and promise.unit.max_rows is None and statement.events:
-        yield Finding(True, "the promise is about persons, and states no largest number of rows of one that were read")
+        yield Finding(True, "the guarantee is about persons, and states no largest number of rows of one that were read")
     if statement.delta != promise.delta:
-        yield Finding(True, f"epsilon is stated at delta {statement.delta:g}, the promise is about delta {promise.delta:g}")
+        yield Finding(True, f"epsilon is stated at delta {statement.delta:g}, the guarantee is about delta {promise.delta:g}")
 
 
 def _cost(statement: PrivacyStatement) -> Iterator[Finding]:
@@ -136,7 +136,7 @@ def _cost(statement: PrivacyStatement) -> Iterator[Finding]:
     elif stated > price.epsilon * (1 + SLACK):
         yield Finding(False, f"epsilon is stated as {_number(stated)}, above the {_number(price.epsilon)} that the events cost")
     if stated > promise.epsilon * (1 + SLACK):
-        yield Finding(True, f"epsilon {_number(stated)} is above the promised {_number(promise.epsilon)}")
+        yield Finding(True, f"epsilon {_number(stated)} is above the guarantee's {_number(promise.epsilon)}")
     if price.route != statement.route:
         yield Finding(False, f"priced by {price.route!r} now, by {statement.route!r} when it was written")
 
@@ -172,7 +172,7 @@ def _groups(statement: PrivacyStatement) -> Iterator[Finding]:
             elif group.epsilon > pays * (1 + SLACK):
                 yield Finding(False, f"{words}, above the {_number(pays)} that the events cost")
             if group.limit is not None and not _keeps(statement, group, len(groups)):
-                yield Finding(True, f"group {group.name!r} was promised {_number(group.limit)} at most, which its events pass")
+                yield Finding(True, f"group {group.name!r} has a limit of {_number(group.limit)}, which its events exceed")
 
 
 def _keeps(statement: PrivacyStatement, group: GroupGuarantee, cells: int) -> bool:
@@ -193,16 +193,16 @@ def _stamps(statement: PrivacyStatement) -> Iterator[Finding]:
     required = required_stamps(statement.epsilon, statement.noise, statement.user_code, statement.bounds, statement.facts)
     for stamp in required:
         if stamp not in statement.stamps:
-            yield Finding(True, f"the stamp {stamp!r} is missing")
+            yield Finding(True, f"the flag {stamp!r} is missing")
     for stamp in statement.stamps:
         if stamp not in required:
-            yield Finding(True, f"the stamp {stamp!r} contradicts the rest")
+            yield Finding(True, f"the flag {stamp!r} contradicts the rest")
 
 
 def _log_and_plan(statement: PrivacyStatement) -> Iterator[Finding]:
     capped = statement.plan is None and bool(statement.events) and statement.promise.is_private
     if capped and statement.cap is None:
-        yield Finding(True, "there is neither a plan nor a filter: nothing was fixed before data were touched")
+        yield Finding(True, "there is neither a plan nor a filter: nothing was fixed in advance")
     elif statement.cap is not None and not capped:
         yield Finding(True, "a filter is named, but there is a plan or nothing to cap")
     if statement.plan is not None and not is_prefix(statement.events, statement.plan, statement.promise.neighbours):
@@ -268,8 +268,8 @@ def _counted_as_one_plan(statement: PrivacyStatement) -> Iterator[Finding]:
     kinds = 3 if statement.promise.protects == "sensitive_features" else 2
     yield Finding(
         False,
-        "its total counts the base classifier and the counts after it as one plan that was fixed beforehand. If the base was "
-        "there before, and the counts were asked for after looking at it, that total is no bound at this delta, but at "
+        "its total counts the base classifier and the counts after it as one plan that was fixed in advance. If the base was "
+        "there before, and the counts were chosen after looking at it, that total is no bound at this delta, but at "
         f"{kinds} times it: fairveil.privacy.price_after gives the epsilon",
     )
 

@@ -65,7 +65,7 @@ def cap_of(
                 expected=f"a filter for {promise}",
                 of="cap",
                 got=str(given.promise),
-                remedy="Make the filter of the statement's own promise: Filter.create(promise).",
+                remedy="Make the filter of the statement's own guarantee: Filter.create(promise).",
             )
         )
     if plan is not None or not events or not promise.is_private:

@@ -87,9 +87,9 @@ def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
 def _definition(statement: PrivacyStatement) -> str:
     stamps = "".join(f"{STAMP_WORDS[stamp]}. " for stamp in statement.stamps)
     if not statement.is_private:
-        return f"{stamps}Epsilon is infinite: nothing is promised to anybody."
+        return f"{stamps}Epsilon is infinite: nobody has a guarantee."
     spent = at_most(statement.epsilon, statement.promise.epsilon)
-    limit = f"promised was {promised(statement.promise.epsilon)}" if statement.promise.is_private else "nothing was promised"
+    limit = f"the budget was {promised(statement.promise.epsilon)}" if statement.promise.is_private else "no budget was set"
     at = f"{statement.delta:g}"
     return f"{stamps}({spent}, {at})-differential privacy: epsilon = {spent} at delta = {at} was spent, {limit}."
 
@@ -110,7 +110,7 @@ def _groups(statement: PrivacyStatement) -> str:
 
 
 def _own(group: GroupGuarantee, statement: PrivacyStatement) -> str:
-    """What is promised to a group beforehand comes first; a larger number beside it would say nothing."""
+    """A limit that was fixed in advance comes first; a larger number beside it would say nothing."""
     after = "" if group.fixed else " after the fact"
     if math.isinf(group.epsilon):
         words = "no guarantee of its own"
@@ -120,19 +120,19 @@ def _own(group: GroupGuarantee, statement: PrivacyStatement) -> str:
         words = f"epsilon = {at_most(group.epsilon, group.limit, statement.promise.epsilon)}{after}"
     if group.limit is None:
         return words
-    beforehand = f"at most {promised(group.limit)}, as was promised to it beforehand"
-    return f"{beforehand} ({words})" if group.epsilon <= min(group.limit, statement.epsilon) else beforehand
+    limited = f"at most {promised(group.limit)}, a limit fixed in advance"
+    return f"{limited} ({words})" if group.epsilon <= min(group.limit, statement.epsilon) else limited
 
 
 def _when(statement: PrivacyStatement) -> Iterator[str]:
     """How shares were made, once for each way."""
     if any(group.fixed for group in statement.groups):
-        yield "Shares of the budget were fixed before data were touched."
+        yield "Shares of the budget were fixed in advance."
     if not all(group.fixed for group in statement.groups):
         yield (
-            "What holds after the fact holds for this outcome: shares of the budget were made of earlier released answers. "
-            "The guarantee above, which was promised to everybody beforehand, and the group's own hold at this delta each; "
-            "whoever goes by the smaller of the two has it at twice this delta."
+            "An epsilon after the fact holds for this outcome: shares of the budget depend on earlier released answers. "
+            "The guarantee above was fixed in advance for everybody. It and the group's own hold at this delta each. "
+            "The smaller of the two holds at twice this delta."
         )
 
 
@@ -150,9 +150,9 @@ def _has_cells(event: Event) -> bool:
 def _unit(promise: Promise) -> str:
     if promise.unit is None:
         return "one row is one person; a person with several rows is protected for one of them only."
-    told = f"persons are told apart by {promise.unit.name!r}, and each is protected with all of their rows."
+    told = f"persons are identified by {promise.unit.name!r}, and each is protected with all of their rows."
     if promise.is_private and promise.protects == "records":
-        told += " Of more rows so many were kept by coins, which no row and no other person had a part in."
+        told += " Rows beyond that number were dropped by coins, which depend on no row and on no other person."
     return f"{promise.unit}; {told}"
 
 
@@ -185,7 +185,7 @@ def _neighbours(promise: Promise) -> str:
 
 def _protected(promise: Promise) -> str:
     if promise.protects == "records":
-        return "whole records: features, label and sensitive columns."
+        return "records: features, label and sensitive columns."
     whose = "" if promise.unit is None else f" and whose each row is ({promise.unit.name!r})"
     return f"the sensitive columns only: features, labels, sample weights and the number of rows{whose} are treated as public."
 
@@ -266,25 +266,25 @@ def _bounds(statement: PrivacyStatement) -> Iterator[str]:
 def _composition(statement: PrivacyStatement) -> str:
     if statement.cap is not None and statement.cap.kind == TWO_STEPS:
         how = (
-            "all releases but the last were fixed before data were touched; the last was chosen afterwards, and may have been "
-            "chosen by what they showed. What is stated is what this allows under a promise that was fixed before them"
+            "all releases but the last were fixed in advance; the last was chosen afterwards, and may depend on their values. "
+            "The stated epsilon is what this allows under a guarantee that was fixed before them"
         )
     elif statement.cap is not None:
         how = (
-            f"releases were chosen one after another, within a {statement.cap.kind} filter that was fixed before data were "
-            "touched; what is stated is what it allows"
+            f"releases were chosen one after another, within a {statement.cap.kind} filter that was fixed in "
+            "advance; the stated epsilon is what it allows"
         )
     elif statement.plan is None:
         how = "nothing had to be capped"
     elif statement.plan == statement.events:
-        how = "the releases were fixed before data were touched, and all of them were made"
+        how = "the releases were fixed in advance, and all of them were made"
     elif is_whole(statement.events, statement.plan, statement.promise.neighbours):
         how = (
-            "bounds on all releases were fixed before data were touched, and all of them were made, some by cell and with no "
-            "less noise for anybody than was planned"
+            "bounds on all releases were fixed in advance, and all of them were made, some by cell and with no less noise for "
+            "anybody than was planned"
         )
     else:
-        how = "the releases were fixed before data were touched; the run was broken off and is charged whole"
+        how = "the releases were fixed in advance; the run was interrupted and is charged whole"
     return f"{how}; epsilon was computed by: {statement.route}, under {statement.neighbours}."
 
 

@@ -220,7 +220,9 @@ def remote(
     if not dataset or len(dataset) > 63:
         raise InputError(complaint(expected="the name of a data set", of="dataset", got=dataset, remedy="Ask the holder."))
     if not 0 < timeout < math.inf:
-        raise InputError(complaint(expected="seconds above 0", of="timeout", got=timeout, remedy="Pass timeout=120.0, say."))
+        raise InputError(
+            complaint(expected="seconds above 0", of="timeout", got=timeout, remedy="Pass timeout=120.0, for example.")
+        )
     connection = Connection(url, given, timeout=timeout, cafile=cafile)
     try:
         return RemoteData(connection, dataset, key)

@@ -275,7 +275,7 @@ def require_servable(
     if plan is None or cap is not None:
         raise _refused("answers that no plan fixed", "Use a method that plans: all estimators do.")
     if promise.unit is not None:
-        raise _refused("a promise about persons", "Leave unit=None: the door serves rows.")
+        raise _refused("a guarantee for persons", "Leave unit=None: the door serves rows.")
     if ledger is not None or current() is not None:
         raise _refused("a ledger of the analyst's", "Leave ledger= out: the holder's ledger has the budget.")
     if journal is not None or earlier != ():

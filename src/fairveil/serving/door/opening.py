@@ -52,7 +52,7 @@ def opening_of(message: Message, dataset: DataSet, limits: Limits) -> Opened:
         )
     if promise.unit is not None:
         raise InputError(
-            complaint(expected="a promise about rows", of="promise", got="persons", remedy="This door serves rows alone.")
+            complaint(expected="a guarantee for rows", of="promise", got="persons", remedy="This door serves rows alone.")
         )
     if node["plan"].is_null:
         raise InputError(

@@ -338,7 +338,7 @@ _WAYS_OUT: tuple[tuple[tuple[str, ...], str, str], ...] = (
     ),
     (("42501",), "a user who may do this", "Ask for the rights to the tables whose names begin with fairveil_ledger."),
     (("25006",), "a server that may be written to", "Name the primary server, not a standby, or open it for reading only."),
-    (("53100", "53200"), "room on the server", "Nothing was written. Make room and try again."),
+    (("53100", "53200"), "disk space on the server", "Nothing was written. Free space and try again."),
     (
         ("23",),
         "a line that keeps the rules of the tables",

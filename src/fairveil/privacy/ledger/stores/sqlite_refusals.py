@@ -36,7 +36,7 @@ def unreachable(error: Exception, path: Path) -> FairveilError:
         return DataNotFoundError(
             complaint(expected="a folder to put the ledger in", of=str(path), got=f"no {path.parent}", remedy=remedy)
         )
-    remedy = "Name a file in a folder that you may write to, on a disk with room."
+    remedy = "Name a file in a folder that you may write to, on a disk with space."
     got = getattr(error, "strerror", None) or str(error)
     return LedgerError(complaint(expected="a file that can be reached", of=str(path), got=got, remedy=remedy))
 
@@ -87,7 +87,7 @@ _WAYS_OUT = (
         f"its turn within {PATIENCE:.0f} seconds",
         "Another program has it open and does not let go: find it (on Linux: fuser FILE) and end it.",
     ),
-    ((sqlite3.SQLITE_FULL,), "room on the disk", "Nothing was written. Make room and try again."),
+    ((sqlite3.SQLITE_FULL,), "space on the disk", "Nothing was written. Free space and try again."),
     _DAMAGED,
     (
         (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH),
