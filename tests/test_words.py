@@ -185,6 +185,17 @@ def test_a_page_says_its_kind_and_what_the_reader_can_do_after_it(page: str) -> 
     assert re.match(r"After (?:this|these) pages?\b|Look up here\b|Use this page when\b", lines[1].removeprefix(kind))
 
 
+def test_the_index_lists_a_page_under_its_kind() -> None:
+    sections = re.split(r"^## ", (DOCS / "index.md").read_text("utf-8"), flags=re.MULTILINE)[1:]
+    listed = {
+        page: part.partition(":")[0].removesuffix("s")
+        for part in sections
+        for page in re.findall(r"^- \[[^\]]+\]\(([\w/]+\.md)\)", part, re.MULTILINE)
+    }
+    assert len(listed) > 60
+    assert {page: KINDS[page] for page in listed} == listed
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [
