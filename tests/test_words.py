@@ -262,6 +262,8 @@ CODE = re.compile(
     r"\ba Promise\b|\bWrite promises with\b|\w+(?:\.\w+)*\((?:[^()]|\([^()]*\))*\)|\b\w+=(?:'[^']*'|\S+)|\bto_dict\b|--[a-z-]+"
 )
 """Calls, arguments and options in a message: names of the code."""
+OF_DATABASES = ("privacy/ledger/stores", "serving/door/records", "data/databases")
+"""Texts in SQL, and words that databases say."""
 
 
 def test_messages_use_the_terms_of_the_field() -> None:
@@ -270,3 +272,9 @@ def test_messages_use_the_terms_of_the_field() -> None:
     assert len(said) > 4_000
     wrong = [(place, found, text) for place, text in said if (found := found_in(CODE.sub("", prose(text))))]
     assert wrong == []
+
+
+def test_messages_have_short_sentences() -> None:
+    plain = [(place, CODE.sub("", text)) for place, text in messages() if not place.startswith(OF_DATABASES)]
+    long = [(place, one) for place, text in plain for one in sentences(text) if words(one) > MOST_WORDS]
+    assert [place for place, _ in long if not place.endswith(".html")] == []  # a page's headings and cells run together

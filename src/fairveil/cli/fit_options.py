@@ -79,8 +79,8 @@ PredictMethod = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="ask the base classifier for auto (its score, if it has one), decision_function, predict_proba or predict (its "
-        "decisions, which are then changed at random)",
+        help="ask the base classifier for decision_function, predict_proba or predict (its decisions, then changed at random); "
+        "auto takes its score, if it has one",
         show_default="auto",
         rich_help_panel=OF_POST,
         autocompletion=out_of(*ANSWERS),

@@ -285,8 +285,8 @@ METHODS = {
     ),
     "post-processing": Method(
         "private post-processing (OddsPostProcessor)",
-        "A linear classifier, fitted to {source}, and after it thresholds on its score, or with several classes chances of "
-        "changing its decisions, that solve a linear program over private counts.",
+        "A linear classifier, fitted to {source}, and after it thresholds on its score. With several classes it changes "
+        "decisions at random instead. Both solve a linear program over private counts.",
         OddsPostProcessor,
         _after_a_base,
         ("randomised", "predict_method", "group_aware", "confidence", "certify_share", "if_refused"),

@@ -11,9 +11,9 @@ from ..figures import Point, Series
 
 SOURCE = "as published with the code of DP-FERMI (Lowy et al. 2023)"
 NOTE = (
-    "Published curves have attribute-level privacy, which is much less than record-level privacy, at delta = 1/n^2; they are "
-    "means over 15 seeds on other splits of the full set of 45,222 rows, with numbers scaled by means and deviations that were "
-    "read from the training rows."
+    "Published curves have attribute-level privacy, which is much less than record-level privacy, at delta = 1/n^2. They are "
+    "means over 15 seeds on other splits of the full set of 45,222 rows. Numbers are scaled by means and deviations of the "
+    "training rows."
 )
 
 FERMI, TRAN_A, TRAN_B = "DP-FERMI (Lowy et al. 2023)", "Tran et al. 2021a", "Tran et al. 2021b"

@@ -99,7 +99,7 @@ def ExponentiatedGradient(  # noqa: N802
     constraints : constraint, default=None
         One of these names, or a notion of `fairveil`.
     max_iter : int, default=None
-        Rounds of the game; None: chosen from the promise.
+        Rounds of the game; None: chosen from the guarantee.
     epsilon, delta, protects, schema, random_state, ledger
         As in `OracleGameClassifier`.
     """

@@ -25,8 +25,8 @@ BY_LAW = "It is about expected rates, of the distribution of decisions: a single
 BASE_AS_IT_IS = "The base classifier is taken as it is: what it might have decided otherwise is not compared."
 NO_TABLE = "not known: no table of chances is certain to keep the bounds"
 OF_ITS_CLASS = (
-    "The best mixture is that of the oracle's own class of rules, and it is assumed that some mixture of them keeps every "
-    "bound, as a constant rule does where only gaps are bounded."
+    "The best mixture is that of the oracle's own class of rules. Some mixture of them is assumed to keep every bound, as a "
+    "constant rule does where only gaps are bounded."
 )
 OF_THE_LIST = (
     "The best decision is that of the same list of decisions, which was fixed without the data. Where none of them keeps the "

@@ -42,7 +42,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Search for parameters of a private classifier, with privacy for the search as a whole.
 
     Candidates are fitted on some rows and scored on the others, with noise. The candidate with the best score is handed out as
-    it was fitted, so there is no second fit to pay for. `privacy_` has the cost of the whole search, at most (epsilon, delta).
+    it was fitted, so no second fit costs budget. `privacy_` has the cost of the whole search, at most (epsilon, delta).
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             If an argument or the table cannot be used.
         Overspent
-            If the ledger has no room for the cost.
+            If the ledger's budget does not suffice for the cost.
         """
         promise = Promise(self.epsilon, self.delta, self.protects, self.neighbours)
         if not promise.is_private or promise.delta <= 0:

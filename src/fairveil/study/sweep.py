@@ -116,7 +116,7 @@ def frontier(
 
     See Also
     --------
-    PrivateSearchCV : Chooses one model, and pays for the choice.
+    PrivateSearchCV : Chooses one model, within one budget.
 
     Examples
     --------

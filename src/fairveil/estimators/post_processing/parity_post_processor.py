@@ -284,7 +284,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         PrivacyError
             If the base cannot be charged to this guarantee.
         Overspent
-            If the ledger has no room for the cost.
+            If the ledger's budget does not suffice for the cost.
 
         Warns
         -----

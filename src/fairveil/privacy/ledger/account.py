@@ -165,7 +165,7 @@ class Account:
         return written(self._store.entries(self.dataset))
 
     def fits(self, events: Event | Iterable[Event], promise: Promise | None = None, *, fixed: bool = True) -> bool:
-        """Whether there is room for these events.
+        """Whether the budget suffices for these events.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Account:
         Returns
         -------
         bool
-            Another process may take the room before you reserve it.
+            Another process may spend it before you reserve.
         """
         cost, alone = self._priced(as_event(events), promise or self.promise)
         self._require_own(self._store.first_hash(self.dataset))

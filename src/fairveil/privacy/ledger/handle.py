@@ -286,7 +286,7 @@ class Ledger(Account):
         columns: Iterable[str] | None = None,
         fixed: bool = True,
     ) -> Spend:
-        """Charge the whole cost of a release before its first query; `Overspent` where there is no room.
+        """Charge the whole cost of a release before its first query, or raise `Overspent`.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class Ledger(Account):
         Raises
         ------
         Overspent
-            If there is no room for the cost.
+            If the budget does not suffice.
         """
         asked, event = promise or self.promise, as_event(events)
         own = checked_words("purpose", purpose)
@@ -378,7 +378,7 @@ class Ledger(Account):
         Raises
         ------
         Overspent
-            If there is no room for the cost; the block does not run.
+            If the budget does not suffice; the block does not run.
         """
         own = self.promise
         asked = None if neighbours is None else Promise(own.epsilon, own.delta, own.protects, neighbours, own.unit)

@@ -269,8 +269,8 @@ def _counted_as_one_plan(statement: PrivacyStatement) -> Iterator[Finding]:
     yield Finding(
         False,
         "its total counts the base classifier and the counts after it as one plan that was fixed in advance. If the base was "
-        "there before, and the counts were chosen after looking at it, that total is no bound at this delta, but at "
-        f"{kinds} times it: fairveil.privacy.price_after gives the epsilon",
+        f"there before, and the counts were chosen after looking at it, that total is a bound at {kinds} times this delta "
+        "only: fairveil.privacy.price_after gives the epsilon",
     )
 
 

@@ -280,8 +280,8 @@ def _composition(statement: PrivacyStatement) -> str:
         how = "the releases were fixed in advance, and all of them were made"
     elif is_whole(statement.events, statement.plan, statement.promise.neighbours):
         how = (
-            "bounds on all releases were fixed in advance, and all of them were made, some by cell and with no less noise for "
-            "anybody than was planned"
+            "bounds on all releases were fixed in advance, and all of them were made, some by cell; nobody had less noise than "
+            "planned"
         )
     else:
         how = "the releases were fixed in advance; the run was interrupted and is charged whole"

@@ -107,7 +107,7 @@ class RemoteData(Elsewhere):
         Returns
         -------
         dict
-            The cost, and whether there is room for it.
+            The cost, and whether the budget suffices for it.
         """
         event = plan if isinstance(plan, Event) else compose(plan)
         content = run_content(self.name, promise, event, view=view_of(None, False, None), sources=1)
