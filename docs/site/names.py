@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -75,6 +76,12 @@ def constant(room: ModuleType, name: str) -> list[str]:
 def fenced(text: str) -> str:
     """A block that is shown and not run."""
     return f"```text\n{text}\n```\n"
+
+
+def sentence_of(room: ModuleType) -> str:
+    """What a package says of itself, in one line, without the place in the order of imports."""
+    said = re.sub(r"^Ring \d: ", "", " ".join(paragraph(inspect.getdoc(room)).split()))
+    return said[:1].upper() + said[1:]
 
 
 def paragraph(doc: str | None) -> str:

@@ -65,7 +65,7 @@ def object_page(room: str, name: str) -> str:
 def room_page(room: str, names: list[str]) -> str:
     """One room: a sentence, a list of its pages, and its constants."""
     module = importlib.import_module(room)
-    lines = [f"# {room}", "", named.paragraph(inspect.getdoc(module)), ""]
+    lines = [f"# {room}", "", named.sentence_of(module), ""]
     if names:
         lines += ["```{toctree}", ":maxdepth: 1", "", *(f"{name} <{place(room, name)}>" for name in names), "```", ""]
     for name in named.names_of(module):
@@ -78,6 +78,12 @@ def room_page(room: str, names: list[str]) -> str:
         else:
             lines += ["", f"## {name}", "", *named.constant(module, name)]
     return "\n".join(lines) + "\n"
+
+
+def api_page(rooms: list[str]) -> str:
+    """All packages with public names, each with the sentence that it says of itself."""
+    lines = [f"- [{room}]({room}.md): {named.sentence_of(importlib.import_module(room))}" for room in rooms]
+    return "\n".join(("# Public names", "", *lines, "", "```{toctree}", ":hidden:", ":maxdepth: 1", "", *rooms, "```", ""))
 
 
 def section_page(name: str, listed: list[str]) -> str:
@@ -134,8 +140,7 @@ def stage(folder: Path) -> None:
         (api / f"{room}.md").write_text(room_page(room, names), "utf-8")
         for name in names:
             (api / f"{place(room, name)}.rst").write_text(object_page(room, name), "utf-8")
-    tree = ["```{toctree}", ":maxdepth: 1", "", *rooms, "```"]
-    (api / "index.md").write_text("\n".join(("# Public names", "", *tree, "")), "utf-8")
+    (api / "index.md").write_text(api_page(list(rooms)), "utf-8")
     stage_gallery(folder / "scripts")
 
 
