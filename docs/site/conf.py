@@ -155,15 +155,8 @@ def linked(found: re.Match[str]) -> str:
     return f"`{name.replace('_', ' ')} <../docs/{name}.html{'' if anchor is None else f'#{anchor}'}>`__"
 
 
-def without_empty_heads(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """A table's empty corner heads nothing: a cell like others, for those who hear the page."""
-    if "body" in context:
-        context["body"] = context["body"].replace('<th class="head"><p></p></th>', "<td></td>")
-
-
 def setup(app: Any) -> None:
     """Sphinx asks for it."""
-    app.connect("html-page-context", without_empty_heads)
     formulas.setup(app)
     app.connect("source-read", stated)
     app.connect("env-updated", known)

@@ -16,7 +16,9 @@ def inline(self: Any, node: nodes.math) -> None:
 
 def block(self: Any, node: nodes.math_block) -> None:
     """A formula of its own."""
-    self.body.append(f"<div class='math'>{convert(node.astext(), display='block')}</div>")
+    self.body.append(
+        f"<div class='math' tabindex='0' role='group' aria-label='formula'>{convert(node.astext(), display='block')}</div>"
+    )
     raise nodes.SkipNode
 
 

@@ -119,7 +119,7 @@ def test_fit_writes_model_statement_and_report(
     done = fairveil("predict", "model", others, "--proba", "--seed", 1)
     assert done.code == 0, done.err
     assert [line.split(",")[0] for line in done.out.splitlines()[1:]] == clf.predict(rows, random_state=1).tolist()
-    assert ("drawn from its law" in done.err) == chance
+    assert ("drawn from their distribution" in done.err) == chance
     done = fairveil("audit", others, "--model", "model", "--html", "audit.html", "--json")
     assert done.code == 0
     assert json.loads(done.out)["expected"] is chance

@@ -146,7 +146,7 @@ def test_a_ledger_of_persons(fairveil: Command, clinic: Path, schema: Path) -> N
     assert "persons are identified by 'patient'" in made.out
     done = fairveil("fit", clinic, "--schema", schema, *PARITY, "--ledger", "budget.db", "--out", "rows")
     assert done.code == 2
-    assert "a promise about persons, by patient" in done.err
+    assert "a guarantee for persons, by patient" in done.err
     done = fairveil("fit", clinic, "--schema", schema, *PARITY, *PERSONS, "--ledger", "budget.db", "--out", "model")
     assert done.code == 0, done.err
     assert fairveil("ledger", "check", "budget.db").code == 0

@@ -172,7 +172,7 @@ def test_a_production_ledger_takes_what_a_schema_states_alone() -> None:
     assert kinds(book) == [RESERVED, COMMITTED]
     frame = pd.DataFrame(table)
     elsewhere = LogisticRegression().fit(frame[["x", "z"]], LABELS)
-    with pytest.raises(LedgerError, match="a base classifier that was fitted outside"):
+    with pytest.raises(LedgerError, match="a base classifier that was fitted without a guarantee"):
         post(elsewhere, public_base=True, ledger=book, schema=SCHEMA).fit(frame)
     assert kinds(book) == [RESERVED, COMMITTED]
 

@@ -149,8 +149,8 @@ def test_a_statement_of_an_earlier_version_is_read_and_its_total_is_doubted() ->
         old = PrivacyStatement.from_json(as_it_was_written(clf.privacy_).to_json())
         (doubt,) = old.check()
         assert not doubt.grave
-        assert "one plan that was fixed beforehand" in doubt.sentence
-        assert "2 times it: fairveil.privacy.price_after" in doubt.sentence
+        assert "one plan that was fixed in advance" in doubt.sentence
+        assert "a bound at 2 times this delta only: fairveil.privacy.price_after" in doubt.sentence
         assert clf.privacy_.check() == []
 
 
@@ -169,7 +169,7 @@ def test_where_groups_alone_are_protected_three_kinds_of_noise_could_have_been_c
     base = fv.RateConstrainedClassifier("demographic_parity:0.3", rounds=2, epsilon=0.3, delta=1e-7, random_state=0, **groups)
     clf = after(base.fit(X, Y, sensitive_features=A), delta=1e-6, predict_method="predict", **groups)
     (doubt,) = as_it_was_written(clf.privacy_).check()
-    assert "3 times it" in doubt.sentence
+    assert "3 times this delta" in doubt.sentence
 
 
 # -- other fits that are made of finished ones

@@ -286,11 +286,11 @@ def test_a_ledger_keeps_persons_and_rows_apart():
     ledger = fv.Ledger.create(None, "clinic", 5.0, 1e-4, unit="patient")
     fitted(X, y, unit="patient", max_rows_per_unit=3, ledger=ledger)
     assert ledger.check() == []
-    with pytest.raises(LedgerError, match="a promise about persons, by 'patient'"):
+    with pytest.raises(LedgerError, match="a guarantee for persons, by 'patient'"):
         fitted(rest, y, ledger=ledger)
     with pytest.raises(LedgerError, match="by 'person'"):
         fitted(rest, y, unit=X["patient"], max_rows_per_unit=3, ledger=ledger)
-    with pytest.raises(LedgerError, match="a promise about rows"):
+    with pytest.raises(LedgerError, match="a guarantee for rows"):
         fitted(X, y, unit="patient", max_rows_per_unit=3, ledger=fv.Ledger.create(None, "rows", 5.0, 1e-4))
 
 

@@ -220,7 +220,7 @@ def test_limits_by_group_are_kept_and_the_statement_says_and_checks_them(rule: A
     assert [one.limit for one in both.privacy_.groups] == [2.0, 2.0]
     lower = tuple(dataclasses.replace(one, limit=0.5) for one in both.privacy_.groups)
     false = [finding.sentence for finding in dataclasses.replace(both.privacy_, groups=lower).check() if finding.grave]
-    assert [sentence[:25] for sentence in false] == ["group 'f' has a limit of 0", "group 'm' has a limit of 0"]
+    assert [sentence[:25] for sentence in false] == ["group 'f' has a limit of ", "group 'm' has a limit of "]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -146,7 +146,7 @@ def test_limits_that_cannot_be_kept_together_are_refused(promise: Promise) -> No
     if promise is not ADDED:
         refused.append({"least": np.full(3, 0.6)})  # two people's
     for options in refused:
-        with pytest.raises(InputError, match="limits by group that the promise can keep"):
+        with pytest.raises(InputError, match="limits by group that epsilon can keep"):
             afforded(shares, 1.0, promise, 2.0, **options)
     with pytest.raises(InputError, match="max_epsilon"):
         afforded(shares, 1.0, promise, 2.0, most=np.array([0.0, 1.0, 1.0]))

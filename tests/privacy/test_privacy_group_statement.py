@@ -77,7 +77,7 @@ def test_after_the_fact_all_but_a_groups_own_releases_are_charged_as_planned() -
     assert not any(group.fixed for group in statement.groups)
     assert statement.epsilon == pytest.approx(epsilon(BOUNDS, 1e-6))
     assert statement.check() == []
-    assert "some by cell and with no less noise for anybody than was planned" in said(statement, "Composition")
+    assert "some by cell; nobody had less noise than planned" in said(statement, "Composition")
 
 
 def test_a_run_that_was_broken_off_tells_nothing_of_shares_that_were_made_later() -> None:

@@ -152,7 +152,7 @@ def test_a_ledger_of_persons_refuses_rows_where_nobody_said_how_many():
 
 def test_a_ledger_of_rows_refuses_persons():
     for promise in (ADDED, REPLACED):
-        with pytest.raises(LedgerError, match="a promise about rows"):
+        with pytest.raises(LedgerError, match="a guarantee for rows"):
             ledger_of(ROWS if promise is ADDED else Promise(1.0, 1e-6, neighbours="replace-one")).reserve(
                 [Gaussian(20.0)], promise
             )

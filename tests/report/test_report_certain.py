@@ -69,7 +69,7 @@ def test_the_bounds_of_a_game_are_told() -> None:
         "Furthest above its bound": (0.0112, None),
         "Error above that of the best mixture": (0.06, None),
     }
-    assert any("assumed that some mixture" in sentence for sentence in found.conditions)
+    assert any("is assumed to keep every bound" in sentence for sentence in found.conditions)
 
 
 def test_the_bounds_of_a_choice_are_told() -> None:
