@@ -97,7 +97,7 @@ def release(
 ) -> None:
     """Join your attribute to another's table by id, and release counts of groups once, as one signed file.
 
-    Features and labels are public to whoever sent the table; the sensitive columns alone are protected. Models are then fitted
+    Features and labels are public to whoever sent the table; only the sensitive columns are protected. Models are then fitted
     to the file at no further cost: ReleasedGroups.load(FILE).fit(X, y, "equalized_odds:0.05").
 
     Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written to another folder, which is named on

@@ -286,7 +286,7 @@ class FermiClassifier(DescentClassifier):
         InputError
             If an argument or the table cannot be used.
         Overspent
-            If the ledger has no room for the cost.
+            If the ledger's budget does not suffice for the cost.
 
         Warns
         -----
