@@ -1,1 +1,1 @@
-"""Released counts: their noise, the exact laws of it, and the true counts that are possible beside them."""
+"""Released counts: their noise, its exact distributions, and the true counts that are possible beside them."""
