@@ -15,6 +15,7 @@ from ...errors import InputError, complaint
 from ...fairness import Notion
 from ...fairness.objectives import Bound, parse_constraint
 from ..fitting import promises
+from . import seen
 
 REPLACE = "replace"
 IF_REFUSED = (REPLACE, "keep")
@@ -35,13 +36,16 @@ def certified(fit: Fit) -> Fit:
         if notions and (of == CERTIFY or any(getattr(notion, "confidence", None) is not None for notion in notions)):
             from .certified_run import Both  # it certifies with estimators that are decorated here
 
-            return Both(self, fit, of, notions, beside).run(X, y, sensitive_features, sample_weight)
+            Both(self, fit, of, notions, beside).run(X, y, sensitive_features, sample_weight)
+            seen.remember(self, X)
+            return self
         for name, usual in (("certify_share", None), ("if_refused", REPLACE)):
             if (got := getattr(self, name)) != usual:
                 remedy = f"Pass {of}=DemographicParity(0.05, confidence=0.95), for example, or leave {name} out."
                 raise InputError(complaint(expected="a constraint with a confidence", of=name, got=got, remedy=remedy))
         fit(self, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         forget_certificate(self)
+        seen.remember(self, X)
         return self
 
     return cast(Fit, fitted)

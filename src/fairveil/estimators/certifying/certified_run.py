@@ -74,7 +74,7 @@ from .certified_aim import (
     tightened,
 )
 from .certified_fits import CERTIFY, IF_REFUSED, REPLACE, listed_in
-from .certifying import certify_beside, confidence_of
+from .certifying import certify_beside, confidence_of, require_compared
 
 DECISIONS = "zero_one"
 SHARE = 0.3
@@ -214,6 +214,9 @@ class Both:
             remedy = "Pass sensitive_features=...: columns, or names of columns of X."
             raise InputError(complaint(expected="groups to compare", of="sensitive_features", got=None, remedy=remedy))
         promises.require_groups([notion for notion in self.notions if not isinstance(notion, SelectionRateRatio)], training)
+        cells = training.rows.cells() if training.rows.layout.sensitive else NO_GROUPS
+        wanted = [plain(notion) for notion in self.wanted]
+        require_compared(layout_of(wanted, cells, training.classes), wanted, cells)
         self.stated = training.rows_stated
         return training
 

@@ -9,17 +9,19 @@ Guarantees (tests/estimators/test_estimators_certify.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ... import _checks
 from ...curator.elsewhere import curator_of
 from ...errors import InputError, complaint
-from ...fairness import Notion
+from ...facts import Cells
+from ...fairness import BoundedGroupLoss, Notion
 from ...fairness.notions import uses_groups
+from ...fairness.objectives import Bound, Constraint
 from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.certificate import certified
-from ...learning.certificates.parts import layout_of
+from ...learning.certificates.parts import Layout, layout_of
 from ...learning.certificates.plan import PartsPlan, plan
 from ...privacy.ledger.ambient import checked, current
 from ...privacy.noise.sources import NoiseSource
@@ -28,6 +30,7 @@ from ..fitting import promises
 from ..reading import cautions, units
 from ..reading.units import Whose
 from ..wrapped import bases, decided_rows
+from . import seen
 from .certificate import ASSUMED, Certificate
 
 ONE_ROW = "each person counts once, by one of their rows, which a coin chose whatever it holds"
@@ -178,9 +181,11 @@ def certify_beside(
     book = checked(ledger) or current()
     if book is not None:
         book.require(promise, secure=seed is None)
+    seen.refuse(model, X)
     people = decided_rows.read(model, X, y, sensitive_features, schema, promise, seed, whose)
     _require_groups(notions, people)
     layout = layout_of(notions, people.cells, people.classes)
+    require_compared(layout, notions, people.cells)
     decided_rows.require_labels(people.labelled, layout.needs_labels, [notion.kind.replace("_", " ") for notion in notions])
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
     read = {"features", *(["label"] if layout.needs_labels else ()), *(["sensitive"] if layout.needs_groups else ())}
@@ -203,10 +208,40 @@ def certify_beside(
     )
 
 
+def require_compared(layout: Layout, notions: Sequence[Notion], cells: Cells) -> None:
+    """A comparison of groups where there is one group would be certified whatever the model does."""
+    compared = {line.notion for line in layout.lines}
+    for at, notion in enumerate(notions):
+        if at not in compared:
+            remedy = "Pass people of all groups, or schema=, which lists groups of whom nobody is there."
+            expected = f"at least two groups, which {type(notion).__name__} compares"
+            raise InputError(complaint(expected=expected, of="sensitive_features", got=list(cells.keys), remedy=remedy))
+
+
+def _listed(constraints: Any, of: str) -> list[Any]:
+    if isinstance(constraints, str | Notion) or constraints is None:
+        return [constraints]
+    if isinstance(constraints, Bound | Constraint) or not isinstance(constraints, Iterable):
+        remedy = "Pass DemographicParity(0.05), for example: bounds on other functions than rates cannot be certified."
+        raise InputError(complaint(expected="notions of fairness", of=of, got=constraints, remedy=remedy))
+    return list(constraints)
+
+
+def _refuse_other_losses(notions: list[Notion], of: str) -> None:
+    """Losses of probabilities and numbers are no rates of decisions; their means have a way of their own."""
+    for one in notions:
+        if isinstance(one, BoundedGroupLoss) and one.loss != "zero_one":
+            remedy = (
+                f"fv.private_audit(..., metrics={{'{one.loss}': fv.RowMetric(function, high=2.0)}}, intervals='all') bounds a "
+                "loss that is clipped to public ends, by group; its upper ends hold in the population."
+            )
+            raise InputError(complaint(expected="a loss of decisions", of=of, got=f"the {one.loss} loss", remedy=remedy))
+
+
 def notions_of(constraints: Any, *, of: str = "constraints", certified: bool = False) -> list[Notion]:
     """Notions, or their names and bounds; "selection_rate_ratio:0.8" among them. Those that ask for nothing are refused. `of`:
     the argument; `certified`: whether they may have a confidence."""
-    listed: Any = [constraints] if isinstance(constraints, str | Notion) or constraints is None else list(constraints)
+    listed = _listed(constraints, of)
     out: list[Notion] = []
     for one in listed:
         out += (
@@ -218,6 +253,7 @@ def notions_of(constraints: Any, *, of: str = "constraints", certified: bool = F
     if not out or empty:
         remedy = "Pass DemographicParity(0.05), 'equalized_odds:0.1' or 'selection_rate_ratio:0.8', for example."
         raise InputError(complaint(expected="notions with a bound", of=of, got=empty or None, remedy=remedy))
+    _refuse_other_losses(out, of)
     return out
 
 

@@ -1,0 +1,67 @@
+"""Which table an estimator was fitted to, as far as this process can tell: a certificate about the same people says nothing.
+
+Only the table's identity is remembered, weakly, beside the estimator and never in it: nothing of the rows is kept or written.
+A copy of the table, a model from a file, and a subset by a mask are not recognized.
+
+Guarantees (tests/estimators/test_estimators_certify_seen.py):
+1. What is refused is the object that was fitted to, or a block of its rows; rows beside it are not refused.
+2. Neither table nor estimator is kept alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+
+from ...errors import InputError, complaint
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The table, or what owns its memory, and which bytes of that were fitted to; None: all of it."""
+
+    owner: Callable[[], Any]
+    bytes: tuple[int, int] | None
+
+
+_SEEN: WeakKeyDictionary[Any, _Seen] = WeakKeyDictionary()
+
+
+def remember(estimator: Any, X: Any) -> None:
+    """The estimator was fitted to this table."""
+    owner, part = _part_of(X)
+    try:
+        _SEEN[estimator] = _Seen(ref(owner), part)
+    except TypeError:  # lists and mappings have no weak references
+        _SEEN.pop(estimator, None)
+
+
+def refuse(model: Any, X: Any) -> None:
+    """An error if the people set aside are some that the model was fitted to."""
+    try:
+        seen = _SEEN.get(model)
+    except TypeError:  # a model that cannot be a key
+        return
+    if seen is None or X is None:
+        return
+    owner, part = _part_of(X)
+    apart = part is not None and seen.bytes is not None and (part[1] <= seen.bytes[0] or seen.bytes[1] <= part[0])
+    if seen.owner() is owner and (part is None) == (seen.bytes is None) and not apart:
+        remedy = "Set people aside before the fit; or give the constraint a confidence, and the fit sets them aside."
+        got = "rows that this model was fitted to"
+        raise InputError(complaint(expected="people whom the model has not seen", of="X", got=got, remedy=remedy))
+
+
+def _part_of(X: Any) -> tuple[Any, tuple[int, int] | None]:
+    """The owner of a table's memory, and the bytes of a block of whole rows; another view is an owner of its own."""
+    if not isinstance(X, np.ndarray) or not X.flags.c_contiguous:
+        return X, None
+    owner: Any = X
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    start = int(X.__array_interface__["data"][0])
+    return owner, (start, start + X.nbytes)
