@@ -216,3 +216,39 @@ def test_a_run_that_ended_while_it_was_being_taken_up_is_not_asked(
     door.runs.sweep()
     assert door.records.entries(run) == []
     assert faults(place) == []
+
+
+@pytest.mark.parametrize("how", ["another boot", "the same boot", "closed"])
+def test_open_runs_are_charged_whole_when_their_machine_was_started_anew(
+    how: str, place: Place, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut the last replies may be missing: no run goes on, and none is charged less than it can have released."""
+    one = Analyst(door)
+    run, done = one.open(), one.open(key="another-run")
+    reserved = place.ledger().balance().spent_share
+    for asked in (run, done, done, done, done):
+        one.ask(asked)
+    one.act(done, "finish", {})
+    if how != "closed":  # killed: the lock goes with the process, and nothing is tidied up
+        door.records._waits = True
+    door.close()
+    if how != "the same boot":
+        (tmp_path / "boot").write_text("another one")
+        monkeypatch.setattr("fairveil.serving.door.records.BOOT", tmp_path / "boot")
+    after = place.door()
+    two = Analyst(after)
+    two.token = one.token
+    if how == "another boot":
+        with pytest.raises(Refusal, match="ended"):
+            two.ask(run)
+        record = after.records.run(run)
+        assert record is not None
+        assert record.how == "the machine was started anew, charged whole"
+        assert place.ledger().balance().spent_share == pytest.approx(reserved)
+    else:
+        for _ in range(3):
+            two.ask(run)
+        two.act(run, "finish", {})
+    assert two.statement(done).epsilon <= 1.0
+    after.close()
+    assert faults(place) == []

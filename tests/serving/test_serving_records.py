@@ -79,3 +79,23 @@ def test_replies_of_ended_runs_are_forgotten_and_what_was_released_is_not(tmp_pa
     assert [records.reply(run, "key") is None for run in ("old", "late", "open")] == [True, False, False]
     assert records.entries("old") == [ENTRY]
     records.close()
+
+
+def test_replies_wait_for_the_disk_where_boots_have_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full, normal = 2, 1
+    for named, wanted in ((tmp_path / "boot", normal), (tmp_path / "nothing", full)):
+        (tmp_path / "boot").write_text("this one\n")
+        monkeypatch.setattr("fairveil.serving.door.records.BOOT", named)
+        records = Records(tmp_path / f"door of {named.name}")
+        assert not records.was_rebooted
+        records.begin(RUN)
+        assert records.rows("PRAGMA synchronous")[0][0] == full
+        records.note_boot()
+        records.keep("r1", Reply("key", b"x", "ask", None, b"body"), [ENTRY], (), (), 1.0)
+        assert records.rows("PRAGMA synchronous")[0][0] == wanted
+        records.keep("r1", Reply("last", b"x", "finish", None, b"body"), [], (), (), 1.0, state=ENDED)
+        assert records.rows("PRAGMA synchronous")[0][0] == full
+        records.close()
+        again = Records(tmp_path / f"door of {named.name}")
+        assert not again.was_rebooted  # it was closed, so that nothing may be missing
+        again.close()

@@ -1,12 +1,18 @@
 """What the door must not forget: runs, what each released, the replies that were given, and tokens. One SQLite file.
 
-A reply and the release that it carries are written in one transaction, and are on the disk before the reply leaves. So a server
-that is killed at any moment knows, when it is back, exactly the replies that anybody can have seen.
+A reply and the release that it carries are written in one transaction before the reply leaves. So a server that is killed at
+any time knows, when it is back, exactly the replies that anybody can have seen.
+
+Replies of an open run are given to the system and not waited for on the disk: a killed process does not lose them, a machine
+that loses its power may. So the boot that they belong to is on the disk before them. After another boot open runs are ended and
+charged whole (theory.md#repeats). All else waits for the disk, and takes the replies before it along: that a run is open, or
+over. Where the system does not name its boots, replies wait, too.
 
 Guarantees (tests/serving/test_serving_records.py):
 1. A release is never on the disk without its reply, nor a reply without its release.
 2. One key of a run has one reply: a second one is refused, whoever writes it.
 3. One server at a time has the file; a second one is refused.
+4. Whether replies may be missing, because the machine was started anew, is known for certain.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +54,10 @@ CREATE TABLE IF NOT EXISTS entries (run TEXT NOT NULL, place INTEGER NOT NULL, n
 CREATE TABLE IF NOT EXISTS notes (run TEXT NOT NULL, kind TEXT NOT NULL, words TEXT NOT NULL, PRIMARY KEY (run, kind, words));
 CREATE TABLE IF NOT EXISTS replies (run TEXT NOT NULL, place INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
     act TEXT NOT NULL, request BLOB, body BLOB NOT NULL, at REAL NOT NULL, PRIMARY KEY (run, place), UNIQUE (run, key));
+CREATE TABLE IF NOT EXISTS boots (id TEXT NOT NULL);
 """
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+"""Where Linux names the time since its machine was started."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,10 @@ class Records:
         self._db = sqlite3.connect(self.path, timeout=30.0, check_same_thread=False, isolation_level=None)
         self._db.row_factory = sqlite3.Row
         self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")
+        self._looking = threading.Lock()
+        self._reading = sqlite3.connect(self.path, timeout=30.0, check_same_thread=False, isolation_level=None)
+        self._reading.row_factory = sqlite3.Row
+        self._boot, self._waits = _boot(), True
         with self.writing() as db:
             for statement in TABLES.split(";"):
                 db.execute(statement)
@@ -111,17 +123,37 @@ class Records:
                 raise PrivacyError(complaint(expected=f"version {VERSION}", of=str(self.path), got=got, remedy=remedy))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file. A server that ends so has all its replies on the disk, and no boot to compare with."""
         with self._lock:
+            if not self._waits:
+                self._waits = True
+                with suppress(sqlite3.Error), self.writing() as db:
+                    db.execute("DELETE FROM boots")
             self._db.close()
+            self._reading.close()
             if self._held is not None:
                 os.close(self._held)
                 self._held = None
 
+    @property
+    def was_rebooted(self) -> bool:
+        """Whether the machine was started anew since the last server: guarantee 4."""
+        found = self.rows("SELECT id FROM boots")
+        return bool(found) and found[-1]["id"] != self._boot
+
+    def note_boot(self) -> None:
+        """From now on replies are of this boot. To be called when open runs of another one have been ended."""
+        with self.writing() as db:
+            db.execute("DELETE FROM boots")
+            if self._boot is not None:
+                db.execute("INSERT INTO boots VALUES (?)", (self._boot,))
+        self._waits = self._boot is None
+
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it is on the disk when the block ends, or nothing is."""
+    def writing(self, *, waits: bool = True) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it is on the disk when the block ends, or nothing is. `waits` False: it may be on its way."""
         with self._lock:
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if waits or self._waits else 'NORMAL'}")
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
@@ -135,6 +167,11 @@ class Records:
         """What a query of constant text finds."""
         with self._lock:
             return self._db.execute(query, tuple(values)).fetchall()
+
+    def look(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """The same of what is written, by a connection that waits for no writer."""
+        with self._looking:
+            return self._reading.execute(query, tuple(values)).fetchall()
 
     # -- runs --------------------------------------------------------------------------------------------------------------
 
@@ -225,7 +262,7 @@ class Records:
         **changes: Any,
     ) -> None:
         """Write a reply and what it released down, for good: guarantee 1. `changes`: of the run's own state."""
-        with self.writing() as db:
+        with self.writing(waits=bool(changes)) as db:
             first = db.execute("SELECT COALESCE(MAX(place) + 1, 0) FROM entries WHERE run = ?", (run,)).fetchone()[0]
             for place, entry in enumerate(entries, first):
                 told = (json.dumps(entry.event.to_dict()), json.dumps(list(entry.questions)), entry.batch, entry.purpose, at)
@@ -252,6 +289,14 @@ class Records:
     def _note(db: sqlite3.Connection, run: str, bounds: Sequence[StatedBound], marks: Sequence[str]) -> None:
         told = [("bound", json.dumps(asdict(bound))) for bound in bounds] + [("mark", mark) for mark in marks]
         db.executemany("INSERT OR IGNORE INTO notes VALUES (?, ?, ?)", [(run, *one) for one in told])
+
+
+def _boot() -> str | None:
+    """What tells this start of the machine from any other; None where the system does not say."""
+    try:
+        return BOOT.read_text("ascii").strip() or None
+    except (OSError, UnicodeError):
+        return None
 
 
 def _run(row: sqlite3.Row) -> RunRecord:

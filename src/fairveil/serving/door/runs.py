@@ -4,7 +4,8 @@ A run reserves its whole plan in the data set's ledger before it is asked anythi
 the reply that was written down, and nothing is drawn or charged again (theory.md#repeats).
 
 Guarantees (tests/serving/test_serving_runs.py, tests/serving/test_serving_crashes.py):
-1. No reply leaves before it and its release are on the disk; one key has one reply, also after the server was killed.
+1. No reply leaves before it and its release are written; one key has one reply, also after the server was killed. After its
+   machine was started anew, when some may be missing, an open run is over, and charged whole.
 2. A run that ends before its plan did, by its analyst, by the holder or by the clock, is charged what it released; one whose
    answer failed inside is charged whole.
 3. A run is its token's: others are told what they are told of a run that is not there.
@@ -38,7 +39,7 @@ from .tokens import DAY, Token, Tokens
 CLOSE, FINISH, FINISHED = "close", "finish", "finished"
 KEPT_AFTER = 600.0
 """Seconds for which an ended run's curator is kept, for its statement."""
-NEVER_BEGAN = "never began"
+NEVER_BEGAN, REBOOTED = "never began", "the machine was started anew"
 STOP = "to be stopped by the holder"
 WHOLE = ", charged whole"
 
@@ -276,9 +277,14 @@ class Runs:
     # -- time --------------------------------------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """At the start: runs that were being opened when the server died are given back; the others wait for their analysts."""
+        """At the start: runs that were being opened when the server died are given back; the others wait for their analysts.
+        Where the machine was started anew, replies may be missing, and open runs are charged whole."""
         for record in self.records.runs((OPENING,)):
             self.end(record.id, NEVER_BEGAN)
+        if self.records.was_rebooted:
+            for record in self.records.runs((OPEN,)):
+                self.end(record.id, REBOOTED, failed=True)
+        self.records.note_boot()
         for record in self.records.runs((SETTLING,)):
             self._settle(record.id)
 

@@ -118,7 +118,7 @@ class Tokens:
         """The token that was shown; a refusal that says nothing where it opens nothing."""
         shape = _SHAPE.fullmatch(given or "")
         id, secret = shape.groups() if shape else ("", "")
-        found = self._records.rows("SELECT * FROM tokens WHERE id = ?", (id,))
+        found = self._records.look("SELECT * FROM tokens WHERE id = ?", (id,))
         known = bytes(found[0]["hash"]) if found else bytes(32)
         right = hmac.compare_digest(known, _hash(secret))
         token = _token(found[0]) if found else None
