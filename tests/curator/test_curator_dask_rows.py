@@ -6,23 +6,28 @@ import io
 import logging
 import os
 import signal
+import subprocess
+import sys
+import threading
+import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from shard_samples import PLANTED, SCHEMA, Wrong, answers, rows_of, same, table, written
 
 import fairveil as fv
 from fairveil import data
 from fairveil.curator import Curator, RowCount, Rows
-from fairveil.distributed import DaskRows, local_cluster
+from fairveil.distributed import DaskRows, dask_rows, local_cluster
 from fairveil.distributed.dask_rows import DaskShards, require_private
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.privacy import Promise
 
-distributed = pytest.importorskip("distributed")
+dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # an engine's own, of sockets and tasks of clusters that end
 
 
@@ -63,6 +68,50 @@ def test_guarantee_1_fits_are_those_of_rows_in_memory(client: Any, store: Any) -
     here = clf.fit(data.encode(table(), SCHEMA)).coef_
     assert np.array_equal(clf.fit(DaskRows(client, store)).coef_, here)
     assert clf.privacy_.epsilon <= 2.0
+
+
+def test_guarantee_1_a_worker_that_hangs_is_replaced(client: Any, store: Any) -> None:
+    shards = DaskRows(client, store, shards=2, patience=60.0).shards()
+    rows = rows_of(shards)
+    expected = answers(Rows(data.encode(table(), SCHEMA)))
+    processes = client.run(os.getpid)
+    hung = processes[shards._actors[0]._address]  # type: ignore[attr-defined]
+    os.kill(hung, signal.SIGSTOP)
+    shards.patience = 3.0  # type: ignore[attr-defined]
+    threading.Timer(3.5, setattr, (shards, "patience", 60.0)).start()  # long with the one that must be made anew
+    try:
+        assert same(answers(rows), expected)
+    finally:
+        os.kill(hung, signal.SIGCONT)
+
+
+def test_a_worker_of_another_version_is_refused(client: Any, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_rows, "version", lambda: "curator of next year")
+    with pytest.raises(PrivacyError, match="curator of next year"):
+        DaskRows(client, store).shards()
+
+
+def test_a_dask_dataframe_is_coded_by_workers_to_the_same_bits(client: Any, tmp_path: Path, caplog: Any) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    people = pd.DataFrame(table())
+    frame = frames.from_pandas(people, npartitions=3)
+    rows = DaskRows.from_dataframe(client, frame, SCHEMA, tmp_path / "stores")
+    assert same(answers(rows_of(rows.shards())), answers(Rows(data.encode(people, SCHEMA))))
+    assert sorted(path.name for path in (tmp_path / "stores").iterdir()) == ["part-00000", "part-00001", "part-00002"]
+    with pytest.raises(InputError, match="an empty folder"):
+        DaskRows.from_dataframe(client, frame, SCHEMA, tmp_path / "stores")
+    with pytest.raises(InputError, match="stores of these partitions alone"):
+        DaskRows.from_dataframe(client, frame.partitions[:2], SCHEMA, tmp_path / "stores", overwrite=True)
+    with pytest.raises(PrivacyError, match=r"data\.encode"):
+        DaskRows.from_dataframe(client, frame, SCHEMA.with_unit("person", 2), tmp_path / "none")
+    with pytest.raises(InputError, match="from_dataframe"):
+        fv.RateConstrainedClassifier().fit(frame, people["hired"], sensitive_features="sex")
+    strange = people.assign(sex=[PLANTED, *people["sex"][1:]])
+    with pytest.raises(InputError, match="partition 0") as error:
+        DaskRows.from_dataframe(client, frames.from_pandas(strange, npartitions=2), SCHEMA, tmp_path / "strange")
+    assert "'sex'" in str(error.value)
+    seen = [f"{error.value!r} {error.value.__context__!r}", caplog.text, str(client.run_on_scheduler(_state))]
+    assert not any(PLANTED in one for one in [*seen, str(client.get_worker_logs())])
 
 
 def test_guarantee_2_beyond_this_machine_tls_is_demanded() -> None:
@@ -113,6 +162,73 @@ def test_a_scheduler_that_ends_ends_the_fit_and_what_was_spent_stays(store: Any)
     finally:
         client.close()
         cluster.close()
+
+
+CLUSTER = """
+import sys, time
+from pathlib import Path
+from distributed import LocalCluster
+cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, memory_limit=0)
+Path(sys.argv[1] + ".new").write_text(cluster.scheduler_address)
+Path(sys.argv[1] + ".new").rename(sys.argv[1])
+while True:
+    time.sleep(1)
+"""
+
+
+def test_a_fit_goes_on_after_its_scheduler_was_killed(store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process of the scheduler is killed in the middle of a fit: another cluster goes on, and it is paid once. Its bits are
+    those of a fit in this process that was broken off at the same answer: noise after a break is other noise, by design."""
+
+    def fitted(rows: Any, folder: str, ledger: Any = None) -> Any:
+        clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0, rounds=12, random_state=0)
+        return clf.set_params(ledger=ledger, checkpoint=str(tmp_path / folder), checkpoint_every=2).fit(rows)
+
+    ledger = fv.Ledger.create(tmp_path / "ledger.db", "people", epsilon=5.0, delta=1e-5)
+    address = tmp_path / "address"
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    cluster = subprocess.Popen([sys.executable, "-c", CLUSTER, str(address)], **silent)  # type: ignore[call-overload]
+    answer, answered = Curator.answer, list[int]()
+
+    def breaks(self: Curator, *args: Any, **options: Any) -> Any:
+        answered.append(1)
+        if len(answered) == 8:
+            raise KeyboardInterrupt
+        return answer(self, *args, **options)
+
+    def kills(self: Curator, *args: Any, **options: Any) -> Any:
+        answered.append(1)
+        if len(answered) == 8:
+            cluster.kill()
+        return answer(self, *args, **options)
+
+    with monkeypatch.context() as context:
+        context.setattr(Curator, "answer", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            fitted(store, "here")
+    here, answered[:] = fitted(store, "here"), []
+    try:
+        while not address.exists():
+            assert cluster.poll() is None
+            time.sleep(0.1)
+        client = distributed.Client(address.read_text(), timeout=60)
+        with dask.config.set({"distributed.comm.timeouts.connect": "3s"}), monkeypatch.context() as context:
+            context.setattr(Curator, "answer", kills)
+            with pytest.raises(PrivacyError, match=r"a scheduler that answers|an answer"):
+                fitted(DaskRows(client, store, shards=2, patience=60.0), "kept", ledger)
+        client.close()
+    finally:
+        cluster.kill()
+        cluster.wait()
+    assert len(answered) == 8
+    assert ledger.balance().spent > 0
+    with DaskRows(None, store, shards=3) as rows:
+        again = fitted(rows, "kept", ledger)
+    assert again.coef_.tobytes() == here.coef_.tobytes()
+    assert again.privacy_.events == here.privacy_.events == again.privacy_.plan
+    balance = ledger.balance()
+    assert (balance.open, balance.committed) == (0, 1)
+    assert balance.spent <= again.privacy_.epsilon * (1 + 1e-6)
 
 
 def test_what_is_no_cluster_is_refused(store: Any) -> None:

@@ -76,8 +76,9 @@ def encode_table(
     sensitive_as_feature: bool = False,
     block_rows: int = BLOCK_ROWS,
     precision: str = "float64",
+    shows_values: bool = True,
 ) -> EncodedRows:
-    """A table in memory, coded: see `opening.encode`."""
+    """A table in memory, coded: see `opening.encode`. `shows_values`: whether errors may show the values of a row."""
     block_rows = _checks.whole(block_rows=block_rows, at_least=1)
     if not isinstance(schema, Schema):
         raise InputError(
@@ -96,7 +97,8 @@ def encode_table(
     for start in range(0, rows, block_rows):
         stop = min(start + block_rows, rows)
         raw = {name: tables[name].run(name, start, stop) for name in needed}
-        blocks.append(encoding.block(raw, rows=stop - start, first_row=start, target=with_target, sensitive=with_sensitive))
+        options = {"target": with_target, "sensitive": with_sensitive, "shows_values": shows_values}
+        blocks.append(encoding.block(raw, rows=stop - start, first_row=start, **options))
     return EncodedRows(encoding, tuple(blocks))
 
 

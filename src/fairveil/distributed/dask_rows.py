@@ -27,6 +27,7 @@ from ..data.store import Store
 from ..errors import InputError, PrivacyError, complaint
 from ..facts.schema import Schema
 from .dask_actor import ShardActor
+from .dask_writing import write_partitions
 from .source import ShardedSource
 
 INSTALL = "pip install 'fairveil[dask]'"
@@ -72,6 +73,68 @@ class DaskRows(ShardedSource):
             self.close()
             raise
 
+    @classmethod
+    def from_dataframe(
+        cls,
+        client: Any,
+        frame: Any,
+        schema: Schema,
+        folder: PathLike,
+        *,
+        overwrite: bool = False,
+        sensitive_as_feature: bool = False,
+        precision: str = "float64",
+        **options: Any,
+    ) -> DaskRows:
+        """The rows of a dask dataframe, each partition coded and written to `folder` by the worker that has it.
+
+        Parameters
+        ----------
+        client : distributed.Client, str or None
+            The cluster that computes the frame: its client, its address, or None for workers of this machine.
+        frame : dask dataframe
+            Partitions are the stores, in their order. Each must fit the memory of its worker.
+        schema : Schema
+            How rows are coded. One with a unit is refused: a person's rows may lie in any partition.
+        folder : path
+            Where all workers find it by the same path. It holds a copy of the rows, for its owner alone: remove it after use.
+        overwrite : bool, default=False
+            Replace stores that are there.
+        sensitive_as_feature : bool, default=False
+            Whether sensitive columns are features, too.
+        precision : {"float64", "float32"}, default="float64"
+            How numbers are kept.
+        **options : dict
+            `shards`, `threads`, `patience`, `trust_network` of `DaskRows`.
+
+        Returns
+        -------
+        DaskRows
+            A source for `fit`.
+
+        Raises
+        ------
+        InputError
+            A partition could not be computed, coded or written. The error shows no value of a row.
+        PrivacyError
+            The scheduler is on another machine without TLS, or the schema has a unit.
+        """
+        own = client is None or isinstance(client, str)
+        if isinstance(client, str) and client != LOCAL:
+            require_private(client, trust_network=bool(options.get("trust_network")))
+        found = connected(client)
+        try:
+            require_private(str(found.scheduler.address), trust_network=bool(options.get("trust_network")))
+            coded: dict[str, Any] = {"sensitive_as_feature": sensitive_as_feature, "precision": precision}
+            write_partitions(found, frame, schema, folder, overwrite=overwrite, **coded)
+            rows = cls(found, folder, **options)
+        except BaseException:
+            if own:
+                _left(found)
+            raise
+        rows._end = weakref.finalize(rows, _left, found) if own else None
+        return rows
+
     def shards(self) -> Shards:
         """Actors of their own for each fit."""
         return DaskShards(self._client, self.pieces, threads=self._threads, patience=self._patience)
@@ -88,7 +151,7 @@ class DaskShards(Asking):
     def __init__(self, client: Any, recipes: Sequence[Recipe], *, threads: int | None, patience: float) -> None:
         self._client, self._threads = client, threads
         self._actors: dict[int, Any] = {}
-        self._name = uuid.uuid4().hex
+        self._late: set[str] = set()  # workers that did not answer in time: others are asked first
         super().__init__(recipes, patience)
 
     def close(self) -> None:
@@ -111,7 +174,12 @@ class DaskShards(Asking):
         """Actors where there are none: a lost one is made from its recipe, and told what the first was told."""
         futures = {
             number: self._client.submit(
-                ShardActor, self._threads, actor=True, pure=False, key=f"fairveil-shard-{number}-{uuid.uuid4().hex}"
+                ShardActor,
+                self._threads,
+                actor=True,
+                pure=False,
+                key=f"fairveil-shard-{number}-{uuid.uuid4().hex}",
+                **self._prompt(),
             )
             for number in numbers
         }
@@ -137,6 +205,11 @@ class DaskShards(Asking):
                 if isinstance(answer, Failed):
                     self._refuse(number, answer)
 
+    def _prompt(self) -> dict[str, Any]:
+        """Where actors are made anew, once a worker was late: rather on others, without insisting on it."""
+        others = [one for one in _within(self._client.nthreads) or () if one not in self._late] if self._late else []
+        return {"workers": others, "allow_other_workers": True} if others else {}
+
     def _exchanged(self, messages: dict[int, bytes]) -> dict[int, Any]:
         """Answers by shard; one whose worker is lost, or late, is missing, and so is its actor from then on."""
         waiting = {}
@@ -147,7 +220,8 @@ class DaskShards(Asking):
         for number, future in waiting.items():
             raw = None if future is None else _within(lambda future=future: future.result(timeout=self.patience))
             if raw is None:
-                self._actors.pop(number, None)
+                lost = self._actors.pop(number, None)
+                self._late |= {str(lost._address)} if lost is not None and hasattr(lost, "_address") else set()
                 self._require_scheduler()
             else:
                 answers[number] = unpacked(raw)

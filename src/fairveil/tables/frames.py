@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..errors import InputError, SchemaError, complaint
 from .raw import Listed, Plain, Raw
 
+LAZY = "A lazy frame: call .collect() first; of dask use fairveil.distributed.DaskRows.from_dataframe"
 FRAMES = "a pandas, polars or pyarrow table, a mapping of columns, a structured array, or a 2-D array with names="
 
 
@@ -136,9 +137,7 @@ def table_of(given: object, names: Sequence[str] | None = None) -> Table:
     try:
         frame: Any = nw.from_native(given, eager_only=True)
     except TypeError:
-        raise InputError(
-            complaint(expected=FRAMES, of="table", got=_kind(given), remedy="A lazy frame: call .collect() first.")
-        ) from None
+        raise InputError(complaint(expected=FRAMES, of="table", got=_kind(given), remedy=f"{LAZY}.")) from None
     return Frame(frame)
 
 

@@ -170,7 +170,7 @@ def _is_frame(X: Any) -> bool:
         remedy = "Expected 2D array, got 1D array instead: pass X[['a']], for example, for a table of one column."
         raise InputError(complaint(expected="a table", of="X", got="a column", remedy=remedy))
     if isinstance(wrapped, nw.LazyFrame):
-        remedy = "Call .collect() first."
+        remedy = "Call .collect() first; of dask use fairveil.distributed.DaskRows.from_dataframe."
         raise InputError(complaint(expected="a table in memory", of="X", got="a lazy frame", remedy=remedy))
     return isinstance(wrapped, nw.DataFrame)
 
