@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .estimators import ReleasedClassifier as ReleasedClassifier
     from .estimators import ReleasedGroups as ReleasedGroups
     from .estimators import RowMetric as RowMetric
+    from .estimators import SoftGroups as SoftGroups
     from .estimators import TailoredClassifier as TailoredClassifier
     from .estimators import TailoredRegressor as TailoredRegressor
     from .estimators import certify as certify
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from .export import export_onnx as export_onnx
     from .export import export_python as export_python
     from .export import export_sql as export_sql
+    from .facts import Reports as Reports
     from .fairness import BoundedGroupLoss as BoundedGroupLoss
     from .fairness import DemographicParity as DemographicParity
     from .fairness import EqualizedOdds as EqualizedOdds
@@ -99,7 +101,9 @@ PLACES = {
     "RateConstrainedClassifier": ".estimators",
     "ReleasedClassifier": ".estimators",
     "ReleasedGroups": ".estimators",
+    "Reports": ".facts",
     "RowMetric": ".estimators",
+    "SoftGroups": ".estimators",
     "TailoredClassifier": ".estimators",
     "TailoredRegressor": ".estimators",
     "certify": ".estimators",
@@ -187,8 +191,10 @@ __all__ = [
     "ReleasedClassifier",
     "ReleasedGroups",
     "RemoteData",
+    "Reports",
     "RowMetric",
     "SelectionRateRatio",
+    "SoftGroups",
     "TailoredClassifier",
     "TailoredRegressor",
     "audit",

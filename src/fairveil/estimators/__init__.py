@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .released.frontier import ReleasedFrontier as ReleasedFrontier
     from .released.groups import ReleasedGroups as ReleasedGroups
     from .released.groups import release_groups as release_groups
+    from .released.soft_groups import SoftGroups as SoftGroups
     from .reports.constraint_report import ConstraintLine as ConstraintLine
     from .reports.constraint_report import ConstraintReport as ConstraintReport
     from .reports.gap_report import GapLine as GapLine
@@ -60,6 +61,7 @@ PLACES = {
     "ReleasedFrontier": ".released.frontier",
     "ReleasedGroups": ".released.groups",
     "RowMetric": ".certifying.row_metric",
+    "SoftGroups": ".released.soft_groups",
     "TailoredClassifier": ".tailored_classifier",
     "TailoredRegressor": ".tailored_regressor",
     "TailoringReport": ".tailored",
@@ -93,6 +95,7 @@ __all__ = [
     "ReleasedFrontier",
     "ReleasedGroups",
     "RowMetric",
+    "SoftGroups",
     "TailoredClassifier",
     "TailoredRegressor",
     "TailoringReport",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .columns import Ignored as Ignored
     from .columns import Number as Number
     from .columns import Value as Value
+    from .reports import Reports as Reports
     from .rows import RowBlock as RowBlock
     from .rows import RowLayout as RowLayout
     from .rows import RowSource as RowSource
@@ -30,6 +31,7 @@ PLACES = {
     "GroupMode": ".cells",
     "Ignored": ".columns",
     "Number": ".columns",
+    "Reports": ".reports",
     "RowBlock": ".rows",
     "RowLayout": ".rows",
     "RowSource": ".rows",
@@ -46,6 +48,7 @@ __all__ = [
     "GroupMode",
     "Ignored",
     "Number",
+    "Reports",
     "RowBlock",
     "RowLayout",
     "RowSource",

@@ -17,7 +17,7 @@ from ..._types import Floats
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
-from ...facts import Cells
+from ...facts import Cells, Reports
 from ...fairness import resolve
 from ...learning.released import clusters, group_counts
 from ...learning.released import rates as soft_rates
@@ -25,7 +25,9 @@ from ...learning.released.clusters import Clusters
 from ...learning.released.group_counts import GroupCounts
 from ...learning.released.rates import SoftValue
 from ...models.model import known_classes
+from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
+from ...privacy.shown import at_most
 from ...privacy.statement.parts import PublicFact
 from ...privacy.statement.signing_keys import private_key
 from ...privacy.statement.statement import PrivacyStatement
@@ -35,12 +37,15 @@ from ..reading.carried import groups_of
 from ..reading.coding import Coding
 from ..wrapped.decided import codes_of
 from .public_features import Ints, expanded_rows, features_of, labels_in, law_given
+from .soft_groups import SoftGroups
 
 if TYPE_CHECKING:
     from .classifier import ReleasedClassifier
     from .frontier import ReleasedFrontier
 
 PURPOSE = "release_groups"
+LAST = 12
+"""Digits of an epsilon behind the point: what is behind them is last bits, and rounds none up."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -347,6 +352,7 @@ def release_groups(
     protects: str = "sensitive_features",
     schema: Any = None,
     clusters: int | None = None,
+    reports: Reports | None = None,
     ledger: Any = None,
     random_state: Any = None,
 ) -> ReleasedGroups:
@@ -354,6 +360,7 @@ def release_groups(
 
     Features and labels are public, and only the sensitive features are protected. Clusters are leaves of trees on principal
     components of the features and a public score, one tree a label. No group is read to make them (docs/release_once.md).
+    `SoftGroups` as `sensitive_features` are distributions over groups: one group is drawn for each row.
 
     Parameters
     ----------
@@ -373,6 +380,8 @@ def release_groups(
         Declares columns and groups. None: the groups are read from the data, and the statement says so.
     clusters : int, default=None
         Largest number of clusters. None: it follows the number of rows, classes and groups, and the noise of one count.
+    reports : Reports, default=None
+        How recorded groups come from true ones, where they were flipped with known rates. None: they are the true ones.
     ledger : Ledger, default=None
         Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is one.
     random_state : int, default=None
@@ -394,6 +403,8 @@ def release_groups(
     --------
     ReleasedClassifier : Classifier from a release.
     OddsPostProcessor : Releases counts for one classifier alone.
+    Reports : Groups that were flipped with known rates.
+    SoftGroups : Distributions over groups.
 
     Notes
     -----
@@ -424,6 +435,8 @@ def release_groups(
     promise = promise_for(epsilon, delta, protects)
     asked = SimpleNamespace(ledger=ledger, unsafe_data_dependent_bounds=False, random_state=random_state, schema=schema)
     record = promises.ledger_of(asked, promise)
+    source = promises.noise_of(random_state)
+    sensitive_features, reports = recorded(sensitive_features, reports, source)
     limit = None if clusters is None else _checks.whole(at_least=1, clusters=clusters)
     training = inputs.read(X, y, sensitive_features, None, promises.ways_of(schema, False, False, float("inf"), promise))
     cautions.of_promise(promise, training.rows.exact_count)
@@ -435,6 +448,10 @@ def release_groups(
         remedy = "Pass sensitive_features with two groups or more; a schema may list groups that do not occur."
         raise InputError(complaint(expected="rows of several groups", of="sensitive_features", got=got, remedy=remedy))
     planned = group_counts.plan(promise, cells)
+    told: tuple[PublicFact, ...] = ()
+    if reports is not None:
+        reports = reports.in_order(cells.keys)
+        told = (fact_of(reports, promise),)
     labels = np.concatenate([np.asarray(block.labels, np.intp) for block in training.rows.blocks()])
     features = features_of(training.coding, X)
     made = grown(features, labels, len(training.classes), limit, cells.count, planned.noise.sd)
@@ -445,18 +462,37 @@ def release_groups(
         training.rows,
         promise,
         plan=planned.event if promise.is_private else None,
-        noise=promises.noise_of(random_state),
-        facts=[*training.facts, fact],
+        noise=source,
+        facts=[*training.facts, fact, *told],
         ledger=record,
         purpose=PURPOSE,
     )
     with curator:
         read = frozenset({"features", "label"})
         attached = curator.attach_codes(at, made.count, columns_read=read, title="public clusters")
-        counts = group_counts.release(curator, attached, planned, sizes)
+        counts = group_counts.release(curator, attached, planned, sizes, reports)
         curator.finish()
     statement = curator.statement(not_covered=training.not_covered)
     return ReleasedGroups(statement, cells, known_classes(training.classes), training.coding, made, counts)
+
+
+def recorded(given: Any, reports: Reports | None, source: NoiseSource) -> tuple[Any, Reports | None]:
+    """Groups as they are counted, and what they are: of distributions, drawn ones."""
+    if not isinstance(given, SoftGroups):
+        return given, reports
+    if reports is not None:
+        remedy = "Leave reports out, or pass recorded groups."
+        raise InputError(complaint(expected="None beside distributions", of="reports", got="some", remedy=remedy))
+    return given.drawn(source), given.reports
+
+
+def fact_of(reports: Reports, promise: Promise) -> PublicFact:
+    """What the statement says of recorded groups that are not the true ones."""
+    words = "each drawn from that person's distribution over groups"
+    if not reports.drawn:
+        local, both = (at_most(round(one, LAST)) for one in (reports.epsilon, reports.together(promise.epsilon)))
+        words = f"true ones flipped with known rates; epsilon {local} of each report, {both} of a true group by this release"
+    return PublicFact("recorded groups", words, "argument")
 
 
 def promise_for(epsilon: Any, delta: Any, protects: Any) -> Promise:

@@ -21,6 +21,7 @@ import numpy as np
 from ..._json import Document, Node
 from ..._reading import read_text
 from ...errors import ChecksumError, SignatureError, complaint
+from ...facts import Reports
 from ...learning.counts.noise import CountNoise
 from ...learning.released import clusters
 from ...learning.released.group_counts import GroupCounts, noise_of
@@ -38,6 +39,7 @@ from .groups import ReleasedGroups
 FORMAT, VERSION = "fairveil-released-groups", 1
 GROUPS_FILE, STATEMENT_FILE = "groups.json", "statement.json"
 CONTENT = ("cells", "classes", "coding", "clusters", "counts", "sizes", "noise")
+OPTIONAL = ("reports",)
 FIELDS = ("format", "version", *CONTENT, "statement_sha256")
 FILE_FORMAT, FILE_VERSION = "fairveil released groups", 1
 FILE_FIELDS = ("format", "version", "statement", "groups", "checksum", "signature")
@@ -68,6 +70,7 @@ def _content(released: ReleasedGroups) -> dict[str, Any]:
         "counts": released.counts.raw.tolist(),
         "sizes": released.counts.sizes.tolist(),
         "noise": [released.counts.noise.kind, released.counts.noise.scale],
+        **({} if released.counts.reports is None else {"reports": released.counts.reports.to_dict()}),
     }
 
 
@@ -84,7 +87,7 @@ def load(path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None
     content = DOCUMENT.node(files[GROUPS_FILE])
     if content.mapping().get("format") != FORMAT or content.mapping().get("version") != VERSION:
         content.refuse(f"{FORMAT!r}, version {VERSION}", content.mapping().get("format"))
-    content.only(FIELDS)
+    content.only(FIELDS, OPTIONAL)
     found = hashlib.sha256(files[STATEMENT_FILE]).hexdigest()
     if found != content["statement_sha256"].text():
         remedy = "A file is damaged or from another folder: save the released groups again."
@@ -103,7 +106,10 @@ def _released(content: Node, statement: PrivacyStatement) -> ReleasedGroups:
         content["counts"].refuse("a line of counts for each group", len(raw))
     if len(made.trees) != len(classes) or len(made.centre) != coding.layout.width:
         content["clusters"].refuse("a tree for each class, on the features of the coding", len(made.trees))
-    return ReleasedGroups(statement, cells, classes, coding, made, GroupCounts(raw, sizes, _noise(content["noise"])))
+    told = content["reports"] if "reports" in content.mapping() else None
+    reports = None if told is None else Reports.from_node(told, cells.keys)
+    counts = GroupCounts(raw, sizes, _noise(content["noise"]), reports)
+    return ReleasedGroups(statement, cells, classes, coding, made, counts)
 
 
 def write(released: ReleasedGroups, path: Path, private: Any, note: str | None) -> Signature | None:
@@ -134,7 +140,7 @@ def read(text: str) -> tuple[ReleasedGroups, Signature | None]:
     if content.mapping().get("format") != FILE_FORMAT or content.mapping().get("version") != FILE_VERSION:
         content.refuse(f"{FILE_FORMAT!r}, version {FILE_VERSION}", content.mapping().get("format"))
     content.only(FILE_FIELDS)
-    groups = content["groups"].only(CONTENT)
+    groups = content["groups"].only(CONTENT, OPTIONAL)
     if content["checksum"].text() != _checksum(groups.value):
         remedy = "The file is damaged: ask the attribute's holder for it again."
         raise ChecksumError(complaint(expected="the counts that were written", of="groups", got="others", remedy=remedy))

@@ -12,6 +12,7 @@ Guarantees (tests/learning/test_learning_group_counts.py):
 3. Noisy counts are the exact ones plus independent noise of the stated law: unbiased. `GroupCounts` holds nothing exact but
    the clusters' sizes, which are public.
 4. Memberships are not negative and sum to 1.
+5. Where recorded groups are flipped ones (`reports`), `estimates` are unbiased for the true ones, over noise and flips.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from ..._types import Floats
 from ...curator import Ask, AttachedCodes, CodeHistogram, Curator
 from ...errors import PrivacyError, complaint
-from ...facts import Cells
+from ...facts import Cells, Reports
 from ...privacy.accounting.calibration import calibrate
 from ...privacy.events import DiscreteLaplace, Event, NonPrivate
 from ...privacy.promise import Promise
@@ -72,13 +74,25 @@ class CountsPlan:
 
 
 @dataclass(frozen=True, eq=False)
+class Parts:
+    """An estimated number of `members` of each cluster: `noises` (noises, clusters), by how much it moves with each noise, and
+    `spread` (clusters,), by how much with one row's recorded group, where that is by chance."""
+
+    members: Floats
+    noises: Floats
+    spread: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class GroupCounts:
     """Released counts. `raw` (cells, clusters), noisy and unbiased, columns of two cells sum to `sizes` (clusters,), which are
-    public; `noise`: the law of each count's noise."""
+    public; `noise`: the law of each count's noise; `reports`: how the counted groups come from the true ones, None where they
+    are the same."""
 
     raw: Floats
     sizes: Floats
     noise: CountNoise
+    reports: Reports | None = None
 
     @property
     def one_group(self) -> bool:
@@ -86,10 +100,25 @@ class GroupCounts:
         return len(self.raw) == 2
 
     @cached_property
+    def estimates(self) -> Floats:
+        """Unbiased counts of the true groups, (cells, clusters)."""
+        return self.raw if self.reports is None else np.asarray(self.reports.undone @ self.raw)
+
+    def parts(self, cells: npt.NDArray[np.bool_]) -> Parts:
+        """How many members there are of `cells` (cells, clusters), and what that estimate is made of."""
+        undone = np.eye(len(self.raw)) if self.reports is None else self.reports.undone
+        adds = undone.T @ cells  # of a recorded group, in each cluster
+        everybody = cells.all(axis=0)
+        members = np.where(everybody, self.sizes, (adds * self.raw).sum(axis=0))
+        noises = (adds[:1] - adds[1:]) if self.one_group else adds
+        spread = np.zeros(len(self.sizes)) if self.reports is None else adds.max(axis=0) - adds.min(axis=0)
+        return Parts(members, np.where(everybody, 0.0, noises), np.where(everybody, 0.0, spread))
+
+    @cached_property
     def memberships(self) -> Floats:
         """P(group | cluster), (clusters, cells), of the nearest possible counts: not negative, with the public sizes. A
         cluster without rows has the shares of all rows."""
-        counts = possible.onto_totals(self.raw[:, np.newaxis, :], self.sizes[np.newaxis])[:, 0, :]
+        counts = possible.onto_totals(self.estimates[:, np.newaxis, :], self.sizes[np.newaxis])[:, 0, :]
         whole = counts.sum(axis=1)
         filled = np.where(self.sizes > 0, counts, (whole / max(float(whole.sum()), 1e-300))[:, np.newaxis])
         return np.asarray((filled / np.where(self.sizes > 0, self.sizes, 1.0)).T)
@@ -121,11 +150,13 @@ def refuse(promise: Promise) -> NoReturn:
     raise PrivacyError(complaint(expected="'sensitive_features'", of="protects", got=promise.protects, remedy=remedy))
 
 
-def release(curator: Curator, attached: AttachedCodes, planned: CountsPlan, sizes: Floats) -> GroupCounts:
-    """Ask once. `sizes`: the public number of rows of each cluster."""
+def release(
+    curator: Curator, attached: AttachedCodes, planned: CountsPlan, sizes: Floats, reports: Reports | None = None
+) -> GroupCounts:
+    """Ask once. `sizes`: the public number of rows of each cluster; `reports`: what the groups of the rows are."""
     kind = planned.noise.kind if planned.multiplier else "gaussian"
     (answer,) = curator.answer([Ask(planned.question(attached), planned.multiplier, kind)], purpose=PURPOSE)
     raw = np.asarray(answer, np.float64).reshape(-1, len(sizes))
     if planned.one_group:
         raw = np.concatenate([raw, sizes - raw])
-    return GroupCounts(raw, sizes, planned.noise)
+    return GroupCounts(raw, sizes, planned.noise, reports)

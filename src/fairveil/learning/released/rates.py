@@ -12,6 +12,8 @@ numbers say how far off it may be, each under its own assumption (docs/release_o
 - `within`: the standard deviation of the second term if a cluster's members were drawn from it at random.
 - `lowest` to `highest`: whatever the members are, with the stated probability over the noise.
 
+Recorded groups may be true ones by chance (`reports`): m~ are then estimates, and all bounds cover that chance, too.
+
 Guarantees (tests/learning/test_learning_soft_rates.py):
 1. Estimated numerators and denominators are unbiased, and [low, high] holds the first term as often as it says.
 2. Without noise [lowest, highest] holds the true rate of every assignment with these counts.
@@ -27,8 +29,7 @@ import numpy.typing as npt
 
 from ..._types import Floats
 from ...fairness import ConstraintSystem
-from ..counts.noise import CountNoise
-from .group_counts import GroupCounts
+from .group_counts import GroupCounts, Parts
 
 GRID = 41  # rates that are tried; the ends are then found by halving
 TILTS = 24
@@ -111,35 +112,45 @@ def rate_of(
     q = np.clip((law * outcome[codes]).sum(axis=1), 0.0, 1.0)
     sizes = counts.sizes
     mean = np.bincount(codes, weights=q, minlength=len(sizes)) / np.maximum(sizes, 1.0)
-    everybody = cells.all(axis=0)
-    m = np.where(everybody, sizes, (counts.raw * cells).sum(axis=0))
-    noisy = np.where(everybody, 0, 1 if counts.one_group else cells.sum(axis=0))
+    parts = counts.parts(cells)
+    m = parts.members
     total = float(m.sum())
     if total <= 0:
         return SoftRate(math.nan, 0.0, 1.0, math.nan, 0.0, 1.0)
     value = float(m @ mean) / total
-    low, high = _interval(m, mean, noisy, counts.noise, value, probability)
+    low, high = _interval(counts, parts, mean, value, probability)
     squares = np.bincount(codes, weights=(q - mean[codes]) ** 2, minlength=len(sizes))
     likely = np.clip(m, 0.0, sizes)
     chance = likely * (sizes - likely) / np.maximum(sizes - 1.0, 1.0) * squares / np.maximum(sizes, 1.0)
     within = math.sqrt(float(chance.sum())) / total
-    width = counts.noise.tail(probability / max(1, int(noisy.sum()))) if noisy.any() else 0.0
-    least, most = np.clip(m - noisy * width, 0.0, sizes), np.clip(m + noisy * width, 0.0, sizes)
+    width = _widths(counts, parts, probability)
+    least, most = np.clip(m - width, 0.0, sizes), np.clip(m + width, 0.0, sizes)
     highest = _extreme(q, codes, least, most)
     return SoftRate(value, low, high, within, 1.0 - _extreme(1.0 - q, codes, least, most), highest)
 
 
-def _interval(
-    m: Floats, mean: Floats, noisy: npt.NDArray[np.integer], noise: CountNoise, value: float, probability: float
-) -> tuple[float, float]:
-    """The outermost rates that noise of this law can explain: on a grid, and between its points by halving."""
-    if noise.kind == "none" or not noisy.any():
+def _widths(counts: GroupCounts, parts: Parts, probability: float) -> Floats:
+    """By how much the members of each cluster may be off: all clusters together with this probability at most."""
+    by_chance = bool(parts.spread.any())
+    each = probability / 2.0 if by_chance else probability
+    noisy = int((parts.noises != 0).sum())
+    width = np.abs(parts.noises).sum(axis=0) * (counts.noise.tail(each / noisy) if noisy else 0.0)
+    if by_chance:  # Hoeffding, a cluster after another
+        width = width + parts.spread * np.sqrt(counts.sizes / 2.0 * math.log(2.0 * len(counts.sizes) / each))
+    return np.asarray(width)
+
+
+def _interval(counts: GroupCounts, parts: Parts, mean: Floats, value: float, probability: float) -> tuple[float, float]:
+    """The outermost rates that noise of this law, and flips, can explain: on a grid, and between its points by halving."""
+    m, noise = parts.members, counts.noise
+    if (noise.kind == "none" or not parts.noises.any()) and not parts.spread.any():
         return value, value
+    noises = parts.noises if noise.kind != "none" else parts.noises[:0]
+    by_chance = counts.sizes * parts.spread**2 / 8.0
 
     def fits(rates: Floats) -> npt.NDArray[np.bool_]:
-        weights = (mean[np.newaxis] - rates[:, np.newaxis]) * (noisy > 0)
-        off = (mean[np.newaxis] - rates[:, np.newaxis]) @ m
-        return np.asarray(np.abs(off) <= _tail(weights, noisy, noise.scale, probability))
+        weights = mean[np.newaxis] - rates[:, np.newaxis]
+        return np.asarray(np.abs(weights @ m) <= _tail(weights, noises, by_chance, noise.scale, probability))
 
     rates = np.linspace(0.0, 1.0, GRID)
     found = np.flatnonzero(fits(rates))
@@ -156,20 +167,26 @@ def _interval(
     return float(outer[0]), float(outer[1])
 
 
-def _tail(weights: Floats, noisy: npt.NDArray[np.integer], scale: float, probability: float) -> Floats:
-    """For each line w: t with P(|sum_c w_c Z_c| > t) <= probability, Z_c a sum of `noisy` independent discrete Laplace.
+def _tail(weights: Floats, noises: Floats, by_chance: Floats, scale: float, probability: float) -> Floats:
+    """For each line w: t with P(|sum_c w_c (sum_j d_jc Z_jc + F_c)| > t) <= probability: Z independent discrete Laplace, d
+    `noises`, and F_c a sum of the chance of rows, each between bounds; `by_chance`: their squared spreads / 8, added.
 
-    Chernoff:  t = min over s of (sum_c log E exp(s w_c Z) + log 2 / probability) / s,  E exp(u Z) = (1 - r)^2 /
-    ((1 - r e^u) (1 - r e^-u)),  r = exp(-1 / scale).
+    Chernoff:  t = min over s of (sum_jc log E exp(s w_c d_jc Z) + s^2 sum_c w_c^2 by_chance_c + log 2 / probability) / s,
+    E exp(u Z) = (1 - r)^2 / ((1 - r e^u) (1 - r e^-u)),  r = exp(-1 / scale).  Without noise the best s is known.
     """
+    squares, log = (weights**2) @ by_chance, math.log(2.0 / probability)
+    if not noises.any():
+        return np.asarray(2.0 * np.sqrt(squares * log))
     r = math.exp(-1.0 / scale)
-    largest = np.maximum(np.abs(weights * (noisy > 0)).max(axis=1), 1e-12)
+    largest = np.maximum(np.abs(weights[:, np.newaxis, :] * noises).max(axis=(1, 2)), 1e-12)
     best = np.full(len(weights), np.inf)
     for part in np.linspace(0.0, 1.0, TILTS + 2)[1:-1] ** 2:
         s = part / scale / largest
-        u = s[:, np.newaxis] * weights
-        logs = (2.0 * math.log1p(-r) - np.log1p(-r * np.exp(u)) - np.log1p(-r * np.exp(-u))) @ noisy
-        best = np.minimum(best, (logs + math.log(2.0 / probability)) / s)
+        logs = s**2 * squares
+        for line in noises:
+            u = s[:, np.newaxis] * weights * line
+            logs = logs + (2.0 * math.log1p(-r) - np.log1p(-r * np.exp(u)) - np.log1p(-r * np.exp(-u))).sum(axis=1)
+        best = np.minimum(best, (logs + log) / s)
     return best
 
 
