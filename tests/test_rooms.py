@@ -56,7 +56,7 @@ INSIDE = {
         ("checkpoint", "comparison", "counts", "gaussian"),
         ("certificates", "descent", "postprocessing"),
         ("outcome", "parity", "private_tables", "public_rows", "saddle", "systems", "units"),
-        ("allocation", "constants", "released"),
+        ("allocation", "constants", "likely", "released"),
         ("lagrangian",),
         ("oracles",),
         ("game", "group_objective"),

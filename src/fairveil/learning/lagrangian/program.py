@@ -10,14 +10,20 @@ All of them were measured, by cell and by label, and errors and constraint value
 from none is left alone. A point of excess beyond is worth `WORTH` points of error, as where the threshold is put. The floor of
 every fit is in it: a model without constraints, some of whose answers are replaced by a constant.
 
-The numbers are noisy and a program takes the luckiest, so the model is given up only for what is better by more than noise
-explains: `BEYOND` deviations of the errors, and `ENOUGH` at least. What is handed out instead may not break a bound beyond its
-own noise, which is often less than the model's; where it does, the bounds themselves are the limits.
+The numbers are noisy and a program takes the luckiest. So values are what they are likely to be (`learning.likely`), by their
+noise and the luck of the rows: the largest of many rates of small cells is mostly noise, of the free model's above all. The
+model is given up only for what is better by more than noise explains: `BEYOND` deviations of the errors, and `ENOUGH` at least.
+What is handed out instead may not break a bound beyond its own noise, which is often less than the model's; where it does, the
+bounds themselves are the limits.
+
+*Mixing is the floor.* Whatever has a share of the model gives way to the free model and constants alone, at the same largest
+excess, if those err less by what was released. Where noise hides what a model does for small cells, it must not cost anything.
 
 Guarantees (tests/learning/test_learning_program.py):
 1. Post-processing of released values: nothing is asked.
 2. Without noise no mixture of these has a smaller error plus WORTH x the largest excess, but for `ENOUGH`.
-3. A model that is as good as all else, up to noise, is handed out itself.
+3. A model that is as good as all else, up to noise, and no worse than mixing, is handed out itself.
+4. By the released errors and the likely values, nothing that is handed out is above mixing at its own largest excess.
 """
 
 from __future__ import annotations
@@ -32,6 +38,7 @@ from scipy.optimize import linprog
 from ... import _verdicts as verdicts
 from ..._types import Floats
 from ..comparison import Comparison, Limits, Table
+from ..likely import likely
 from .threshold import WORTH
 
 Flags = npt.NDArray[np.bool_]
@@ -45,6 +52,8 @@ stated with the deviation q_1 s_1 + q_2 s_2, which is no less than its own, and 
 than z of it only where e_1 or e_2 is above z. So two looks cover every share, whatever the dependence. A constant whose value
 is noisy (shares of labels, where errors are compared) is one more: `looks_at`."""
 NEGLIGIBLE = 1e-3  # a share below it is left out
+WELL_KEPT = 1e3  # points of error that a point of excess is worth, where a limit is to be kept
+CLOSE = 1e-6  # of a value: what leaving such shares out and the solver may add
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +85,20 @@ def chosen(found: Comparison, *, sampling: Floats | None = None, randomised: boo
     errors = _errors(found)
     values, bounds, limits = _values(found, sampling)
     usable = np.isfinite(errors) & np.isfinite(values).all(axis=1)
+    shares = _best(found, sampling, errors, (values, bounds, limits), usable, randomised)
+    return Choice.of(_floored(shares, errors, values, bounds, usable, randomised))
+
+
+def _best(
+    found: Comparison,
+    sampling: Floats | None,
+    errors: Floats,
+    known: tuple[Floats, Floats, Floats],
+    usable: Flags,
+    randomised: bool,
+) -> Floats:
+    """The model, or what is better by more than noise explains."""
+    values, bounds, limits = known
     own = float(np.maximum(values[0] - limits, 0.0).max(initial=0.0))
     for most in (limits, bounds):
         best = _least(errors, values, most, usable) if randomised else _single(errors, values, most, usable)
@@ -83,8 +106,22 @@ def chosen(found: Comparison, *, sampling: Floats | None = None, randomised: boo
         gain = errors[0] - float(best[usable] @ errors[usable]) + WORTH * (own - left)
         kept = own > 0.0 or not _breaks(found, Choice.of(best), sampling)
         if kept and gain > max(ENOUGH, BEYOND * _noise_of_gain(found, best)):
-            return Choice.of(best)
-    return Choice.of(np.eye(len(errors))[0])
+            return best
+    return np.asarray(np.eye(len(errors))[0])
+
+
+def _floored(shares: Floats, errors: Floats, values: Floats, bounds: Floats, usable: Flags, randomised: bool) -> Floats:
+    """These shares, or the free model and constants alone: no further above the bounds, and with less error."""
+    if not shares[0] or not usable[1] or not len(bounds):
+        return shares
+    others = usable.copy()
+    others[0] = False
+    most = bounds + float((shares[usable] @ values[usable] - bounds).max(initial=-math.inf))
+    search = _least if randomised else _single
+    floor = search(errors, values, most, others, WELL_KEPT)
+    keeps = bool((floor[others] @ values[others] <= most + CLOSE).all())
+    errs_less = float(floor[others] @ errors[others]) < float(shares[usable] @ errors[usable])
+    return floor if keeps and errs_less else shares
 
 
 def looks_at(found: Comparison) -> int:
@@ -152,9 +189,23 @@ def _values(found: Comparison, sampling: Floats | None) -> tuple[Floats, Floats,
         return np.zeros((2 + classes, 0)), np.zeros(0), np.zeros(0)
     known = np.isfinite(limits.bounds) & np.isfinite(limits.values)
     other = np.full(len(known), np.nan) if free is None else free.values
-    values = np.stack([limits.values, np.where(np.isfinite(other), other, np.inf), *np.nan_to_num(limits.constants, nan=0.0)])
-    own = np.clip(limits.values - limits.bounds, 0.0, _hidden(limits, known, sampling))
-    return values[:, known], limits.bounds[known], (limits.bounds + own)[known]
+    own_values = _likely(limits.values[known], limits.spread[known], None if sampling is None else sampling[known])
+    if free is not None and np.isfinite(other[known]).all():
+        other = _likely(other[known], free.spread[known], None if free.sampling is None else free.sampling[known])
+    else:
+        other = np.full(int(known.sum()), np.inf)
+    values = np.stack([own_values, other, *np.nan_to_num(limits.constants[:, known], nan=0.0)])
+    bounds = limits.bounds[known]
+    own = np.clip(own_values - bounds, 0.0, _hidden(limits, known, sampling)[known])
+    return values, bounds, bounds + own
+
+
+def _likely(values: Floats, spread: Floats, sampling: Floats | None) -> Floats:
+    """Of released values; exact ones are what they are."""
+    if not spread.any():
+        return values
+    drawn = np.zeros(len(values)) if sampling is None else np.nan_to_num(sampling, nan=0.0)
+    return likely(values, np.hypot(spread, drawn))
 
 
 def _noise_of_gain(found: Comparison, shares: Floats) -> float:
@@ -166,19 +217,19 @@ def _noise_of_gain(found: Comparison, shares: Floats) -> float:
     return math.hypot(own.deviation(weights), other) / found.rows
 
 
-def _single(errors: Floats, values: Floats, limits: Floats, usable: Flags) -> Floats:
+def _single(errors: Floats, values: Floats, limits: Floats, usable: Flags, worth: float = WORTH) -> Floats:
     """The best of them without chance."""
     excess = np.maximum(values - limits, 0.0).max(axis=1, initial=0.0)
     out = np.zeros(len(errors))
-    out[int(np.argmin(np.where(usable, errors + WORTH * excess, np.inf)))] = 1.0
+    out[int(np.argmin(np.where(usable, errors + worth * excess, np.inf)))] = 1.0
     return out
 
 
-def _least(errors: Floats, values: Floats, limits: Floats, usable: Flags) -> Floats:
+def _least(errors: Floats, values: Floats, limits: Floats, usable: Flags, worth: float = WORTH) -> Floats:
     """The program, its largest excess as one more variable."""
     lines, width = values[usable].T, int(usable.sum())
     found = linprog(
-        np.append(errors[usable], WORTH),
+        np.append(errors[usable], worth),
         A_ub=np.hstack([lines, -np.ones((len(limits), 1))]) if len(limits) else None,
         b_ub=limits if len(limits) else None,
         A_eq=np.append(np.ones(width), 0.0)[np.newaxis],
