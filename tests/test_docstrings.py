@@ -46,7 +46,7 @@ FITTED: dict[str, dict[str, Any]] = {
     "OddsPostProcessor": {"constraints": "equalized_odds:0.3"},
     "ParityPostProcessor": {"max_gap": 0.3, "rounds": 3},
     "OracleGameClassifier": {"constraints": "equalized_odds:0.3", "rounds": 3, "protects": "sensitive_features"},
-    "RateConstrainedClassifier": {"constraints": "demographic_parity:0.3", "rounds": 3},
+    "RateConstrainedClassifier": {"constraints": "demographic_parity:0.3", "rounds": 3, "randomised": False},
     "TailoredClassifier": {"rounds": 3},
     "TailoredRegressor": {"rounds": 3, "target_bounds": (-1.0, 1.0)},
 }

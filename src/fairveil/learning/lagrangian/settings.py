@@ -47,10 +47,10 @@ class Settings:
     free_share: float = 0.08
     free_rounds: int = 24
     dual_bound: float = 10.0
-    dual_ki: float = 8.0
-    dual_kp: float = 1.6
+    dual_ki: float = 5.0
+    dual_kp: float = 0.8
     dual_ema_nu: float = 0.8
-    dual_fade: float = 0.2
+    dual_fade: float = 0.1
     dual_start: float = 0.05
     dual_ease: float = 0.5
     tolerance: float = 1e-5
