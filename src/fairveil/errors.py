@@ -114,6 +114,10 @@ class NoBetterThanConstant(WorseThanBaseline):
     """The model is not shown to be better than one answer for everybody, or nothing was learnt at all."""
 
 
+class NotEnforced(FairveilWarning):
+    """A constraint did not steer a fit: noise hides it, or what the search found gave way to what costs nothing."""
+
+
 class NoGroups(FairveilWarning):
     """A model was to be fair to groups, and no groups were given: nothing was asked of it."""
 

@@ -43,7 +43,7 @@ from .reading.cautions import Numbers
 from .reading.inputs import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_objective, warn_if_worse
-from .reports.constraint_report import ConstraintReport
+from .reports.constraint_report import ConstraintReport, warn_if_not_enforced
 
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")
 
@@ -317,6 +317,8 @@ class GroupObjectiveClassifier(MixingClassifier):
         -----
         ConstraintNotMet
             If released values say that a constraint is missed by far.
+        NotEnforced
+            If noise hides a constraint, or what the search found gave way to what costs nothing.
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         DecisionsReplaced
@@ -337,6 +339,8 @@ class GroupObjectiveClassifier(MixingClassifier):
         warn_if_worse(self.baselines_, learnt=outcome.learnt)
         if self.constraint_report_.missed_by_far:
             self._warn()
+        else:
+            warn_if_not_enforced(self.constraint_report_, outcome.kept)
         return self
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Search]:

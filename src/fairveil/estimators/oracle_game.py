@@ -47,7 +47,7 @@ from .reading.columns import names_in
 from .reading.inputs import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_comparison, warn_if_worse
-from .reports.constraint_report import ConstraintReport
+from .reports.constraint_report import ConstraintReport, warn_if_not_enforced
 from .wrapped.decided import group_ids
 
 WHOLE = 1_000_000  # plays of a mixture whose shares are known
@@ -300,6 +300,8 @@ class OracleGameClassifier(MixingClassifier):
         -----
         ConstraintNotMet
             If released values say that a constraint is missed by far.
+        NotEnforced
+            If noise hides a constraint, or what the search found gave way to what costs nothing.
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         DecisionsReplaced
@@ -319,6 +321,8 @@ class OracleGameClassifier(MixingClassifier):
         warn_if_worse(self.baselines_, learnt=outcome.learnt)
         if self.constraint_report_.missed_by_far:
             self._warn()
+        else:
+            warn_if_not_enforced(self.constraint_report_, 1.0 if outcome.choice is None else outcome.choice.model, stacklevel=4)
         return self
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Game]:

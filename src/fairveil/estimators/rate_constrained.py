@@ -26,7 +26,8 @@ from .reading.inputs import Training
 from .released.as_fit import fit_released
 from .released.classifier import publish_columns
 from .released.groups import ReleasedGroups
-from .reports.constraint_report import ConstraintReport
+from .reports.baselines import MIXTURE, MODEL
+from .reports.constraint_report import ConstraintReport, warn_if_not_enforced
 
 
 class RateConstrainedClassifier(DescentClassifier):
@@ -276,6 +277,8 @@ class RateConstrainedClassifier(DescentClassifier):
         -----
         ConstraintNotMet
             If released values say that a constraint is missed by far.
+        NotEnforced
+            If noise hides a constraint, or what the search found gave way to what costs nothing.
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         DecisionsReplaced
@@ -318,6 +321,9 @@ class RateConstrainedClassifier(DescentClassifier):
 
     def _after_fit(self) -> None:
         if not self.constraint_report_.missed_by_far:
+            report = self.baselines_
+            kept = report is None or report.handed_out in (MODEL, MIXTURE)
+            warn_if_not_enforced(self.constraint_report_, 1.0 if kept else 0.0, stacklevel=6)
             return
         worst = self.constraint_report_.worst
         assert worst is not None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,12 +22,15 @@ import numpy as np
 from ... import _html
 from ... import _verdicts as verdicts
 from ..._verdicts import Verdict
+from ...errors import NotEnforced
 from ...learning import Outcome
 from ...learning.game.equilibrium import Equilibrium
 from ...learning.group_objective.found import Found
 from ...learning.least_squares.task import RegressionOutcome
 
 MATERIAL = 0.01
+GIVEN_UP = 0.5
+"""The share of what a search found in what is handed out, below which it was given up."""
 NOTHING_LEARNT = "the released number of rows cannot be told from none: the model was left at zero, which favours no class"
 PEOPLE = "the people that the training rows were drawn from"
 
@@ -125,6 +129,16 @@ class ConstraintReport:
         required."""
         defined = [line for line in self.lines if not math.isnan(line.value)]
         return max(defined, key=lambda line: (line.verdict == verdicts.NOT_MET, line.value - line.bound), default=None)
+
+    @property
+    def hidden(self) -> ConstraintLine | None:
+        """Of the constraints that noise hides, the noisiest: even a value of 0 would not be told from one above the bound. None
+        where there is none."""
+        unclear = [line for line in self.lines if line.verdict == verdicts.UNCLEAR and not math.isnan(line.noise)]
+        unclear = [line for line in unclear if math.isfinite(line.bound)]
+        of_none = [replace(line, value=0.0) for line in unclear]
+        drowned = [line for line, none in zip(unclear, of_none, strict=True) if none.verdict != verdicts.MET]
+        return max(drowned, key=lambda line: line.noise, default=None)
 
     def saying(self, required: Iterable[str]) -> ConstraintReport:
         """The same with what was required in sentences."""
@@ -229,3 +243,21 @@ def _lines(columns: tuple[Any, ...], sampling: Any, looks: int = 1) -> tuple[Con
         ConstraintLine(name, float(bound), float(value), float(noise), float(pressure), len(lines), looks, one)
         for (name, bound, value, noise, pressure), one in zip(lines, drawn, strict=True)
     )
+
+
+def warn_if_not_enforced(report: ConstraintReport, kept: float = 1.0, *, stacklevel: int = 3) -> None:
+    """The warning of a constraint that did not steer the fit. `kept`: of what is handed out, the share of what was found."""
+    remedy = "Ask for a larger bound or epsilon, put small groups together or bring more rows; see constraint_report_."
+    if (line := report.hidden) is not None:
+        text = (
+            f"noise hides a constraint: {line.target} has noise of {line.noise:.4f}, so that even a value of 0 would not be "
+            f"told from one above its bound. Such a constraint steers the fit little or not at all. {remedy}"
+        )
+    elif kept < GIVEN_UP:
+        text = (
+            f"what the search found is {100 * kept:.0f} % of what is handed out: the rest costs nothing further, and errs less "
+            f"at the same gap by what was released. The search did not follow its constraints. {remedy} See baselines_, too."
+        )
+    else:
+        return
+    warnings.warn(text, NotEnforced, stacklevel=stacklevel)

@@ -23,7 +23,7 @@ class Found:
     `losses`: the mixture's, as released. `excess`: no mixture's h is lower by more, if the oracle is as good as without noise;
     None where nothing is known. `constant`: the best decision that is the same for everybody, by the objective; None where
     decisions are not counted by label, and of what was read from disk. `free`: the rule without constraints, beside it; None
-    where there is none, too.
+    where there is none, too. `kept`: of what is handed out, the share of the mixture that was found; 1 of what was read.
     """
 
     rules: tuple[Rule, ...]
@@ -45,6 +45,7 @@ class Found:
     constant: Constant | None = None
     sampling: Floats | None = None
     free: Rival | None = None
+    kept: float = 1.0
 
     @property
     def broken(self) -> tuple[int, ...]:
@@ -71,6 +72,7 @@ class Found:
         excess: float | None = None,
         constant: Floats | None = None,
         free: tuple[Floats, float] | None = None,
+        kept: float = 1.0,
     ) -> Found:
         """From losses (rules, *shape) that were released with that noise, each number's, and independent of the weights.
 
@@ -98,4 +100,5 @@ class Found:
             constant=posed.best_constant(losses, of_objective, count_noise / posed.rows),
             sampling=posed.sampling(losses),
             free=None if free is None else posed.beside(losses, free[0], noise / posed.rows, free[1] / posed.rows),
+            kept=kept,
         )

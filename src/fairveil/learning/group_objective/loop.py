@@ -285,8 +285,9 @@ class Loop:
         """The mixture, with its losses from the releases that took no part in choosing it."""
         if self.step_by == "auditor":
             state = replace(state, weights=self._in_turn(state) if self.oracle.in_turn else self._by_blocks(state))
+        kept_share = 1.0
         if self.compares:
-            state = self._floored(state)
+            state, kept_share = self._floored(state)
         kept = [(one, float(weight)) for one, weight in zip(state.played.values(), state.weights, strict=True) if weight > 0.0]
         weights = np.array([weight for _, weight in kept])
         times = np.array([one.times for one, _ in kept])
@@ -307,6 +308,7 @@ class Loop:
             constant=constant,
             free=None if (free := state.played.get(FREE)) is None else (free.measuring, self._noise_after(free.times, 1)),
             excess=self._excess(state, weights, np.array([one.measuring for one, _ in kept])),
+            kept=kept_share,
         )
 
     def _excess(self, state: State, weights: Floats, atoms: Floats) -> float | None:
@@ -345,8 +347,9 @@ class Loop:
             weights[free] += shares[len(blocks) :]
         return weights
 
-    def _floored(self, state: State) -> State:
-        """With the weights of what is handed out: of the mixture, the rule without constraints, and constants."""
+    def _floored(self, state: State) -> tuple[State, float]:
+        """With the weights of what is handed out: of the mixture, the rule without constraints, and constants; and the share of
+        the mixture."""
         fixed = constants(state.posed)
         played = state.played | {one.rule.key: one for one in fixed if one.rule.key not in state.played}
         listed = list(played.values())
@@ -362,7 +365,7 @@ class Loop:
         weights = shares[0] * weights
         for key, share in zip([FREE, *(one.rule.key for one in fixed)], shares[1:], strict=True):
             weights[list(played).index(key)] += share
-        return replace(state, played=played, weights=weights)
+        return replace(state, played=played, weights=weights), float(shares[0])
 
     def _noise_after(self, times: float, part: int) -> float:
         """The deviation of each number of what was released so often: to steer by (0), to measure (1)."""
