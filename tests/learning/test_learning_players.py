@@ -315,3 +315,11 @@ def test_settings_that_make_no_sense_are_refused(given, name) -> None:
 
     with pytest.raises(InputError, match=name):
         fermi.PenaltySettings(**given)
+
+
+def test_in_units_of_a_length_many_equal_excesses_press_together_as_much_as_one() -> None:
+    """Of k constraints that are broken alike each dual is 1 / sqrt(k) of one's; in units of the largest all are as large."""
+    for unit, share in (("length", 0.5), ("largest", 1.0)):
+        ascent = ProjectedAscent(100, unit=unit)
+        one, four = (ascent.step(AscentState.begin(1, k), np.full((1, k), 0.2)) for k in (1, 4))
+        assert four.duals[0] == pytest.approx(share * one.duals[0, 0])

@@ -37,7 +37,7 @@ class AscentState:
 class ProjectedAscent:
     """Projected ascent with a proportional part, in units of the run's own excesses.
 
-        r^2      <- mean over rounds of max_j p_j e_j^2, over constraints that are broken or pressed
+        r^2      <- mean over rounds of max_j p_j e_j^2, or sum_j p_j e_j^2, over constraints that are broken or pressed
         f        =  1 falling to `fade` over 0.9 of the rounds, and staying there
         integral <- project(integral + f * ki / rounds * p e / r)      on [0, bound]
         smooth   <- ema_nu * smooth + (1 - ema_nu) * p e
@@ -50,6 +50,10 @@ class ProjectedAscent:
     excess r, so that one default serves gaps of 0.2 and of 0.01, and a proportional part damps the swing that ascent and
     momentum start together (a proportional-integral controller). Its noise is averaged over about 1 / (1 - ema_nu) rounds. Both
     fade, so that what swings comes to rest while the late iterates are averaged.
+
+    `unit`: r is the largest excess, or the length of all of them ("length"). With many groups several are broken at once, and
+    all of their duals rise. In units of the largest their sum rises as many times faster, above what holds the bounds, and does
+    not come down again in the rounds that are left; in units of the length it rises as with two groups.
     """
 
     rounds: int
@@ -58,12 +62,17 @@ class ProjectedAscent:
     kp: float = 0.4
     ema_nu: float = 0.9
     fade: float = 0.2
+    unit: str = "largest"
 
     def step(self, state: AscentState, excess: Floats, trust: Floats | float = 1.0) -> AscentState:
         """One round, given noisy excesses (models, constraints); undefined ones count as zero."""
         e = excess if np.isfinite(excess).all() else np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
         pressing = (e > 0) | (state.duals > 0)
-        squares = state.squares + np.maximum.reduce(trust * e * e * pressing, axis=-1, initial=0.0)
+        broken = trust * e * e * pressing
+        largest = self.unit == "largest"
+        squares = state.squares + (
+            np.maximum.reduce(broken, axis=-1, initial=0.0) if largest else np.add.reduce(broken, axis=-1)
+        )
         rounds = state.rounds + 1
         fading = 1.0 - (1.0 - self.fade) * min(1.0, rounds / (0.9 * self.rounds))
         e = trust * e

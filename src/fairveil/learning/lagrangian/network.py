@@ -196,6 +196,7 @@ def usual_settings(promise: Promise, rows: int | None) -> Settings:
         dual_ki=8.0,
         dual_kp=1.6,
         dual_fade=0.2,
+        dual_unit="largest",
         thresholds_share=0.0,
         counts_share=0.05,
         iterate="last",

@@ -230,7 +230,7 @@ def constraints_of(planned: Plan, bounds: Floats) -> Constraints:
     s = planned.settings
     to_the_end = planned.is_exact and planned.skeleton is None  # a search that stops when it has converged
     horizon = s.dual_horizon if to_the_end else s.rounds
-    ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_ki, s.dual_kp, s.dual_ema_nu, s.dual_fade)
+    ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_ki, s.dual_kp, s.dual_ema_nu, s.dual_fade, s.dual_unit)
     return Constraints(planned.system, bounds, ascent, planned.floor, s.dual_start * horizon, s.dual_ease, planned.blur)
 
 

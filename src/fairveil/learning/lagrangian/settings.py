@@ -44,13 +44,14 @@ class Settings:
     thresholds_share: float = 0.03
     moments_share: float = 0.03
     compare_share: float = 0.02
-    free_share: float = 0.08
-    free_rounds: int = 24
+    free_share: float = 0.15
+    free_rounds: int = 48
     dual_bound: float = 10.0
-    dual_ki: float = 5.0
-    dual_kp: float = 0.8
+    dual_ki: float = 9.0
+    dual_kp: float = 1.2
     dual_ema_nu: float = 0.8
     dual_fade: float = 0.1
+    dual_unit: str = "length"
     dual_start: float = 0.05
     dual_ease: float = 0.5
     tolerance: float = 1e-5
@@ -66,6 +67,7 @@ class Settings:
             raise InputError(complaint(expected="at least 1", of="clip_growth", got=self.clip_growth, remedy=remedy))
         _checks.positive(temperature=self.temperature)
         _checks.positive(learning_rate=self.learning_rate)
+        _checks.one_of(("length", "largest"), dual_unit=self.dual_unit)
         if isinstance(self.iterate, str):
             _checks.one_of(("average", "last"), iterate=self.iterate)
         elif _checks.whole(iterate=self.iterate) >= self.rounds:
