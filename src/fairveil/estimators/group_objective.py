@@ -340,7 +340,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         if self.constraint_report_.missed_by_far:
             self._warn()
         else:
-            warn_if_not_enforced(self.constraint_report_, outcome.kept)
+            warn_if_not_enforced(self.constraint_report_, outcome.kept, stacklevel=4)
         return self
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Search]:
