@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+pytest_plugins = ["browsing"]  # tests/browsing.py
 INSTALL_SECONDS = 600
 _SILENT: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 

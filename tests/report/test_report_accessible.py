@@ -1,85 +1,22 @@
 """Pages of every kind under axe-core in a real browser, light and dark, narrow and wide; what they look like in the dark and on
 paper. Skipped, with the reason, where there is no Chromium or no axe-core.
-
-axe-core is a file: the one that FAIRVEIL_AXE names, else the one that the package axe-playwright-python carries, which `make`
-installs.
 """
 
 from __future__ import annotations
 
-import html
-import json
-import os
 import re
 from collections import Counter
-from collections.abc import Callable
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
-from test_report_browser import browser, run  # noqa: F401  # a fixture
 from test_report_page import Page
 
+from browsing import Audit, needs_axe
 from fairveil.figures import FrontierFigure, GapFigure
 from fairveil.metrics import GroupTable
 from fairveil.privacy import PrivacyStatement
 from fairveil.report import GroupSection, LedgerSection, Report, certain, render
 from fairveil.report.contents import Payments
-
-AUDIT = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>not measured</title>
-<script>
-const measure = frame => {{
-  const inside = frame.contentDocument, script = inside.createElement("script");
-  script.textContent = {axe};
-  inside.head.append(script);
-  const painted = getComputedStyle(inside.body).backgroundColor;
-  const circle = [...inside.querySelectorAll("svg circle")].find(one => one.getClientRects().length);
-  const mark = circle ? getComputedStyle(circle).stroke : "";
-  frame.contentWindow.axe.run(inside, {{resultTypes: ["violations"]}}).then(found => {{
-    const where = one => one.nodes.slice(0, 3).map(node => node.html.slice(0, 90)).join(" | ");
-    const told = found.violations.map(one => one.id + ": " + where(one));
-    document.title = JSON.stringify({{wrong: told, rules: found.passes.length, painted: painted, mark: mark}});
-  }});
-}};
-</script>
-<iframe onload="measure(this)" title="page" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe></html>"""
-
-
-def axe() -> Path | None:
-    """The script."""
-    if named := os.environ.get("FAIRVEIL_AXE"):
-        return Path(named)
-    spec = find_spec("axe_playwright_python")
-    folders = [] if spec is None else list(spec.submodule_search_locations or ())
-    return next((file for folder in folders if (file := Path(folder) / "axe.min.js").is_file()), None)
-
-
-needs_axe = pytest.mark.skipif(
-    browser() is None or axe() is None, reason="no Chromium, or no axe-core: pip install --no-deps axe-playwright-python"
-)
-
-Audit = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def audit(run: Callable[..., str], tmp_path: Path) -> Audit:  # noqa: F811
-    """What axe-core says of a page in a window of some width."""
-
-    def audit(page: str, width: int, *, dark: bool = False) -> dict[str, Any]:
-        wrapper, script = tmp_path / "audit.html", axe()
-        assert script is not None
-        source = json.dumps(script.read_text("utf-8")).replace("</", "<\\/")
-        wrapper.write_text(AUDIT.format(width=width, page=html.escape(page), axe=source), encoding="utf-8")
-        scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
-        asked = ("--dump-dom", "--window-size=1600,1000", "--virtual-time-budget=20000", scheme, wrapper.as_uri())
-        titles = (re.search(r"<title>(.*?)</title>", run(*asked), re.DOTALL) for _ in range(5))
-        title = next((one for one in titles if one and one.group(1) != "not measured"), None)  # axe waits for timers of its own
-        assert title, "the page was not measured in five runs of the browser"
-        found: dict[str, Any] = json.loads(html.unescape(title.group(1)))
-        return found
-
-    return audit
 
 
 def test_landmarks_have_names_of_their_own(full: Report, frontier: FrontierFigure, payments: Payments) -> None:

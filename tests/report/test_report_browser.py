@@ -1,112 +1,19 @@
-"""The page in a real browser: Chromium without a head. Skipped, with the reason, where there is none.
-
-The page itself runs no script. What is measured here is measured by a wrapper that shows the page in a frame as wide as a
-reader's window and writes what it finds into its own title.
-"""
+"""The page in a real browser: Chromium without a head. Skipped, with the reason, where there is none."""
 
 from __future__ import annotations
 
-import html
-import json
-import os
-import re
-import shutil
-import subprocess
-from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from browsing import Look, Shoot, needs_browser
 from fairveil.figures import FrontierFigure, Point, Series, svg_frontier
 from fairveil.report import Report, write
 
-image = pytest.importorskip("PIL.Image", reason="Pillow, which matplotlib brings, reads the pictures")
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-MEASURE = """<!DOCTYPE html><meta charset="utf-8"><title>not measured</title>
-<script>
-const measure = frame => {{
-  const inside = frame.contentDocument, root = inside.documentElement, wide = root.clientWidth;
-  const shown = [...inside.querySelectorAll("svg")].filter(one => one.getClientRects().length);
-  const scroller = one => one.closest(".scroll, pre") && one.tagName != "CAPTION";
-  const beyond = [...inside.body.querySelectorAll("*")].filter(one => {{
-    const box = one.getBoundingClientRect();
-    return box.width && !scroller(one) && !one.closest(".skip") && (box.right > wide + 1 || box.left < -1);
-  }});
-  const letters = shown.flatMap(one => [...one.querySelectorAll("text")].map(text => {{
-    const box = text.getBoundingClientRect(), frame = one.getBoundingClientRect();
-    const scale = frame.width / one.viewBox.baseVal.width;
-    return {{words: text.textContent, size: parseFloat(text.getAttribute("font-size")) * scale,
-      out: box.left < frame.left - 1 || box.right > frame.right + 1 ||
-        box.top < frame.top - 1 || box.bottom > frame.bottom + 1}};
-  }}));
-  document.title = JSON.stringify({{scroll: root.scrollWidth, client: wide, height: root.scrollHeight, figures: shown.length,
-    beyond: beyond.map(one => one.tagName + "." + one.getAttribute("class")), letters: letters}});
-}};
-</script>
-<iframe id="frame" onload="measure(this)" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe>"""
-
-
-def browser() -> str | None:
-    """A Chromium: the one that FAIRVEIL_BROWSER names, else one on the path."""
-    named = os.environ.get("FAIRVEIL_BROWSER")
-    return named or next((found for name in NAMES if (found := shutil.which(name))), None)
-
-
-pytestmark = pytest.mark.skipif(browser() is None, reason="no Chromium on the path, and none named by FAIRVEIL_BROWSER")
-
-Shoot = Callable[..., npt.NDArray[np.uint8]]
-Look = Callable[[str, int], dict[str, Any]]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Callable[..., str]:
-    """Chromium with a profile of its own, without network."""
-
-    def run(*arguments: str) -> str:
-        command = [
-            *(str(browser()), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
-            *("--disable-extensions", "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}"),
-            *("--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=4000", *arguments),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout
-
-    return run
-
-
-@pytest.fixture
-def shoot(run: Callable[..., str], tmp_path: Path) -> Shoot:
-    """A picture of a file: (rows, columns, 3)."""
-
-    def shoot(file: Path, width: int, height: int, scale: float = 1.0) -> npt.NDArray[np.uint8]:
-        picture = tmp_path / "picture.png"
-        run(f"--screenshot={picture}", f"--window-size={width},{height}", f"--force-device-scale-factor={scale}", file.as_uri())
-        with image.open(picture) as opened:
-            return np.asarray(opened.convert("RGB"))
-
-    return shoot
-
-
-@pytest.fixture
-def look(run: Callable[..., str], tmp_path: Path) -> Look:
-    """What the page measures in a window of some width."""
-
-    def look(page: str, width: int) -> dict[str, Any]:
-        wrapper = tmp_path / "wrapper.html"
-        wrapper.write_text(MEASURE.format(width=width, page=html.escape(page)), encoding="utf-8")
-        dumped = run("--dump-dom", "--window-size=1600,1000", wrapper.as_uri())
-        title = re.search(r"<title>(.*?)</title>", dumped, re.DOTALL)
-        assert title, dumped[:500]
-        measured: dict[str, Any] = json.loads(html.unescape(title.group(1)))
-        return measured
-
-    return look
+pytestmark = needs_browser
 
 
 # 1280 pixels at 100 %; 640: the same window at 200 %; 320: at 400 %, or a small phone.

@@ -207,7 +207,7 @@ def test_the_page_loads_nothing_runs_nothing_and_escapes_all(door: tuple[Door, i
     assert not re.search(r'(?:src|href)="(?:https?:)?//', page)
     assert "default-src 'none'" in headers["content-security-policy"]
     assert headers["cache-control"] == "no-store"
-    for needed in ('<html lang="en">', "<caption>", 'scope="col"', 'class="skip"', "<main"):
+    for needed in ('<html lang="en">', "<caption", 'scope="col"', 'class="skip"', "<main"):
         assert needed in page
 
 

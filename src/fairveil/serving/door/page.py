@@ -19,13 +19,16 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from ...errors import FairveilError
+from ...privacy.statement.releases import Release, releases_of
 from ...privacy.statement.statement import PrivacyStatement
+from ...privacy.statement.words import MECHANISMS, items
 from .door import Door
 from .limits import Rates
 from .records import OPEN, OPENING, RunRecord
@@ -58,7 +61,7 @@ class HolderPage:
         )
         source = self._env.loader
         assert source is not None
-        self._css = source.get_source(self._env, "page.css")[0]
+        self._css = Markup(source.get_source(self._env, "page.css")[0])  # ours: its quotes are its own
 
     def routes(self) -> list[Route]:
         """For the service."""
@@ -68,6 +71,7 @@ class HolderPage:
             Route("/holder/enter", self._page(self._enter), methods=["POST"]),
             Route("/holder/leave", self._page(self._leave), methods=["POST"]),
             Route("/holder/runs/{id}", self._page(self._run)),
+            Route("/holder/runs/{id}/statement", self._page(self._statement)),
             Route("/holder/runs/{id}/stop", self._page(self._stop), methods=["POST"]),
             Route("/holder/tokens/{id}/revoke", self._page(self._revoke), methods=["POST"]),
         ]
@@ -104,13 +108,28 @@ class HolderPage:
         session, record = self._session(request), self.door.records.run(request.path_params["id"])
         if session is None or record is None:
             return RedirectResponse("/holder", 303)
-        entries = [
-            {"what": ", ".join(entry.questions), "rows": entry.batch, "event": str(entry.event)[:300]}
-            for entry in self.door.records.entries(record.id)[:1000]
-        ]
-        statement = None if record.statement is None else PrivacyStatement.from_json(record.statement).summary()
-        told = self._told(record, self.door.tokens.names())
-        return HTMLResponse(self._render("run.html", session=session, run=told, entries=entries, statement=statement))
+        released = releases_of((entry.questions, entry.event) for entry in self.door.records.entries(record.id))
+        values: dict[str, Any] = {
+            "run": self._told(record, self.door.tokens.names()),
+            "releases": [_line(one) for one in released],
+        }
+        return HTMLResponse(self._render("run.html", session=session, **values, **self._certificate(record)))
+
+    def _certificate(self, record: RunRecord) -> dict[str, Any]:
+        """The statement in one view, what checking it finds, and who signs."""
+        if record.statement is None:
+            return {"items": [], "findings": [], "signer": None}
+        statement = PrivacyStatement.from_json(record.statement)
+        found = [finding.sentence for finding in statement.check()]
+        told = [one for one in items(statement) if one[0] != MECHANISMS]  # they stand above, in turn
+        return {"items": told, "findings": found, "signer": self.door.fingerprint}
+
+    def _statement(self, request: Request, form: dict[str, str]) -> Response:
+        session, record = self._session(request), self.door.records.run(request.path_params["id"])
+        if session is None or record is None or record.statement is None:
+            return RedirectResponse("/holder", 303)
+        name = {"Content-Disposition": f'attachment; filename="statement-{record.id[:8]}.json"'}
+        return Response(record.statement, media_type="application/json", headers=name)
 
     def _budget(self, name: str) -> dict[str, Any]:
         dataset = self.door.datasets[name]
@@ -127,7 +146,7 @@ class HolderPage:
                 "width": 0,
                 "promise": "",
                 "next": "?",
-                "open": "?",
+                "open": "How many spends are open is unknown",
             }
         return {
             "name": name,
@@ -138,7 +157,7 @@ class HolderPage:
             "width": f"{min(100.0, 100 * found.spent_share):.2f}",
             "promise": str(dataset.ledger.promise),
             "next": f"{found.left:.3g}",
-            "open": found.open,
+            "open": "1 spend is open" if found.open == 1 else f"{found.open} spends are open",
         }
 
     def _told(self, run: RunRecord, names: dict[str, str]) -> dict[str, Any]:
@@ -239,6 +258,13 @@ async def _form(request: Request) -> dict[str, str]:
             raise Refusal(413, "too-large", "The form is larger than this page's.")
     found = parse_qs(raw.decode("utf-8", "replace"), max_num_fields=8)
     return {name: values[0] for name, values in found.items()}
+
+
+def _line(one: Release) -> dict[str, Any]:
+    """One kind of release, as a line of a table."""
+    numbers = ", ".join(f"{number:.4g}" for number in one.numbers[:8])
+    numbers += ", and more" if len(one.numbers) > 8 else ""
+    return {"what": one.name, "mechanism": one.mechanism, "noise": numbers, "rows": one.rows, "times": one.times}
 
 
 def _date(seconds: float) -> str:
