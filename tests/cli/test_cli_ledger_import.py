@@ -32,7 +32,7 @@ def spent(tmp_path: Path) -> Path:
 def test_it_is_charged_once_and_shown(fairveil: Command, budget: Ledger, spent: Path, tmp_path: Path) -> None:
     looked = fairveil("ledger", "import", spent, tmp_path / "budget.db", "--look")
     assert looked.code == 0
-    assert "There is room for it." in looked.out
+    assert "The budget suffices for it." in looked.out
     assert budget.is_untouched
     done = fairveil("ledger", "import", spent, tmp_path / "budget.db", "--purpose", "a model")
     assert done.code == 0

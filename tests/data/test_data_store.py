@@ -271,7 +271,7 @@ def test_guarantee_4_a_disk_without_room_is_found_before_a_row_is_written(
         free = 1000
 
     monkeypatch.setattr("fairveil.data.store.shutil.disk_usage", lambda _: Full)
-    with pytest.raises(InputError, match="GiB of room"):
+    with pytest.raises(InputError, match="GiB of space"):
         data.write_store(data.encode(table(5000), SCHEMA), tmp_path / "s")
     assert not (tmp_path / "s").exists()
     assert (tmp_path / ".s.part" / ROWS_FILE).stat().st_size == 0

@@ -231,7 +231,7 @@ def test_an_undefined_gap_is_told_as_such() -> None:
 
 def test_without_groups_nothing_is_penalised_and_that_is_said() -> None:
     X, y, _ = unfair(600)
-    with pytest.warns(NoGroups, match="Nothing was asked of the model"):
+    with pytest.warns(NoGroups, match="No penalty applies"):
         clf = penalised().fit(X, y)
     assert clf.groups_ == ()
     assert clf.coef_.tobytes() == penalised(strength=0.0).fit(X, y).coef_.tobytes()  # and here nothing is said

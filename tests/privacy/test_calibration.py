@@ -82,7 +82,7 @@ def test_full_batch_beside_other_releases() -> None:
     assert 1 - 1e-8 <= epsilon([Gaussian(10.0), Repeated(Gaussian(z), 50)], 1e-6) <= 1
     z = full_batch(promise, 50, [Laplace(5.0), Exponential(0.1)])
     assert 1 - 1e-4 <= epsilon([Laplace(5.0), Exponential(0.1), Repeated(Gaussian(z), 50)], 1e-6) <= 1
-    with pytest.raises(BudgetError, match="already beyond the promise"):
+    with pytest.raises(BudgetError, match="already beyond the guarantee"):
         full_batch(promise, 50, [Gaussian(1.0)])
 
 
