@@ -22,6 +22,7 @@ from ..estimators.faces.linear import LinearClassifier
 from ..estimators.group_objective import GroupObjectiveClassifier
 from ..estimators.oracle_game import OracleGameClassifier
 from ..estimators.post_processing.odds_post_processor import OddsPostProcessor
+from ..estimators.post_processing.parity_post_processor import ParityPostProcessor
 from ..estimators.released.classifier import ReleasedClassifier
 from ..estimators.wrapped import answers as base_answers
 from ..estimators.wrapped import bases
@@ -57,6 +58,9 @@ CODE = "Only plain numbers are exported. Export the module itself with its own l
 def read(estimator: Any) -> Program:
     """The program of a fitted estimator of this library."""
     inside = bases.thawed(estimator)
+    if isinstance(inside, ParityPostProcessor):
+        remedy = "Export its base, and subtract `offsets_` from the probabilities; or take OddsPostProcessor."
+        raise refusal("one of probabilities that are moved by group", remedy)
     if not isinstance(inside, CodedEstimator | OddsPostProcessor | ReleasedClassifier):
         remedy = "Pass a fitted estimator of Fairveil, or fairveil.load(folder)."
         raise InputError(
