@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench docs clean
+.PHONY: help demo test lint types bench docs others clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,19 @@ bench: $(READY) ## every benchmark, one after another
 # The site is built from this folder and the installed packages alone: nothing is fetched. Warnings are errors.
 docs: $(DOCS_READY) ## the site, in build/site/index.html
 	$(BIN)/python docs/site/build.py $(SITE)
+
+# Libraries that are large, or do not import beside the pinned ones: MLflow is 850 MB, OpenDP 265 MB, diffprivlib needs an older scikit-learn.
+others: ## tests against MLflow, OpenDP and diffprivlib, each in an environment of its own
+	$(call beside,mlflow,"mlflow>=3.1" skops,tests/compat/test_mlflow.py)
+	$(call beside,opendp,opendp,tests/privacy/importing/test_importing_opendp.py)
+	$(call beside,diffprivlib,diffprivlib "scikit-learn<1.7" "dp-accounting>=0.6" fairlearn,tests/privacy/importing/test_importing_diffprivlib.py tests/test_upstream.py)
+
+# $(1): the name of the environment; $(2): what is installed in it; $(3): the tests that need it.
+define beside
+@$(call with_python,build/others/$(1))
+build/others/$(1)/bin/python -m pip install --quiet $(2) pytest pytest-xdist hypothesis -e .
+build/others/$(1)/bin/python -m pytest -q -rs $(3)
+endef
 
 clean: ## remove the virtual environment and everything that tools leave behind
 	rm -rf $(VENV) $(DEMO_VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
