@@ -86,6 +86,10 @@ def test_a_schema_declares_groups_that_nobody_reports() -> None:
     assert released.groups == ("m", "f", "x")
     assert released.counts.reports is not None
     assert released.counts.reports.groups == released.groups
+    soft = fv.SoftGroups(np.tile([0.5, 0.5, 0.0], (ROWS, 1)), ("f", "m", "x"))
+    drawn = fv.release_groups(table, Y, sensitive_features=soft, schema=schema, epsilon=1.0, random_state=0)
+    assert drawn.groups == ("m", "f", "x")
+    assert abs(drawn.counts.estimates[0].sum() / ROWS - 0.5) < 0.1
 
 
 def test_what_does_not_fit_is_refused() -> None:

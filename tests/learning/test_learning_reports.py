@@ -20,6 +20,8 @@ from fairveil.privacy import NoiseSource
 
 ASKED = Reports.randomized_response(("f", "m"), 1.1)
 UNEVEN = Reports(("a", "b", "c"), ((0.8, 0.1, 0.1), (0.2, 0.7, 0.1), (0.0, 0.3, 0.7)))
+PAIRS = Reports(tuple("abcd"), ((0.45, 0.35, 0.1, 0.1), (0.35, 0.45, 0.1, 0.1), (0.1, 0.1, 0.45, 0.35), (0.1, 0.1, 0.35, 0.45)))
+"""Two groups together are told from the other two better than each alone is."""
 NO_NOISE = CountNoise("none", 0.0)
 
 
@@ -62,7 +64,7 @@ def test_guarantee_2_local_epsilon_is_the_largest_ratio(epsilon: float, count: i
     assert Reports(UNEVEN.groups, UNEVEN.rates).epsilon == math.inf  # a report that one true group never makes
 
 
-@pytest.mark.parametrize("reports", [ASKED, UNEVEN, Reports.randomized_response("abcd", 0.7)], ids=["two", "three", "four"])
+@pytest.mark.parametrize("reports", [ASKED, UNEVEN, PAIRS], ids=["two", "three", "pairs"])
 @pytest.mark.parametrize("central", [0.3, 1.0, 4.0])
 def test_guarantee_2_no_central_mechanism_tells_more_of_a_true_group_and_one_tells_as_much(
     reports: Reports, central: float
