@@ -36,6 +36,19 @@ def test_a_search_writes_the_best_model_with_its_own_statement(fairveil: Command
     assert fv.Ledger.open("budget.db").balance().committed == 1
 
 
+def test_where_noise_would_hide_every_gain_the_defaults_get_the_whole_budget(
+    fairveil: Command, few: Path, schema: Path
+) -> None:
+    done = fairveil("tune", few, "--schema", schema, *GRID, "--public-rows", 900, "--out", "model")
+    assert done.code == 0
+    assert done.out.startswith("best ")
+    assert "the defaults" in done.out
+    assert "one fit, no search: noise would hide gains below" in done.out
+    loaded = fv.load("model")
+    assert loaded.clip is None
+    assert "not made, by public facts" in loaded.privacy_.summary()
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -14,7 +14,7 @@ from fairveil.privacy import NoiseSource, epsilon
 from fairveil.privacy.accounting import rdp as renyi
 from fairveil.privacy.accounting.inventory import inventory
 from fairveil.privacy.accounting.routes import gaussian_mu
-from fairveil.privacy.events import Exponential, Gaussian, PrivateSelection
+from fairveil.privacy.events import Approximate, Exponential, Gaussian, PrivateSelection, Repeated
 from fairveil.study import search_price
 from fairveil.study.search_price import ALL, SELECTION
 
@@ -115,6 +115,29 @@ def test_the_exact_profile_of_a_selection_keeps_its_price_and_breaks_that_of_one
     assert profile_of_best(mu, mean, alone) > delta
 
 
+@pytest.mark.parametrize("way", [ALL, SELECTION])
+@pytest.mark.parametrize("odd", [True, False])
+def test_guarantee_1_a_floor_and_a_last_fit_are_in_the_price(way, odd) -> None:
+    """One run more, and the share that was kept, of Gaussian plans in squares, of others in epsilon."""
+
+    def plans(eps, delta):
+        return [Exponential(eps)] * 4 if odd else gaussian_plans(4)(eps, delta)
+
+    own = search_price.priced(PROMISE, plans, 4, way, 4.0, "geometric")
+    price = search_price.priced(PROMISE, plans, 4, way, 4.0, "geometric", 0.85, floor=True)
+    assert price.floor
+    assert 0.9 <= epsilon(price.events, PROMISE.delta, PROMISE.neighbours) == price.total <= 1.0
+    assert price.events[0] == (Repeated(price.each, 5) if way == ALL else price.each)
+    assert price.epsilon < own.epsilon
+    mu = math.sqrt(0.85) * gaussian_mu(1.0, 1e-6)
+    if odd:
+        assert price.events[-1] == Approximate(0.85, price.delta)
+    else:
+        assert price.events[-1].noise_multiplier == pytest.approx(1 / mu, rel=1e-6)
+    assert odd == (price.noise_multiplier is None)
+
+
 def test_a_budget_that_holds_no_search_is_refused() -> None:
     with pytest.raises(PrivacyError, match="fewer candidates"):
         search_price.priced(Promise(1.0, 1e-12), gaussian_plans(9), 9, SELECTION, 9.0, "geometric")
+    assert search_price.priced(Promise(1.0, 1e-12), gaussian_plans(9), 9, "auto", 9.0, "geometric").way == ALL

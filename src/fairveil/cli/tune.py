@@ -50,7 +50,7 @@ def tune(
         str,
         typer.Option(
             metavar="NAME",
-            help="run all candidates once, or a selection from a secret number of runs; auto takes the cheaper",
+            help="run all candidates once, or a selection from a secret number of runs; auto keeps the defaults as a floor",
             rich_help_panel=MODEL,
         ),
     ] = "auto",
@@ -84,6 +84,7 @@ def tune(
     """Choose parameters of a fit by a private search; write the best model and the statement of the search to a folder.
 
     Rows are set aside by coins. Candidates are fitted on the others, and scored on these with noise. One budget covers it all.
+    The method's own defaults stay unless a candidate is clearly better, and nothing is searched where noise would hide that.
 
     Exit status: 0 written; 2 refused, nothing written or spent; 3 spent, but written to another folder, which is named on
     standard error.
@@ -110,9 +111,8 @@ def tune(
     asked = chosen.with_model(chosen.asked(Wishes(constraint, None, None, None, None)), "linear", None)
     book = opened(ledger, dataset, purpose)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
-    rows = public_rows if public_rows is not None else roles.public_rows
     clf = chosen.made(**asked.arguments, schema=roles.schema)
-    clf.set_params(public_rows=None if rows is None else max(1, round(rows * (1 - holdout))))
+    clf.set_params(public_rows=public_rows if public_rows is not None else roles.public_rows)
     search = PrivateSearchCV(
         clf,
         values,
@@ -151,14 +151,22 @@ def _facts(search: PrivateSearchCV) -> list[Any]:
     from ..privacy.shown import at_most
     from .printing import Fact
 
-    best = ", ".join(f"{name}={value}" for name, value in search.best_params_.items())
+    def shown(parameters: dict[str, Any]) -> str:
+        return ", ".join(f"{name}={value}" for name, value in parameters.items()) or "the defaults"
+
     price, statement = search.price_, search.privacy_
-    found = [Fact("best", best), Fact("score", f"{search.best_score_:.4f}, with noise")]
-    tried: list[Any] = search.cv_results_["params"]
-    for at in range(len(tried) if len(tried) > 1 else 0):
-        words = ", ".join(f"{name}={value}" for name, value in tried[at].items())
-        found.append(Fact("", f"{search.cv_results_['mean_test_score'][at]:.4f}  {words}"))
-    found.append(Fact("way", f"{price.way}; epsilon {at_most(price.epsilon)} for each fit"))
+    found = [Fact("best", shown(search.best_params_))]
+    if price.way == "defaults":
+        gain = (
+            "" if price.least_gain is None else f": noise would hide gains below {100 * price.least_gain:.1f} points of error"
+        )
+        found.append(Fact("way", f"one fit, no search{gain}"))
+    else:
+        found.append(Fact("score", f"{search.best_score_:.4f}, with noise"))
+        tried: list[Any] = search.cv_results_["params"]
+        for at in range(len(tried) if len(tried) > 1 else 0):
+            found.append(Fact("", f"{search.cv_results_['mean_test_score'][at]:.4f}  {shown(tried[at])}"))
+        found.append(Fact("way", f"{price.way}; epsilon {at_most(price.epsilon)} for each fit"))
     spent = f"epsilon {at_most(statement.epsilon, statement.promise.epsilon)} at delta {statement.delta:g}, whole search"
     return [*found, Fact("privacy", spent)]
 

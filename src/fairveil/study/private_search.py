@@ -12,6 +12,8 @@ Guarantees (tests/study/test_study_search.py):
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -30,9 +32,9 @@ from ..privacy.promise import Promise
 from ..privacy.shown import at_most
 from ..privacy.statement.parts import PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement
-from . import search_price
-from .search_fits import COUNTED, Fits, Run, candidates_of, moves, parts_of, split
-from .search_price import ALL, GEOMETRIC, SHAPES, WAYS, SearchPrice
+from . import search_floor, search_price
+from .search_fits import COUNTED, FLOOR, Fits, Run, candidates_of, moves, parts_of, split
+from .search_price import ALL, DEFAULTS, GEOMETRIC, SHAPES, WAYS, SearchPrice
 from .search_scores import ERROR, Scoring
 
 NOT_COVERED = "how long the search took, which grows with the number of its runs"
@@ -41,8 +43,8 @@ NOT_COVERED = "how long the search took, which grows with the number of its runs
 class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Search for parameters of a private classifier, with privacy for the search as a whole.
 
-    Candidates are fitted on some rows and scored on the others, with noise. The candidate with the best score is handed out as
-    it was fitted, so no second fit costs budget. `privacy_` has the cost of the whole search, at most (epsilon, delta).
+    Candidates are fitted on some rows and scored on the others, with noise. Unless a candidate is clearly better than the
+    estimator as it was given, that one stays. `privacy_` has the cost of the whole search, at most (epsilon, delta).
 
     Parameters
     ----------
@@ -65,7 +67,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Number of candidates that are drawn if there is a distribution. Of lists all combinations are taken.
     way : {"auto", "selection", "all"}, default="auto"
         ``"selection"``: a secret random number of runs, and only the best is released. ``"all"``: every candidate once, and
-        every score is released. ``"auto"``: the way whose fits may spend more, by public facts.
+        every score is released. ``"auto"``: the cheaper by public facts, with the estimator's own parameters as a floor. They
+        stay unless a candidate is clearly better, and no search is made where noise would hide its gain.
     runs : float, default=None
         Mean number of runs of a selection. None: the number of candidates.
     law : {"geometric", "poisson"}, default="geometric"
@@ -73,8 +76,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     holdout : float, default=0.25
         Share of the rows on which scores are computed. Each row is held out by a coin of its own.
     refit : float, default=None
-        Part of the budget with which the winner is fitted again, to all rows. None: the winner is handed out as it was fitted
-        in the search. It needs fits by Gaussian releases of all rows, as descent makes.
+        Part of the budget with which the winner is fitted again, to all rows. None: 0.85 for ``"auto"``; else the winner is
+        handed out as it was fitted in the search.
     protects : {"records", "sensitive_features"}, default="records"
         What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive attributes alone; features and
         labels are then public.
@@ -98,11 +101,13 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     best_index_ : int
         Index of the winner in `cv_results_`.
     cv_results_ : dict
-        Released scores alone: of every candidate for ``"all"``, of the winner for ``"selection"``.
+        Released scores alone: of every candidate for ``"all"``, of the winner for ``"selection"``. A floor's own run is there
+        too, with no parameters. NaN where nothing was searched.
     privacy_ : PrivacyStatement
         Statement of the search. `best_estimator_.privacy_` is the same.
     price_ : SearchPrice
-        The way that was taken, and the cost that each fit may have.
+        The way that was taken, and the cost that each fit may have. The way ``"defaults"`` is one fit of the estimator as it
+        was given, with the whole budget.
     classes_ : ndarray of shape (n_classes,)
         Classes, in the order of the columns of `predict_proba`.
     n_features_in_ : int
@@ -125,7 +130,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> search = PrivateSearchCV(RateConstrainedClassifier(rounds=20, public_rows=3000), {"clip": [0.5, 2.0]}, epsilon=3.0,
     ...     random_state=0).fit(X, y)
     >>> search.price_.way, search.privacy_.epsilon <= 3.0, len(search.cv_results_["params"])
-    ('all', True, 2)
+    ('all', True, 3)
     """
 
     def __init__(
@@ -213,11 +218,51 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if front is not None:
             X = front.fit_transform(X)
         fitted, scored = split(X, y, sensitive_features, holdout, seed)
-        asked = Fits(last, candidates, promise, fitted, scored, scoring, seed)
-        price = search_price.priced(promise, asked.plans, len(candidates), way, mean, law, again)
-        found = self._search(asked, price, book, promise, seed, (X, y, sensitive_features))
+        asked = Fits(last, candidates, promise, fitted, scored, scoring, seed, holdout)
+        rows = (X, y, sensitive_features)
+        price = self._priced(asked, promise, way, mean, law, again)
+        if price.way == DEFAULTS:
+            self._unsearched(asked, price, book, rows, seed, front, name)
+            return self
+        found = self._search(asked, price, book, promise, seed, rows)
         self._publish(found, asked, price, front, name, promise)
         return self
+
+    def _priced(self, asked: Fits, promise: Promise, way: str, mean: float, law: str, again: float | None) -> SearchPrice:
+        """The way, by public facts alone."""
+        floor = way == "auto"
+        self._at = asked.defaults() if floor else -1
+        others = len(asked.candidates) - floor
+        mean = max(1.0, float(others)) if floor and self.runs is None else mean
+        kept = search_floor.KEPT if floor and again is None else again
+        if floor and not others:
+            return search_price.unsearched(promise, None)
+        price = search_price.priced(promise, asked.plans, max(1, others), way, mean, law, kept, floor=floor)
+        if not floor:
+            return price
+        price = search_floor.with_gain(price, asked.shape, asked.rows, self.holdout, moves(promise))
+        hidden = price.least_gain is not None and price.least_gain > search_floor.WORTH
+        return search_price.unsearched(promise, price.least_gain) if hidden else price
+
+    def _unsearched(
+        self,
+        asked: Fits,
+        price: SearchPrice,
+        book: Ledger | None,
+        rows: tuple[Any, Any, Any],
+        seed: int | None,
+        front: Any,
+        name: str,
+    ) -> None:
+        """One fit of the estimator as it was given, with the whole budget; it records itself."""
+        one = asked.made(self._at, price.epsilon, price.delta, whole=True).set_params(ledger=book, random_state=seed)
+        X, y, groups = rows
+        one.fit(X, y, sensitive_features=groups)
+        gain = price.least_gain
+        why = "no candidate differs" if gain is None else f"noise would hide gains below {100 * gain:.1f} points of error"
+        words = f"a private search was asked for and not made, by public facts: {why}"
+        one.privacy_ = replace(one.privacy_, tuning=words)
+        self._keep(one, price, [(self._at, math.nan)], 0, asked, front, name)
 
     def _search(
         self,
@@ -228,7 +273,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed: int | None,
         rows: tuple[Any, Any, Any],
     ) -> list[Run]:
-        """All runs, of a selection the best alone, and the winner fitted again; recorded as one spend."""
+        """All runs, of a selection the best alone, a floor's own after it; the winner fitted again. One spend."""
         self._receipt, spend, found = None, None, list[Run]()
         if book is not None:
             secure = seed is None
@@ -240,10 +285,12 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     for at in range(len(asked.candidates)):
                         found.append(asked.run(at, price, at))
                 else:
-                    found = asked.best(price)
+                    found = asked.best(price, among=[at for at in range(len(asked.candidates)) if at != self._at])
+                    if price.floor:
+                        found.append(asked.run(self._at, price, FLOOR))
                 self._again = None
                 if price.refit_epsilon is not None and found:
-                    self._again = asked.again(max(found, key=lambda one: one.score), price, rows, self.holdout)
+                    self._again = asked.again(self._winner(found, asked, price, promise), price, rows)
             except BaseException:
                 if spend is not None:
                     some = price.way == ALL and len(found) < len(asked.candidates)
@@ -253,6 +300,16 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if spend is not None:
             spend.commit()
         return found
+
+    def _winner(self, found: list[Run], asked: Fits, price: SearchPrice, promise: Promise) -> Run:
+        """The best run; with a floor the defaults', unless the best is clearly better."""
+        best = max(found, key=lambda one: one.score)
+        if not price.floor:
+            return best
+        own = next(one for one in found if one.at == self._at)
+        sigma = search_floor.noise_of(price, moves(promise))
+        better = search_floor.is_clearly_better(best.counted, own.counted, asked.scoring, sigma, price.mean)
+        return best if better else own
 
     def _publish(
         self,
@@ -268,17 +325,20 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise PrivacyError(
                 complaint(expected="a run", of="PrivateSearchCV", got="none: the number drawn was 0", remedy=remedy)
             )
-        best = max(found, key=lambda one: one.score)
+        best = self._winner(found, asked, price, promise)
+        model = best.model if self._again is None else self._again
+        model.privacy_ = self._statement(model, asked, price, promise)
+        self._keep(model, price, [(one.at, one.score) for one in found], found.index(best), asked, front, name)
+
+    def _keep(
+        self, model: Any, price: SearchPrice, scored: list[tuple[int, float]], best: int, asked: Fits, front: Any, name: str
+    ) -> None:
+        """The fitted attributes: `scored` has places of candidates with their released scores, `best` is one of them."""
         prefix = f"{name}__" if name else ""
-        shown = [{f"{prefix}{key}": value for key, value in asked.candidates[one.at].items()} for one in found]
-        scores = np.array([one.score for one in found])
-        model = best.model if self._again is None else self._again.model
-        statement = self._statement(model, asked, price, promise)
-        model.privacy_ = statement
-        self.price_, self.privacy_ = price, statement
-        self.best_params_ = shown[found.index(best)]
-        self.best_score_ = best.score
-        self.best_index_ = found.index(best)
+        shown = [{f"{prefix}{key}": value for key, value in asked.candidates[at].items()} for at, _ in scored]
+        scores = np.array([score for _, score in scored])
+        self.price_, self.privacy_ = price, model.privacy_
+        self.best_params_, self.best_score_, self.best_index_ = shown[best], scored[best][1], best
         self.cv_results_: dict[str, Any] = {
             "params": shown,
             "mean_test_score": scores,
@@ -298,6 +358,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if price.way == ALL
             else f"the best of a secret number of runs, mean {price.mean:g} ({self.law}), each of one of {count} candidates"
         )
+        if price.floor:
+            how += "; the estimator's own parameters stay unless a candidate is clearly better"
         if price.refit_epsilon is not None:
             how += (
                 f"; the winner fitted again to all rows, with epsilon {at_most(price.refit_epsilon)} at delta {price.delta:g}"

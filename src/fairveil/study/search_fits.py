@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +26,7 @@ from ..privacy.sensitivity import of_histogram
 from ..privacy.statement.parts import names_read
 from . import search_price, search_scores
 from .search_price import SearchPrice
-from .search_scores import Scoring
+from .search_scores import Counted, Scoring
 
 Candidate = dict[str, Any]
 
@@ -39,6 +40,8 @@ COUNTED = "decisions about the rows set aside, by group and label"
 MOST_CANDIDATES = 1_000
 REFIT = 1 << 21
 """The number of the last fit, whose seeds no run has."""
+FLOOR = REFIT + 1
+"""The number of a floor's own run beside a selection."""
 
 
 def moves(promise: Promise) -> float:
@@ -46,10 +49,10 @@ def moves(promise: Promise) -> float:
 
 
 class Run:
-    """One run: which candidate, the model, its score."""
+    """One run: which candidate, the model, its score, and the counts that it was found from."""
 
-    def __init__(self, at: int, model: Any, score: float) -> None:
-        self.at, self.model, self.score = at, model, score
+    def __init__(self, at: int, model: Any, score: float, counted: Counted) -> None:
+        self.at, self.model, self.score, self.counted = at, model, score, counted
 
 
 class Fits:
@@ -64,16 +67,30 @@ class Fits:
         scored: tuple[Any, Any, Any],
         scoring: Scoring,
         seed: int | None,
+        holdout: float,
     ) -> None:
         self.candidates, self._last, self._promise, self._seed = candidates, last, promise, seed
-        self._fitted, self._scored, self._scoring = fitted, scored, scoring
+        self._fitted, self._scored, self.scoring, self._holdout = fitted, scored, scoring, holdout
         self.read: list[str] = []
+        self.shape: tuple[int, ...] = (1, 2, 2)
+        """Of the counts that a score is found from: groups, labels, decisions. Public."""
+        stated = getattr(last, "public_rows", None)
+        self._stated = stated if stated is not None else getattr(getattr(last, "schema", None), "rows", None)
 
-    def made(self, at: int, epsilon: float, delta: float, number: int = 0) -> Any:
-        """A candidate, not fitted, in a run of this number."""
+    @property
+    def rows(self) -> float | None:
+        """About how many rows there are, where that is public."""
+        if self._stated is None and self._promise.neighbours == "replace-one":
+            return float((length_of(self._fitted[0]) or 0) + (length_of(self._scored[0]) or 0))
+        return self._stated
+
+    def made(self, at: int, epsilon: float, delta: float, number: int = 0, *, whole: bool = False) -> Any:
+        """A candidate, not fitted, in a run of this number; of all rows, or of those that are not set aside."""
         own = self._last.get_params(deep=False)
         promised = {"protects": self._promise.protects, "neighbours": self._promise.neighbours}
         spent = {"epsilon": epsilon, "delta": delta, "ledger": None, "random_state": derived_seed(self._seed, 2 * number)}
+        if self._stated is not None and not whole:
+            spent["public_rows"] = max(1, round(self._stated * (1.0 - self._holdout)))
         return type(self._last)(**{**own, **self.candidates[at], **promised, **spent})
 
     def plans(self, epsilon: float, delta: float) -> Sequence[Event]:
@@ -89,6 +106,8 @@ class Fits:
         def read(ways: Any) -> Any:
             training = inputs.read(X, y, groups, None, ways)
             self.read = names_read(training.facts, ())
+            cells = math.prod(map(len, training.rows.layout.sensitive)) if self.scoring.by_group else 1
+            self.shape = (cells, len(training.classes), len(training.classes))
             return training
 
         plan = one._search(read).plan
@@ -105,29 +124,36 @@ class Fits:
         search_price.require_covered(one.privacy_, price)
         noise = NoiseSource.of(derived_seed(self._seed, 2 * number + 1))
         schema, seed = getattr(one, "schema", None), derived_seed(self._seed, 2 * number)
-        counts, people = search_scores.counted(one, self._scored, schema, self._promise, price, noise, seed)
-        return Run(at, one, self._scoring.of(counts, people.cells, people.classes))
+        found = search_scores.counted(one, self._scored, self.scoring, schema, self._promise, price, noise, seed)
+        return Run(at, one, self.scoring.of(found.counts, found.cells, found.classes), found)
 
-    def again(self, found: Run, price: SearchPrice, rows: tuple[Any, Any, Any], holdout: float) -> Run:
-        """The winner, fitted once more, to all rows and with the budget that was kept for it. How many rows are public was said
-        of the part without those set aside, a public share."""
+    def again(self, found: Run, price: SearchPrice, rows: tuple[Any, Any, Any]) -> Any:
+        """The winner, fitted once more, to all rows and with the budget that was kept for it."""
         assert price.refit_epsilon is not None
-        one = self.made(found.at, price.refit_epsilon, price.delta, REFIT)
-        if (stated := getattr(one, "public_rows", None)) is not None:
-            one.set_params(public_rows=round(stated / (1.0 - holdout)))
+        one = self.made(found.at, price.refit_epsilon, price.delta, REFIT, whole=True)
         X, y, groups = rows
         one.fit(X, y, sensitive_features=groups)
         search_price.require_refit_covered(one.privacy_, price)
-        return Run(found.at, one, found.score)
+        return one
 
-    def best(self, price: SearchPrice) -> list[Run]:
-        """The best of a secret number of runs; the first of equal ones. Others are forgotten as they come."""
+    def defaults(self) -> int:
+        """The place of the candidate that changes nothing: the first that says what the estimator says, else one more."""
+        own = self._last.get_params(deep=False)
+        for at, one in enumerate(self.candidates):
+            if all(own[name] is value or repr(own[name]) == repr(value) for name, value in one.items()):
+                return at
+        self.candidates = [*self.candidates, {}]
+        return len(self.candidates) - 1
+
+    def best(self, price: SearchPrice, among: Sequence[int]) -> list[Run]:
+        """The best of a secret number of runs of these candidates; the first of equal ones. Others are forgotten as they
+        come."""
         source = NoiseSource.of(derived_seed(self._seed, 1 << 20))
         kept: Run | None = None
         draws = source.stream("sampling", "candidates").generator()
         for number in range(search_price.runs(price.mean, price.shape, source)):
             try:
-                found = self.run(int(draws.integers(len(self.candidates))), price, number)
+                found = self.run(among[int(draws.integers(len(among)))], price, number)
             except Exception:
                 remedy = "Fit the candidates one by one to rows that were made up, to see which fails."
                 raise PrivacyError(

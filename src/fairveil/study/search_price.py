@@ -5,6 +5,8 @@
 | selection | of a secret number of runs of random candidates, the one with the best score | `PrivateSelection` of a run |
 | all | every candidate's model and private score | the sum of one run of each |
 
+With a floor the estimator's own parameters run once too, whichever way is taken, and whoever wins is fitted again to all rows.
+
 One run fits on the rows that are kept, and scores on those that are set aside. A person is in one of both parts, so that a
 run costs them the larger of the two, not the sum (theory.md#search). The same total buys each fit less noise one way or the
 other: which way follows from the number of candidates and the budget alone.
@@ -25,7 +27,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import PrivacyError, complaint
+from ..errors import BudgetError, PrivacyError, complaint
 from ..privacy import epsilon as price
 from ..privacy.accounting import rdp as renyi
 from ..privacy.accounting.inventory import inventory
@@ -35,7 +37,7 @@ from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
 
-SELECTION, ALL = "selection", "all"
+SELECTION, ALL, DEFAULTS = "selection", "all", "defaults"
 WAYS = ("auto", SELECTION, ALL)
 GEOMETRIC, POISSON = "geometric", "poisson"
 SHAPES = {GEOMETRIC: 1.0, POISSON: math.inf}
@@ -51,7 +53,9 @@ Plans = Callable[[float, float], Sequence[Event]]
 class SearchPrice:
     """One way, priced. `epsilon`, `delta`: of each fit. `each`: what covers one run of any candidate. `noise_multiplier`: of
     the score's Gaussian noise; None: discrete Laplace noise of `epsilon`. `refit_epsilon`: of the last fit of the winner, at
-    the same delta; None: there is none."""
+    the same delta; None: there is none. `floor`: whether the estimator's own parameters had a run of their own, and stay
+    unless a candidate is clearly better. `least_gain`: the smallest gain in error that the scores' noise would let one tell;
+    None without a floor, or where nobody said how many rows there are."""
 
     way: str
     epsilon: float
@@ -63,16 +67,42 @@ class SearchPrice:
     mean: float
     shape: float
     refit_epsilon: float | None = None
+    floor: bool = False
+    least_gain: float | None = None
 
 
 def priced(
-    promise: Promise, plans: Plans, candidates: int, way: str, mean: float, law: str, refit: float | None = None
+    promise: Promise,
+    plans: Plans,
+    candidates: int,
+    way: str,
+    mean: float,
+    law: str,
+    refit: float | None = None,
+    *,
+    floor: bool = False,
 ) -> SearchPrice:
     """The way that was asked for; for "auto" the one whose fits may spend more, `ALL` where both may spend the same. `refit`:
-    the part of the budget, in squares of Gaussian noise, that the winner is fitted with again, to all rows."""
+    the part of the budget, in squares of Gaussian noise (else in epsilon), that the winner is fitted with again, to all rows.
+    `floor`: one run more, of the estimator's own parameters."""
     ways = [one for one in (ALL, SELECTION) if way in (one, "auto")]
-    found = [_priced(promise, plans, candidates, one, mean, SHAPES[law], refit) for one in ways]
+    found, failed = list[SearchPrice](), list[BudgetError]()
+    for one in ways:
+        try:
+            found.append(_priced(promise, plans, candidates, one, mean, SHAPES[law], refit, floor))
+        except BudgetError as error:
+            failed.append(error)
+    if not found:
+        raise failed[0]
     return max(found, key=lambda one: one.epsilon)
+
+
+def unsearched(promise: Promise, least_gain: float | None) -> SearchPrice:
+    """Of one fit with the whole budget, where a search is not worth its price: `least_gain` says why."""
+    each = Approximate(promise.epsilon, promise.delta)
+    return SearchPrice(
+        DEFAULTS, promise.epsilon, promise.delta, each, None, (each,), promise.epsilon, 1.0, 1.0, least_gain=least_gain
+    )
 
 
 def refit_of(promise: Promise, plans: Plans, share: float, delta: float) -> tuple[float, Event]:
@@ -80,25 +110,34 @@ def refit_of(promise: Promise, plans: Plans, share: float, delta: float) -> tupl
     mu = math.sqrt(share) * gaussian_mu(promise.epsilon, promise.delta)
     epsilon = gaussian_epsilon(mu, delta)
     found = _mu(plans(epsilon, delta), promise)
-    if found is None or found > mu * (1.0 + 1e-6):
-        remedy = "Leave refit=None: the winner of the search is handed out as it was fitted."
-        got = "sampled rows, private choices, or other noise"
-        raise PrivacyError(complaint(expected="fits by Gaussian releases of all rows", of="refit", got=got, remedy=remedy))
+    if found is None:
+        return share * promise.epsilon, Approximate(share * promise.epsilon, delta)
+    if found > mu * (1.0 + 1e-6):
+        raise PrivacyError(
+            complaint(expected="plans that keep the epsilon they are given", of="refit", got=promise, remedy="Search others.")
+        )
     return epsilon, Gaussian(1.0 / found)
 
 
 def _priced(
-    promise: Promise, plans: Plans, candidates: int, way: str, mean: float, shape: float, refit: float | None = None
+    promise: Promise,
+    plans: Plans,
+    candidates: int,
+    way: str,
+    mean: float,
+    shape: float,
+    refit: float | None,
+    floor: bool,
 ) -> SearchPrice:
     """The largest epsilon of a fit that the total has room for, by bisection; checked with the plans themselves."""
-    delta = promise.delta / (4.0 * max(mean, float(candidates)))
+    delta = promise.delta / (4.0 * max(mean, float(candidates) + floor))
     last = None if refit is None else refit_of(promise, plans, refit, delta)
     after = () if last is None else (last[1],)
 
     def events_of(each: Event) -> tuple[Event, ...]:
         if way == ALL:
-            return (Repeated(each, candidates), *after)
-        return PrivateSelection(each, mean, shape), SamplerError(DRAWN), *after
+            return (Repeated(each, candidates + floor), *after)
+        return *((each,) if floor else ()), PrivateSelection(each, mean, shape), SamplerError(DRAWN), *after
 
     def cost(each: Event) -> float:
         return price(events_of(each), promise.delta, promise.neighbours)
@@ -112,7 +151,7 @@ def _priced(
     if cost(supposed(low)) > promise.epsilon:
         remedy = "Search fewer candidates, or raise epsilon or delta."
         got = f"{candidates} candidates at {promise}"
-        raise PrivacyError(complaint(expected="a budget that a search fits into", of="epsilon", got=got, remedy=remedy))
+        raise BudgetError(complaint(expected="a budget that a search fits into", of="epsilon", got=got, remedy=remedy))
     for _ in range(STEPS):
         middle = (low + high) / 2.0
         low, high = (middle, high) if cost(supposed(middle)) <= promise.epsilon else (low, middle)
@@ -124,7 +163,8 @@ def _priced(
         total = cost(each)
         if total <= promise.epsilon:
             z, again = None if mu is None else 1.0 / mu, None if last is None else last[0]
-            return SearchPrice(way, epsilon, delta, each, z, events_of(each), total, mean, shape, again)
+            number = float(candidates) if way == ALL else mean
+            return SearchPrice(way, epsilon, delta, each, z, events_of(each), total, number, shape, again, floor)
         epsilon *= 0.97
     raise PrivacyError(
         complaint(expected="plans that keep the epsilon they are given", of="estimator", got=promise, remedy="Search others.")
@@ -142,9 +182,10 @@ def _mu(planned: Sequence[Event], promise: Promise) -> float | None:
 def require_refit_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
     """An error unless what the last fit states costs no more than what was priced for it, the last of all events."""
     last = price.events[-1]
-    assert isinstance(last, Gaussian)
+    assert isinstance(last, Gaussian | Approximate)
     assert price.refit_epsilon is not None
-    require_covered(statement, replace(price, epsilon=price.refit_epsilon, noise_multiplier=last.noise_multiplier, each=last))
+    noise = last.noise_multiplier if isinstance(last, Gaussian) else None
+    require_covered(statement, replace(price, epsilon=price.refit_epsilon, noise_multiplier=noise, each=last))
 
 
 def require_covered(statement: PrivacyStatement, price: SearchPrice) -> None:

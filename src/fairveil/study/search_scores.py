@@ -50,6 +50,11 @@ class Scoring:
             remedy = "Pass constraint='demographic_parity:0.05', for example."
             raise InputError(complaint(expected="a constraint to score by", of="constraint", got=None, remedy=remedy))
 
+    @property
+    def by_group(self) -> bool:
+        """Whether counts are needed group by group: sums over groups would have more noise."""
+        return self.kind != ERROR
+
     def of(self, counts: Floats, cells: Any, classes: Any) -> float:
         """The score of released counts."""
         table = np.maximum(counts, 0.0)
@@ -71,27 +76,38 @@ class Scoring:
         return -(error + self.weight * max(0.0, float(np.max(values - system.bounds))))
 
 
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Released counts of decisions, by group, label and decision, with what is public of them."""
+
+    counts: Floats
+    cells: Any
+    classes: Any
+
+
 def counted(
     model: Any,
     rows: tuple[Any, Any, Any],
+    scoring: Scoring,
     schema: Any,
     promise: Promise,
     price: SearchPrice,
     noise: NoiseSource,
     seed: int | None,
-) -> tuple[Floats, decided_rows.DecidedRows]:
+) -> Counted:
     """The noisy histogram of a fitted model's decisions about the rows set aside."""
     people = decided_rows.read(model, *rows, schema, promise, seed)
-    shape = (people.cells.count, len(people.classes), len(people.classes))
+    shape = (people.cells.count if scoring.by_group else 1, len(people.classes), len(people.classes))
     index = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
     read = {"features", "label", "sensitive"} if people.rows.layout.sensitive else {"features", "label"}
     room = Promise(4.0 * max(promise.epsilon, price.epsilon), promise.delta, promise.protects, promise.neighbours)
     with Curator(people.rows, room, noise=noise) as curator:  # what it costs is the search's affair
-        attached = curator.attach_codes(people.parts(index), index.size, columns_read=read, title="decisions of a candidate")
+        codes = people.codes_by(lambda ids, labels, decisions: index[ids if scoring.by_group else 0, labels, decisions])
+        attached = curator.attach_codes(codes, index.size, columns_read=read, title="decisions of a candidate")
         question = CodeHistogram(attached)
         if price.noise_multiplier is None:
             ask = Ask(question, 1.0 / price.epsilon, noise="discrete-laplace")
         else:
             ask = Ask(question, price.noise_multiplier)
         (found,) = curator.answer([ask], purpose="score of a candidate")
-    return np.asarray(found, np.float64).reshape(shape), people
+    return Counted(np.asarray(found, np.float64).reshape(shape), people.cells, people.classes)
