@@ -17,8 +17,8 @@ from fairveil.errors import FairveilError
 from fairveil.facts import Boolean, Category, Number, Schema
 
 COLUMNS = {"age": Number(17, 90), "score": Number(0, 10), "job": Category(("a", "b", "c")), "sex": Category(("f", "m"))}
-SCHEMA = Schema(COLUMNS | {"hired": Boolean()}, target="hired", sensitive=("sex",), rows=60)
-WAGES = Schema(COLUMNS | {"wage": Number(0, 100)}, target="wage", sensitive=("sex",), rows=60)
+SCHEMA = Schema(COLUMNS | {"hired": Boolean()}, target="hired", sensitive=("sex",), rows=1_000)
+WAGES = Schema(COLUMNS | {"wage": Number(0, 100)}, target="wage", sensitive=("sex",), rows=1_000)
 RELATIONS: tuple[dict[str, Any], ...] = ({}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"})
 PARITY = "demographic_parity:0.1"
 
@@ -65,7 +65,8 @@ def main() -> None:
             continue
         seconds = time.perf_counter() - start
         print(
-            f"{name:28} {relation:32} share {100 * found.share:4.0f} %  distance {max(d for _, d in found.distances):6.3f}  "
+            f"{name:28} {relation:32} share {100 * found.share:4.0f} %  pair allows "
+            f"{'?' if found.possible is None else f'{100 * found.possible:.0f} %':5} "
             f"{'REFUTED' if found.refuted else 'kept':8} {found.trials:4} pairs {seconds:5.0f} s",
             flush=True,
         )

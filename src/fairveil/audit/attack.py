@@ -18,9 +18,10 @@ import numpy as np
 
 from .._types import Floats
 from ..errors import InputError, complaint
-from . import betting, pairs
+from . import betting, noise, pairs
 from .betting import Bets, Soft
 from .claims import Claim, PointClaim
+from .noise import NoiseBets, Residual
 from .planted import SAME_SEED
 from .targets import HERE, THERE, Bug, Target
 
@@ -64,10 +65,12 @@ class Attack:
         self.pilot = 0
         self.scores: tuple[list[float], list[float]] = ([], [])
         self.gains: tuple[list[float], list[float]] = ([], [])
+        self.noise = NoiseBets(claim.gaussian) if target.sees_noise else None
+        self._of_plan = target.sees_noise and claim == target.claim
 
     def fix(self, runs: int, tick: Tick | None = None) -> Attack:
         """The pilot."""
-        both = [self._pair(tick) for _ in range(runs)]
+        both = [self._pair(tick)[0] for _ in range(runs)]
         here, there = (np.stack([pair[side] for pair in both]) for side in (HERE, THERE))
         self.tests = Tests.of(here, there, self.claim, self._delta, exact=self.target.exact, planned=self._planned)
         self.pilot = runs
@@ -97,8 +100,17 @@ class Attack:
 
     @property
     def refuted(self) -> bool:
-        """Whether the wealth against the claim has reached 1 / risk at some time."""
-        return bool(self._held.refuted(self._risk)[0])
+        """Whether the wealth against the claim has reached 1 / risk at some time; where the noise is known and the claim is the
+        plan's own, each of both bets has half of the risk."""
+        return self.refuted_by != ""
+
+    @property
+    def refuted_by(self) -> str:
+        """Which bet won: "noise" or "releases"; "" where none did."""
+        risk = self._risk / 2.0 if self._of_plan else self._risk
+        if self._of_plan and self.noise is not None and self.noise.refuted(risk):
+            return "noise"
+        return "releases" if self._held.refuted(risk)[0] else ""
 
     def go_on(
         self, until: int, tick: Tick | None = None, stop: Callable[[], bool] = lambda: False, *, through: bool = False
@@ -106,7 +118,10 @@ class Attack:
         """More pairs, until so many, or until `stop` says so, or the claim is refuted, unless `through`."""
         assert self.tests is not None
         while self.trials < until and (through or not self.refuted) and not stop():
-            here, there = (float(released @ self.tests.line) for released in self._pair(tick))
+            both, residuals = self._pair(tick)
+            here, there = (float(released @ self.tests.line) for released in both)
+            if self.noise is not None and residuals is not None:
+                self.noise.add(*residuals)
             self.scores[HERE].append(here)
             self.scores[THERE].append(there)
             middle = [float(self.tests.middle(np.array(score))) for score in (there, here)]
@@ -125,6 +140,11 @@ class Attack:
         return betting.lower(self._distances, betting.DISTANCES, self._risk)
 
     @property
+    def gaussian_lower(self) -> float:
+        """The same from the noise that was seen, if it is Gaussian of one scale; 0 where none was."""
+        return 0.0 if self.noise is None else self.noise.total_variation(self._risk)
+
+    @property
     def epsilon_lower(self) -> float:
         """The mechanism, whatever it is, has at least this epsilon at delta, with that confidence."""
         return betting.lower(self._epsilons, betting.EPSILONS, self._risk)
@@ -132,11 +152,15 @@ class Attack:
     def power(self, trials: int) -> float:
         """The least share of audits of so many pairs that refute the claim, of a mechanism like this one."""
         there, here = (np.array(kept) for kept in self.gains)
-        return betting.power(*self.allowed, self.seen, (there, here), trials, self._risk)
+        risk = self._risk / 2.0 if self._of_plan else self._risk
+        by_noise = noise.power(self.noise.gains, trials, risk) if self._of_plan and self.noise is not None else 0.0
+        if by_noise >= 1.0:
+            return by_noise
+        return max(by_noise, betting.power(*self.allowed, self.seen, (there, here), trials, risk))
 
-    def _pair(self, tick: Tick | None) -> tuple[Floats, Floats]:
+    def _pair(self, tick: Tick | None) -> tuple[tuple[Floats, Floats], tuple[Residual, Residual] | None]:
         seed = self._seeds.next(self.bug)
-        here, there = (self.target.run(side, seed, self.bug) for side in (HERE, THERE))
+        (here, own), (there, other) = (self.target.watched(side, seed, self.bug) for side in (HERE, THERE))
         if self._shape is None:
             self._shape = here.shape
         if not here.shape == there.shape == self._shape:
@@ -144,7 +168,7 @@ class Attack:
             raise InputError(complaint(expected="as many numbers from every run", of="TARGET", got="others", remedy=remedy))
         if tick is not None:
             tick(2)
-        return here, there
+        return (here, there), None if own is None or other is None else (own, other)
 
 
 class Seeds:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import cast
 
 from scipy import special
 
 from .. import _checks
 from ..errors import InputError, complaint
 from ..privacy.accounting import accountant as accounting
+from ..privacy.accounting.inventory import inventory
 from ..privacy.events import Composed, Event, compose
-from ..privacy.promise import NEIGHBOURS
+from ..privacy.promise import NEIGHBOURS, Neighbours
 from ..privacy.statement.statement import PrivacyStatement
 
 
@@ -27,6 +30,12 @@ class Claim:
     def total_variation(self) -> float:
         """The largest total variation distance, delta at epsilon 0, that the claim allows between neighbours' releases."""
         raise NotImplementedError
+
+    @property
+    def gaussian(self) -> float:
+        """The largest squared distance of neighbours, in deviations of noise, that all Gaussian releases of all rows may have;
+        infinite where the claim is not about noise."""
+        return math.inf
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,10 @@ class EventsClaim(Claim):
     @property
     def total_variation(self) -> float:
         return self._delta
+
+    @property
+    def gaussian(self) -> float:
+        return inventory(compose([cast(Event, self.events)]), cast(Neighbours, self.neighbours)).gaussian
 
 
 def claim_of(given: object, delta: float) -> Claim:

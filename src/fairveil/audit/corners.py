@@ -6,8 +6,10 @@ pair for each corner, class and group:
 | relation | here | there |
 |---|---|---|
 | add-remove | the ordinary rows | and the person |
-| replace-one | and a person of the opposite corner, in another class | and the person |
+| replace-one | and a person of the same or of the opposite corner, in another class and group | and the person |
 | sensitive features alone | and the person in another group | and the person |
+
+Most ordinary rows are in another class than the person, so that a model errs about the person in every round.
 
 Guarantees (tests/audit/test_audit_corners.py):
 1. Both tables of a pair are of the schema, and are neighbours under its relation, and nothing else differs.
@@ -30,7 +32,10 @@ from ..facts.columns import Boolean, Category, Column, Ignored, Number
 
 Table = dict[str, npt.NDArray[Any]]
 Person = dict[str, Any]
-OTHERS = 60
+OTHERS = 1_000
+AGAINST = 0.9
+"""Of ordinary rows, the share that gets another class than the person: a model then errs about the person, whose gradients stay
+at the clip."""
 MOST_PAIRS = 16
 ENDS = ("high", "low")
 
@@ -57,23 +62,25 @@ def pairs_of(schema: Schema, protects: str, neighbours: str, *, others: int = OT
         remedy = 'Declare it: Schema(..., sensitive=["sex"]).'
         got = list(schema.sensitive)
         raise InputError(complaint(expected="a sensitive column of two groups", of="schema", got=got, remedy=remedy))
-    common = ordinary(schema, others, seed)
+    everyone = ordinary(schema, others, seed)
     everybody = list(_people(schema))
-    places = np.unique(np.linspace(0, len(everybody) - 1, min(MOST_PAIRS, len(everybody))).round().astype(int))
+    most = MOST_PAIRS // 2 if (protects, neighbours) == ("records", "replace-one") else MOST_PAIRS
+    places = np.unique(np.linspace(0, len(everybody) - 1, min(most, len(everybody))).round().astype(int))
     found = []
     for name, end, person in (everybody[at] for at in places):
+        common = against(schema, everyone, person, seed)
         there = _and(common, person)
+        regrouped = {one: _another(schema.columns[one], person[one]) for one in schema.sensitive}
         if protects == "sensitive_features":
-            here = _and(common, {**person, **{one: _another(schema.columns[one], person[one]) for one in schema.sensitive}})
+            found.append(Pair(name, _and(common, {**person, **regrouped}), there, common))
         elif neighbours == "add-remove":
-            here = common
-        else:
-            other = {one: _at(column, ENDS[1 - ENDS.index(end)]) for one, column in used.items()}
-            other |= {one: person[one] for one in schema.sensitive}
-            if schema.target is not None:
-                other[schema.target] = _another(schema.columns[schema.target], person[schema.target])
-            here = _and(common, other)
-        found.append(Pair(name, here, there, common))
+            found.append(Pair(name, common, there, common))
+        else:  # gradients of one corner in two classes point apart; numbers of opposite corners lie apart
+            for words, at in (("same", end), ("opposite", ENDS[1 - ENDS.index(end)])):
+                other = {one: _at(column, at) for one, column in used.items()} | regrouped
+                if schema.target is not None:
+                    other[schema.target] = _another(schema.columns[schema.target], person[schema.target])
+                found.append(Pair(f"{name}, for the {words} corner", _and(common, other), there, common))
     return tuple(found)
 
 
@@ -87,6 +94,16 @@ def ordinary(schema: Schema, rows: int, seed: int) -> Table:
         else:
             table[name] = _array([_values(column)[at] for at in rng.integers(len(_values(column)), size=rows)])
     return table
+
+
+def against(schema: Schema, table: Table, person: Person, seed: int) -> Table:
+    """The same rows, most of them in another class than the person; numbers as targets stay."""
+    target = schema.target
+    if target is None or isinstance(schema.columns[target], Number):
+        return table
+    coins = np.random.default_rng([seed, 1]).random(len(table[target])) < AGAINST
+    other = _another(schema.columns[target], person[target])
+    return {**table, target: _array([other if coin else kept for coin, kept in zip(coins, table[target], strict=True)])}
 
 
 def _columns(schema: Schema) -> Mapping[str, Column]:

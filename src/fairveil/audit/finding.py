@@ -52,15 +52,20 @@ class PrivacyAudit:
     `total_variation_lower`, `mechanism_epsilon_lower`: releases on both tables are at least this far apart, and any mechanism
     has at least this epsilon at the claim's delta, each with `confidence`, whenever the audit stopped. `trials`: pairs of runs;
     `pilot`: pairs before them. `distances`: of every pair of tables that was tried, how far apart a run was, in deviations of
-    its noise. `same_plan`: whether the audited fits planned what the statement that was handed in says; None without one.
-    `band`: points (false alarms, misses) that the mechanism's own curve is at or below.
+    its noise. `gaussian_lower`: how far apart releases are at least if noise is Gaussian of some one scale, from the noise that
+    was seen; 0 where none was, or where the audit stopped early. `refuted_by`: "noise" where it is less than the plan says,
+    "releases" where they tell too much, else "". `same_plan`: whether the audited fits planned what the statement
+    that was handed in says; None without one. `band`: points (false alarms, misses) that the mechanism's own curve is at
+    or below.
     """
 
     target: str
     promise: Promise
     claim: Claim
     refuted: bool
+    refuted_by: str
     total_variation_lower: float
+    gaussian_lower: float
     mechanism_epsilon_lower: float
     confidence: float
     trials: int
@@ -83,7 +88,18 @@ class PrivacyAudit:
     @property
     def mu_lower(self) -> float:
         """A mechanism that is mu-GDP has at least this mu."""
-        return bounds.mu_of(self.total_variation_lower)
+        return bounds.mu_of(self.shown)
+
+    @property
+    def shown(self) -> float:
+        """The total variation distance that was shown: from the noise, if that was seen, else from releases alone."""
+        return self.gaussian_lower or self.total_variation_lower
+
+    @property
+    def possible(self) -> float | None:
+        """The share of the claimed mu that this pair of tables shows at most; None where that is not known."""
+        claimed, nearest = bounds.mu_of(self.claim.total_variation), dict(self.distances)[self.pair]
+        return min(1.0, nearest / claimed) if self.gaussian_lower and claimed > 0 else None
 
     @property
     def share(self) -> float:
@@ -91,7 +107,7 @@ class PrivacyAudit:
         variation distance where another curve was."""
         if self.is_gaussian or isinstance(self.claim, PointClaim):
             return self.epsilon_lower / self.promise.epsilon
-        return self.total_variation_lower / self.claim.total_variation
+        return self.shown / self.claim.total_variation
 
     @property
     def is_gaussian(self) -> bool:
@@ -140,7 +156,10 @@ class PrivacyAudit:
             "same_plan_as_statement": self.same_plan,
             "seed": self.seed,
             "claim": self.claim.words,
+            "refuted_by": self.refuted_by or None,
             "total_variation_lower": self.total_variation_lower,
+            "total_variation_lower_by_noise": self.gaussian_lower,
+            "possible_share_of_mu": self.possible,
             "total_variation_claimed": self.claim.total_variation,
             "mechanism_epsilon_lower": self.mechanism_epsilon_lower,
             "read_as_gaussian": self.is_gaussian,
@@ -156,6 +175,8 @@ class PrivacyAudit:
     def facts(self) -> list[tuple[str, str]]:
         """(label, words), the verdict first."""
         head = "claim refuted" if self.refuted else "claim not refuted"
+        if self.refuted_by == "noise":
+            head += ": there is less noise than the plan says, or it comes again"
         lines = [
             ("verdict", f"{self.verdict}: {head}, at {100 * self.confidence:g} % confidence"),
             ("claimed", f"{self.promise}"),
@@ -166,6 +187,10 @@ class PrivacyAudit:
             ),
             ("neighbours", self.pair),
         ]
+        if self.possible is not None:
+            lines.append(
+                ("at most", f"{100 * self.possible:.0f} % of the claimed mu shows in this pair, in any number of runs")
+            )
         if self.same_plan is not None:
             words = "the same as in the statement" if self.same_plan else "another than in the statement: these rows are fewer"
             lines.append(("plan", words))
@@ -189,7 +214,7 @@ class PrivacyAudit:
             return f"epsilon at least {self.epsilon_lower:.3g} read as Gaussian noise ({of_claim})"
         if isinstance(self.claim, PointClaim):
             return f"epsilon at least {self.epsilon_lower:.3g} ({of_claim})"
-        shown = f"total variation distance at least {self.total_variation_lower:.3g} ({of_claim})"
+        shown = f"total variation distance at least {self.shown:.3g} ({of_claim})"
         return f"{shown}; epsilon at least {self.epsilon_lower:.3g}"
 
     def summary(self) -> str:

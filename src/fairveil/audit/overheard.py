@@ -20,6 +20,7 @@ from ..curator.questions.by_cell import inner_of
 from ..curator.rows.rows import Rows
 from ..curator.rows.sampling import Batch, Part, Poisson
 from ..privacy.promise import Promise
+from .noise import Residual
 from .witness import Heard, Witness
 
 BOUND = (AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction)
@@ -70,6 +71,13 @@ class Reader:
         """Of the scored curators; 0 where none is."""
         pairs = zip(self.witnesses, run.heard, strict=True)
         return float(np.sqrt(sum(one.distance(book) ** 2 for one, book in pairs if one is not None)))
+
+    def residual(self, run: Overheard, *, there: bool) -> Residual:
+        """The noise of a run, as far as it is known, and how far the other table is."""
+        pairs = zip(self.witnesses, run.heard, strict=True)
+        found = [one.residual(book, there=there) for one, book in pairs if one is not None]
+        noise, towards = ([np.zeros(0)] + [getattr(one, name) for one in found] for name in ("noise", "towards"))
+        return Residual(np.concatenate(noise), np.concatenate(towards))
 
     def released(self, run: Overheard) -> Floats:
         """The log likelihood ratio of what is scored, then what is not."""

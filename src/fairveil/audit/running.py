@@ -84,7 +84,7 @@ def run(
         Another claim to hold against, such as `GaussianClaim(0.5)`.
     power : bool, default=True
         Whether bugs are planted beside.
-    rows : int, default=60
+    rows : int, default=1000
         Ordinary rows of the tables that are made up.
     seed : int, default=0
         Of the tables, and of every run. A function may ignore it; its audit then does not repeat itself.
@@ -211,7 +211,9 @@ def _audited(
         promise=target.promise,
         claim=held,
         refuted=attack.refuted,
+        refuted_by=attack.refuted_by,
         total_variation_lower=attack.total_variation_lower,
+        gaussian_lower=0.0 if attack.refuted else attack.gaussian_lower,
         mechanism_epsilon_lower=attack.epsilon_lower,
         confidence=confidence,
         trials=attack.trials,

@@ -28,6 +28,7 @@ from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
 from .claims import Claim, claim_of
 from .corners import Pair, Table
+from .noise import Residual
 from .overheard import Overheard, Reader
 from .planted import BATCH_SIZE, HALF_NOISE, NO_CLIP, SAME_SEED, planted, size_ratio
 
@@ -54,9 +55,16 @@ class Target(ABC):
     distance: float
     """Of the pair, as a share of the claim's where that is known; else 0."""
 
+    sees_noise: bool = False
+    """Whether all noise of a run is known: of curators' Gaussian releases about all rows."""
+
     @abstractmethod
     def run(self, side: int, seed: int, bug: Bug | None = None) -> Floats:
         """What one run released, as numbers."""
+
+    def watched(self, side: int, seed: int, bug: Bug | None = None) -> tuple[Floats, Residual | None]:
+        """The same, with the noise of the run where that is known."""
+        return self.run(side, seed, bug), None
 
     @property
     @abstractmethod
@@ -88,6 +96,7 @@ class FitTarget(Target):
         self._reader = Reader(here, there, common, self.promise)
         self.exact = self._reader.is_exact and bool(here.heard)
         self._asked, self._batches = here.questions, here.batches
+        self.sees_noise = bool(self._reader.residual(here, there=False).noise.size)
         self.distance = self._reader.distance(here)
         if self._reader.released(here).size > MOST_NUMBERS:
             remedy = "Audit a smaller model: fewer features or groups."
@@ -106,17 +115,20 @@ class FitTarget(Target):
         return (*found, Bug(SAME_SEED))
 
     def run(self, side: int, seed: int, bug: Bug | None = None) -> Floats:
+        return self.watched(side, seed, bug)[0]
+
+    def watched(self, side: int, seed: int, bug: Bug | None = None) -> tuple[Floats, Residual | None]:
         sizes: list[tuple[int, float]] = []
         with ExitStack() as stack:
             if bug is not None and bug.fold == 1.0:
                 sizes = stack.enter_context(planted(bug.name))
             fitted, heard = self._fit(side, seed, 1.0 if bug is None else bug.fold)
         if not heard.heard:
-            return np.asarray(_numbers_of(fitted), np.float64)
+            return np.asarray(_numbers_of(fitted), np.float64), None
         found = self._reader.released(heard)
         if sizes:
             found[0] += size_ratio(sizes, self._sizes[HERE], self._sizes[THERE])
-        return found
+        return found, self._reader.residual(heard, there=side == THERE) if self.sees_noise else None
 
     def _fit(self, side: int, seed: int, fold: float) -> tuple[Any, Overheard]:
         parameters = self._estimator.get_params(deep=False)

@@ -26,13 +26,16 @@ from ..curator import pricing
 from ..curator.curator import Curator
 from ..curator.pricing import Ask, as_asks
 from ..curator.question import Question, Scale
+from ..curator.questions.by_cell import inner_of
 from ..curator.questions.gradients import GradientSum
+from ..curator.questions.of_rows import GramMatrices
 from ..curator.rows.rows import Rows
 from ..curator.rows.sampling import FULL, Batch, Poisson
 from ..curator.totals import public_scale
 from ..curator.totals.passes import totals
 from ..errors import InputError, complaint
 from ..privacy.promise import Promise
+from .noise import Residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +124,33 @@ class Witness:
         heard = tape.heard if isinstance(tape, Tape) else tape
         return math.sqrt(sum(self._squared(release) for release in heard))
 
+    def residual(self, tape: Tape | Iterable[Heard], *, there: bool) -> Residual:
+        """Of a run on one of both tables: the noise of all Gaussian numbers that were released about all rows, and how far the
+        other table's noiseless numbers are, in deviations of the stated noise."""
+        noise, towards = [np.zeros(0)], [np.zeros(0)]
+        for release in tape.heard if isinstance(tape, Tape) else tape:
+            held = self._held(release.scalings)
+            for ask, answer in zip(release.asks, release.answers, strict=True):
+                if release.batch != FULL or ask.noise != "gaussian" or pricing.is_free(ask.question, self.promise):
+                    continue
+                own, other = (
+                    self._noiseless(ask.question, rows) for rows in (held.rows, held.neighbour)[:: -1 if there else 1]
+                )
+                size = np.broadcast_to(self._noise(ask, held.rows, release.batch, own.shape[1:]), own.shape)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    both = [
+                        np.where(size > 0, off / size, 0.0)
+                        for off in (np.asarray(answer).reshape(own.shape) - own, other - own)
+                    ]
+                if isinstance(
+                    inner_of(ask.question), GramMatrices
+                ):  # noise beside the diagonal has half of the variance, and is there twice
+                    both = [_once(values) for values in both]
+                    size = _once(size)
+                noise.append(both[0][size > 0])
+                towards.append(both[1][size > 0])
+        return Residual(np.concatenate(noise), np.concatenate(towards))
+
     def _squared(self, release: Heard) -> float:
         held, found = self._held(release.scalings), 0.0
         for ask in release.asks:
@@ -202,6 +232,12 @@ class Witness:
                 question = replace(question, loss="none")
             return public_scale.of(question, rows, ask.order)
         return [pricing.constant_scale(question, rows.layout, self.promise, _cap(rows), ask.order)]
+
+
+def _once(matrices: Floats) -> Floats:
+    """Of symmetric matrices: what is beside the diagonal, once, times the root of 2. Norms stay."""
+    at, to = np.triu_indices(matrices.shape[-1])
+    return np.asarray(matrices[..., at, to] * np.where(at == to, 1.0, math.sqrt(2.0)))
 
 
 def _sum(question: Question, scales: list[Scale], rows: Rows) -> Floats:
