@@ -46,7 +46,7 @@ def test_where_noise_would_hide_every_gain_the_defaults_get_the_whole_budget(
     assert "one fit, no search: noise would hide gains below" in done.out
     loaded = fv.load("model")
     assert loaded.clip is None
-    assert "not made, by public facts" in loaded.privacy_.summary()
+    assert "not searched, by public facts" in loaded.privacy_.summary()
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_guarantee_1_a_search_that_noise_would_hide_is_not_made_and_costs_one_fi
     assert found.price_.least_gain > search_floor.WORTH
     assert np.array_equal(found.best_estimator_.coef_, plain.coef_)
     assert found.privacy_.events == plain.privacy_.events
-    assert "not made" in found.privacy_.summary()
+    assert "not searched" in found.privacy_.summary()
     assert ledger.balance().committed == 1
     assert ledger.balance().spent == pytest.approx(epsilon(plain.privacy_.events, 1e-6), abs=1e-9)
     assert found.best_params_ == {}

@@ -260,7 +260,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         one.fit(X, y, sensitive_features=groups)
         gain = price.least_gain
         why = "no candidate differs" if gain is None else f"noise would hide gains below {100 * gain:.1f} points of error"
-        words = f"a private search was asked for and not made, by public facts: {why}"
+        words = f"parameters were not searched, by public facts: {why}"
         one.privacy_ = replace(one.privacy_, tuning=words)
         self._keep(one, price, [(self._at, math.nan)], 0, asked, front, name)
 
