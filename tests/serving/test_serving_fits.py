@@ -134,11 +134,6 @@ def test_a_choice_by_a_function_is_refused_with_the_reason_and_the_run_is_given_
     assert place.ledger().balance().open == 0
 
 
-def test_releasing_groups_needs_the_features_here(data: RemoteData) -> None:
-    with pytest.raises(InputError, match="features and labels, which clusters are made of"):
-        fv.release_groups(data, epsilon=1.0)
-
-
 def test_a_curator_here_refuses_rows_that_are_elsewhere(data: RemoteData) -> None:
     """Code that makes its own curator is refused, and does not learn from no rows."""
     from fairveil.curator import Curator
@@ -146,12 +141,6 @@ def test_a_curator_here_refuses_rows_that_are_elsewhere(data: RemoteData) -> Non
 
     with pytest.raises(InputError, match="rows that are here"):
         Curator(data.rows(Encoding(SCHEMA).layout, SCHEMA, False), fv.Promise(1.0, 1e-6))
-
-
-def test_a_torch_module_is_refused_with_the_reason(data: RemoteData) -> None:
-    torch = pytest.importorskip("torch")
-    with pytest.raises(InputError, match="runs code that is not the holder's"):
-        fv.RateConstrainedClassifier(model=torch.nn.Linear(5, 1), rounds=3, public_rows=1500).fit(data)
 
 
 def test_a_frontier_is_the_local_one_to_the_bit(place: Place, data: RemoteData) -> None:
