@@ -251,6 +251,8 @@ def test_a_poisson_search_without_a_run_finds_nothing_and_is_paid(monkeypatch: p
         ({"params": {"clop": [1.0]}}, "clop"),
         ({"params": {"epsilon": [1.0]}}, "epsilon"),
         ({"params": {"clip": [1.0] * 2000}}, "candidates"),
+        ({"params": {"clip": stats.loguniform(0.5, 4.0)}, "n_iter": 0}, "n_iter"),
+        ({"refit": 1.0}, "refit"),
         ({"epsilon": float("inf")}, "finite"),
         ({"delta": 0.0}, "delta"),
         ({"scoring": "accuracy"}, "error"),
