@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairveil.data import Encoding, encode
+from fairveil.data import Encoding, coding, encode
 from fairveil.errors import DataNotFoundError, InputError, SchemaError
 from fairveil.facts import Boolean, Category, Ignored, Number, RowSource, Schema
 
@@ -262,3 +262,26 @@ def test_undeclared_and_ignored_columns_are_not_read() -> None:
     rows = encode(table, Schema({"x": Number(-1, 1), "id": Ignored()}))
     assert rows.encoding.needed() == ("x",)
     assert rows.layout.width == 1
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "i4", "u4", "i8", "?"])
+def test_codes_that_are_looked_up_are_those_that_are_searched(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    used = 0
+    for _ in range(60):
+        listed = rng.choice([-5, -1, 0, 1, 2, 3, 100, 70_000, 2**31, 2.0, 0.5], rng.integers(2, 7), replace=False).tolist()
+        column = Category((*dict.fromkeys(int(one) if one == int(one) else one for one in listed), "word"))
+        ends = np.array([-(2**62), 2**62, 0, 1, -1, 255, 70_000]).astype(kind)
+        values = np.concatenate([rng.integers(-8, 120, 100).astype(kind), ends])
+        found, told = coding._looked_up(values, column), coding._searched(values[:100], column)
+        assert told is not None
+        if found is not None:
+            used += 1
+            assert np.array_equal(found[:100], told)
+            assert [int(one) for one in found] == [_position(column, one) for one in values.tolist()]
+    assert used > 0
+    assert coding._looked_up(np.zeros(1, "u8"), Category((0, 1))) is None  # beyond signed numbers
+
+
+def _position(column: Category, value: object) -> int:
+    return column.values.index(value) if value in column.values else coding.UNKNOWN

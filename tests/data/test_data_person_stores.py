@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import warnings
 from pathlib import Path
 from typing import Any
@@ -177,6 +179,23 @@ def test_batches_of_persons_are_the_same_from_store_and_shards() -> None:
         answers[name] = [curator.answer([(question, 4.0)], batch=Poisson(0.3))[0].tolist() for _ in range(3)]
         assert rows.most_per_person >= 40
     assert len({str(one) for one in answers.values()}) == 1
+
+
+def test_a_worker_that_is_killed_is_told_again_which_rows_are_read() -> None:
+    data.encode(table(), SCHEMA, "people.store", block_rows=50)
+    promise, answers = Promise(5.0, 1e-5, unit=Unit("patient", 2)), {}
+    with fv.distributed.ProcessRows("people.store", workers=2, shards=3) as source:
+        shards = source.shards()
+        for name, rows in (
+            ("here", Rows(data.open("people.store"))),
+            ("workers", ShardedRows(shards, Taking(source.layout), source)),
+        ):
+            curator, question = Curator(rows, promise, noise=NoiseSource.seeded(0)), CellCounts(rows.cells())
+            answers[name] = [curator.answer([(question, 4.0)])[0].tolist()]
+            if name == "workers":
+                os.kill(shards.process_ids[0], signal.SIGKILL)  # type: ignore[attr-defined]
+            answers[name].append(curator.answer([(question, 4.0)])[0].tolist())
+    assert answers["here"] == answers["workers"]
 
 
 def test_a_part_of_a_store_reads_the_rows_that_a_part_of_the_table_reads() -> None:

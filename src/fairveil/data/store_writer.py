@@ -140,8 +140,9 @@ def _append(
 
 
 def _measured(source: RowSource, encoding: Encoding, each: int) -> tuple[Shape, tuple[str, ...], int]:
-    """The shape of a block, the types of its arrays, and how many rows there are: one pass."""
-    rows = 0
+    """The shape of a block, the types of its arrays, and how many rows there are: one pass. Of a source that has counted its
+    rows the first block is enough, for one encoding makes all of them."""
+    rows, counted = 0, getattr(source, "row_count", None)
     types: tuple[str, ...] | None = None
     first: tuple[bool, bool, bool] | None = None
     for block in source.blocks():
@@ -159,6 +160,9 @@ def _measured(source: RowSource, encoding: Encoding, each: int) -> tuple[Shape, 
             remedy = "Code all blocks alike: with labels and groups in all of them or in none."
             raise InputError(complaint(expected="blocks of one kind", of="source", got=got, remedy=remedy, quote=False))
         rows += block.rows
+        if counted is not None:
+            rows = counted
+            break
     types, first = types or ("<f8", "|u1", "<i4"), first or (False, False, False)
     if encoding.schema.unit is not None and rows and not first[2]:
         got = f"no column {encoding.schema.unit!r} beside a target"

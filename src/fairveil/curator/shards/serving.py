@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .memory import keep_memory
 from .shard import Failed, Shard, attempted, packed, unpacked
 
 LENGTH = struct.Struct("<Q")
@@ -39,6 +40,7 @@ class Worker:
     """The shards that one worker holds, wherever it runs."""
 
     def __init__(self, threads: int | None) -> None:
+        keep_memory()
         self._threads = threads
         self._shards: dict[int, Shard] = {}
 
