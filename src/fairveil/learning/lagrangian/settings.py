@@ -29,7 +29,7 @@ class Settings:
 
     rounds: int = 240
     clip: float | None = None
-    clip_growth: float = 4.0
+    clip_growth: float = 16.0
     temperature: float = 1.0
     sampling_rate: float | None = None
     momentum: float = 0.9
