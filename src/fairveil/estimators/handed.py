@@ -1,7 +1,7 @@
 """What a linear fit hands out: the model that it found, or what `learning.program` makes of it and of what costs nothing.
 
 Guarantees (tests/estimators/test_estimators_baselines.py):
-1. A model that is as good as its baselines, up to noise, is handed out itself.
+1. A model that is as good as its baselines, up to noise, and no worse than mixing, is handed out itself.
 2. Another costs nothing more: it is made of what was released to compare the model.
 3. What is reported is about what is handed out.
 """
