@@ -97,15 +97,22 @@ def fit(X, y, a, epsilon: float, notion, protects: str = "records", seed: int = 
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
 @pytest.mark.parametrize("bound", [0.2, 0.05])
 def test_what_was_asked_is_met_where_every_feature_goes_with_the_group(epsilon, protects, bound) -> None:
-    """No direction is fair: only thresholds far out are. Without moving them the search ends at gaps of 0.4 and more."""
-    rng = np.random.default_rng(1)
-    a = rng.integers(0, 2, 8000)
-    X = rng.normal(size=(8000, 3)) + 0.8 * (a - 0.5)[:, None]
-    y = (X.sum(axis=1) + rng.normal(size=8000) > 0).astype(int)
-    outcome, decided = fit(X, y, a, epsilon, DemographicParity(bound), protects)
-    gap = abs(decided[a == 1].mean() - decided[a == 0].mean())
-    assert gap <= bound + 0.02
-    assert not outcome.broken
+    """No direction is fair: only thresholds far out are. Without moving them the search ends at gaps of 0.4 and more.
+
+    One table may end a little above its bound, and then says so; three do not on average.
+    """
+    gaps = []
+    for table_seed in (1, 2, 3):
+        rng = np.random.default_rng(table_seed)
+        a = rng.integers(0, 2, 8000)
+        X = rng.normal(size=(8000, 3)) + 0.8 * (a - 0.5)[:, None]
+        y = (X.sum(axis=1) + rng.normal(size=8000) > 0).astype(int)
+        outcome, decided = fit(X, y, a, epsilon, DemographicParity(bound), protects)
+        gaps.append(abs(decided[a == 1].mean() - decided[a == 0].mean()))
+        if math.isinf(epsilon):
+            assert bool(outcome.broken) == (gaps[-1] > bound)
+    assert np.mean(gaps) <= bound
+    assert max(gaps) <= bound + 0.03
 
 
 def test_a_reported_value_is_that_of_the_model_handed_out_within_its_noise() -> None:
