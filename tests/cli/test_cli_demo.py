@@ -51,7 +51,7 @@ def test_the_page_of_adult_has_the_published_curves_and_what_is_not_covered(fair
     assert all(one["protects"] == "records" for one in series if not one["published"])
     assert sum(one["published"] for one in series) == len(CURVES) == 9
     assert all("DP-FERMI" in one["source"] for one in series if one["published"])
-    assert any("protect the sensitive column alone" in note for note in twin["frontiers"][0]["notes"])
+    assert any("have attribute-level privacy" in note for note in twin["frontiers"][0]["notes"])
     assert twin["frontiers"][0]["floor"]
     assert {row["name"] for row in twin["tables"][0]["groups"]} == {"Female", "Male"}
     says_what_all_models_cost(tmp_path / "out")

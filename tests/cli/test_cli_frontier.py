@@ -52,7 +52,7 @@ def test_without_a_test_table_a_quarter_is_held_out(fairveil: Command, table: Pa
     assert done.code == 0, done.err
     content = json.loads((tmp_path / "f/report.json").read_text("utf-8"))
     assert "equalized odds gap" in done.out
-    assert "covered by no promise" in done.out
+    assert "covered by no guarantee" in done.out
     (sentence,) = [one for one in content["statement"]["not_covered"] if "held-out rows" in one]
     held = int("".join(letter for letter in sentence.partition(" held-out")[0] if letter.isdigit()))
     # 6 standard deviations of 4,000 coins: false alarms below 1e-8.

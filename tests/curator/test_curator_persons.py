@@ -257,7 +257,7 @@ def test_promise_and_rows_must_agree_on_who_is_protected():
     plain = Rows.from_arrays(X, y, [a], classes=[0, 1], groups=[[0, 1, 2]])
     with pytest.raises(PrivacyError, match="rows of known persons"):
         Curator(plain, ADDED)
-    with pytest.raises(PrivacyError, match="a promise about persons"):
+    with pytest.raises(PrivacyError, match="a guarantee for persons"):
         Curator(rows_of(X, y, a, ids), Promise(1.0, 1e-6))
     with pytest.raises(PrivacyError, match="most rows of one person"):
         Curator(rows_of(X, y, a, ids), Promise(1.0, 1e-6, unit=Unit("patient")))

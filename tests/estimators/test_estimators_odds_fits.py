@@ -222,7 +222,7 @@ def test_an_unseen_group_is_named_and_missing_groups_are_asked_for() -> None:
         clf.predict(X[:2], sensitive_features=["f", "x"])
     assert "f" in str(error.value)
     assert "m" in str(error.value)
-    with pytest.raises(InputError, match="decides by group"):
+    with pytest.raises(InputError, match="model is group-aware"):
         clf.predict(X)
     with pytest.raises(InputError, match="length"):
         clf.predict(X, sensitive_features=words[:5])

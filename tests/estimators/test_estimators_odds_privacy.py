@@ -122,7 +122,7 @@ def test_guarantee_1_bases_under_another_relation_are_refused_unless_they_never_
     clf = fit(free, protects="sensitive_features")
     assert len(clf.privacy_.events) == 1
     assert bases.FITTED_ELSEWHERE in clf.privacy_.not_covered
-    with pytest.raises(PrivacyError, match="same promise"):
+    with pytest.raises(PrivacyError, match="same guarantee"):
         fit(short("demographic_parity:0.1").fit(X, Y, sensitive_features=A), protects="sensitive_features")
     same = short("demographic_parity:0.1", epsilon=0.5, protects="sensitive_features").fit(X, Y, sensitive_features=A)
     both = fit(same, protects="sensitive_features")

@@ -115,7 +115,7 @@ def test_guarantee_1_without_privacy_one_model_a_gap() -> None:
         same(model, alone(fv.RateConstrainedClassifier(), [fv.DemographicParity(key[1])], key, *rows))
     assert found.epsilon == INF
     assert not found.privacy.is_private
-    assert "no promise" in str(found)
+    assert "no guarantee" in str(found)
 
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")

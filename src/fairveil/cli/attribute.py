@@ -213,16 +213,16 @@ app = typer.Typer(
 add(
     app,
     release,
-    "fairveil attribute release t.csv --attribute a.csv --id id --schema t.toml --out r.json",
-    "fairveil attribute release t.csv ... --key holder.key --ledger budget.db",
-    "fairveil attribute release t.csv ... --unmatched drop",
+    "fairveil attribute release t.csv --attribute a.csv --id i --schema s --out r",
+    "fairveil attribute release t --attribute a --id i --schema s --out r --key k",
+    "fairveil attribute release st --ids f --attribute a --id i --schema s --out r",
     short="join an attribute by id, and release groups once",
 )
 add(
     app,
     check,
     "fairveil attribute check t.csv --attribute a.csv --id id --schema t.toml",
-    "fairveil attribute check t.parquet --attribute a.parquet --id person --schema t.toml",
-    "fairveil attribute check t.store --ids ids.csv --attribute a.csv --id id --schema t.toml",
+    "fairveil attribute check t.parquet --attribute a.parquet --id id --schema s",
+    "fairveil attribute check store --ids f --attribute a.csv --id id --schema s",
     short="count who has an entry, for yourself alone",
 )
