@@ -41,8 +41,9 @@ from .checkpoint import Value
 from .descent import Answers, Reason, Search
 from .postprocessing.counting import require_room
 
-STEP = 0.5
-"""Of an offset, for a rate that is off by one: about 40 rounds settle at temperatures from 0.01 to 0.1."""
+FIRST_STEP, LAST_STEP = 1.5, 0.1
+"""Of an offset, for a rate that is off by one. It falls from the first to the last over the rounds before offsets are averaged:
+large gaps need long steps, and long steps swing where the optimum is near."""
 AVERAGED = 0.5
 LAST = 0.25
 """Of the squared budget (1 / z^2), for the histogram at the end."""
@@ -158,8 +159,9 @@ class ParitySearch(Search[_State, ParityOutcome]):
         rates = counts / sizes[:, np.newaxis]
         offsets = np.zeros_like(counts)
         if large.any():
-            away = (state.offsets + STEP * rates)[large]
-            offsets[large] = stepped(away, sizes[large] / sizes[large].sum(), STEP * self.max_gap / 2)
+            step = FIRST_STEP + (LAST_STEP - FIRST_STEP) * min(1.0, done / (AVERAGED * self.rounds))
+            away = (state.offsets + step * rates)[large]
+            offsets[large] = stepped(away, sizes[large] / sizes[large].sum(), step * self.max_gap / 2)
         if done <= AVERAGED * self.rounds:
             return replace(state, offsets=offsets, counted=counted, done=done)
         return _State(offsets, counted, state.added + offsets, state.averaged + 1, done)
