@@ -90,6 +90,7 @@ def test_it_is_saved_and_read_back(released, tmp_path):
         ({}, np.ones(ROWS), "sample_weight"),
         ({"rounds": 10}, None, "rounds"),
         ({"clip": 1.0}, None, "clip"),
+        ({"unit": "person", "max_rows_per_unit": 3}, None, "unit"),
     ],
 )
 def test_what_a_release_cannot_give_is_refused(released, options, weights, named):

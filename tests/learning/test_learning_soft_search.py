@@ -60,6 +60,16 @@ def test_bounds_that_contradict_each_other_give_by_the_least() -> None:
     assert shares.tolist() == [0.0, 1.0]
 
 
+def test_a_single_candidate_is_the_best_that_keeps_the_bounds_or_comes_nearest() -> None:
+    found = Candidates(np.array([0.1, 0.2, 0.35, 0.3]), np.array([[0.3, -0.3], [0.1, -0.1], [0.0, 0.0], [0.02, -0.02]]))
+    for bound, best, over in ((0.5, 0, 0.0), (0.1, 1, 0.0), (0.05, 3, 0.0), (0.01, 2, 0.0), (-0.05, 2, 0.05)):
+        shares, excess = found.single(np.array([bound, bound]))
+        assert shares.tolist() == np.eye(4)[best].tolist(), bound
+        assert excess == pytest.approx(over)
+    free = Candidates(np.array([0.3, 0.1]), np.empty((2, 0)))
+    assert free.single(np.zeros(0))[0].tolist() == [0.0, 1.0]
+
+
 @pytest.mark.parametrize("notion", [DemographicParity(0.03), EqualizedOdds(0.03), FalseNegativeRate(0.15, group="each")])
 def test_the_path_reaches_bounds_for_less_than_constants_cost(notion: object) -> None:
     soft = soft_of(notion)

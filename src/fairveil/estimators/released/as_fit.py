@@ -21,7 +21,10 @@ from .classifier import Searched, searched
 from .groups import ReleasedGroups
 
 CONFIDENCE, TWO_SIDED = 0.95, 1.959964
-UNUSED = ("rounds", "clip", "temperature", "sampling_rate", "model", "learning_rate", "device", "checkpoint")
+UNUSED = (
+    *("rounds", "clip", "temperature", "sampling_rate", "model", "learning_rate", "device", "checkpoint", "checkpoint_every"),
+    *("unit", "max_rows_per_unit"),  # who is protected was decided by the release
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
