@@ -8,11 +8,14 @@ Guarantees (tests/curator/test_curator_books.py, and those of `budget`, `journal
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
+from .._types import Floats
 from ..errors import InputError, PrivacyError, complaint
 from ..privacy.accounting.filters import Filter
 from ..privacy.events import Event, NoOp, compose
@@ -22,8 +25,9 @@ from ..privacy.statement.parts import Arithmetic, NamedGroups, PublicFact, State
 from ..privacy.statement.releases import releases_of
 from ..privacy.statement.statement import PrivacyStatement
 from .budget import Budget
+from .journal.given import Given, digest_of
 from .journal.journal import Journal, earlier_entries
-from .journal.lines import SITTING
+from .journal.lines import CUT, SITTING
 from .journal.log import Entry, Log
 from .journal.recording import Recording
 
@@ -66,6 +70,7 @@ class Books:
         self._bounds: dict[tuple[str, str], StatedBound] = {}
         self._trusted = False
         self._arithmetic: Arithmetic = "exact"  # a network's own float32 may have taken part
+        self._given: deque[Entry] = deque()  # by earlier sittings, and not asked again yet
 
     # -- before anything is asked ------------------------------------------------------------------------------------------
 
@@ -116,6 +121,7 @@ class Books:
             book.close()
             raise
         self._bounds.update({(bound.question, bound.norm): bound for bound in book.bounds})
+        self._given.extend(entries if book.keeps_answers else ())
         self._trusted = USER_CODE in book.marks
         self._arithmetic = "float32" if SINGLES in book.marks else "float32-by-row" if BY_ROW in book.marks else "exact"
         return entries
@@ -133,10 +139,34 @@ class Books:
         finally:
             self._recording.answered(spend, admitted=admitted)
 
-    def release(self, entry: Entry) -> None:
+    @property
+    def keeps_answers(self) -> bool:
+        """Whether the journal has answers, to be given again."""
+        return self.journal is not None and self.journal.keeps_answers
+
+    def again(self, event: Event, *asked: object) -> Given | None:
+        """What an earlier sitting was given for the same question; None where it is new, or shows nothing of anybody."""
+        if not self._given or isinstance(event, NoOp):
+            return None
+        entry = self._given[0]
+        if entry.given is None:
+            self.budget.close()
+            remedy = "It is not drawn anew: the run ends, and stays charged. Begin another with what is left of the budget."
+            raise PrivacyError(complaint(expected="an answer as it was released", of="journal", got=CUT, remedy=remedy))
+        if entry.event != event or entry.given.asked != digest_of(*asked):
+            self.budget.close()
+            remedy = "Resume with the rows, the arguments and the version that the run began with, or begin another."
+            expected = f"the question that answer {len(self.log) - len(self._given) + 1} was given to"
+            raise PrivacyError(complaint(expected=expected, of="journal", got="another question", remedy=remedy))
+        return self._given.popleft().given
+
+    def release(self, entry: Entry, answers: Sequence[Floats] | int, *asked: object) -> None:
         """Write an answer down, unless it showed nothing of anybody."""
-        if not isinstance(entry.event, NoOp):
-            self.log.append(entry)
+        if isinstance(entry.event, NoOp):
+            return
+        if self.keeps_answers:
+            entry = replace(entry, given=Given.of(digest_of(*asked), answers))
+        self.log.append(entry)
 
     def state(self, bound: StatedBound) -> None:
         """Write a sensitivity down for the statement: the largest of the run, where rounds or questions of one name differ."""

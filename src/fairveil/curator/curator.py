@@ -195,11 +195,14 @@ class Curator:
             wanted = [replace(ask, question=unclipped(ask.question)) for ask in wanted]
             batch = batch if isinstance(batch, Part) else FULL
         ready = self._rounds.prepared(wanted, batch)
+        if (given := self._books.again(ready.event, asked, batch, purpose)) is not None:
+            return given.answers
         jobs = self._rounds.jobs(wanted, ready)
         with self._books.admitted(ready.event, purpose) as number:
             answers = self._rounds.answers(wanted, ready, jobs, batch, self._chosen(batch, number), number)
             out = [a if many else a[0] for a, many in zip(answers, ready.many, strict=True)]
-            self._books.release(Entry(number, ready.event, ready.names, ready.words, purpose))
+            entry = Entry(number, ready.event, ready.names, ready.words, purpose)
+            self._books.release(entry, out, asked, batch, purpose)
         listening.tell(asked, batch, out, self._scalings)
         return out
 
@@ -231,6 +234,8 @@ class Curator:
         if score is not None and score.trusted:
             self._books.trust()
         names = tuple(dict.fromkeys(f"choice by {one.name}" for one in asked))
+        if (given := self._books.again(event, asked, cell_weights, costs, score, purpose)) is not None:
+            return given.chosen
         if isinstance(event, Exponential) and contest.stated is not None:
             self._books.state(
                 StatedBound(names[0], "range", contest.stated, "scores of candidates move apart by no more", "by definition")
@@ -240,7 +245,8 @@ class Curator:
                 index = contest.drawn(event.epsilon, self._sources[0].stream("noise", number, 0))
             else:
                 index = contest.best()
-            self._books.release(Entry(number, event, names, "all rows", purpose))
+            entry = Entry(number, event, names, "all rows", purpose)
+            self._books.release(entry, int(index), asked, cell_weights, costs, score, purpose)
         return index
 
     def _contest(

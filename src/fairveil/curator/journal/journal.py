@@ -1,7 +1,8 @@
 """The log on disk: what was released is written down for good before anybody sees it, so a run that was killed can go on.
 
 One line of JSON an answer, after a header that holds the promise and the whole plan once. Only public values: events, names,
-bounds; never a row, never an answer.
+bounds, and with `answers=True` the noisy answers themselves, as they were released; never a row, never an exact answer about
+what is protected.
 
 Guarantees (tests/curator/test_curator_journal.py):
 1. A line is written, flushed and on the disk before its answer is handed out; where that fails, there is no answer.
@@ -37,11 +38,13 @@ except ImportError:  # no such lock on this system
 class Journal:
     """A run's log in a file. `Curator(..., earlier=Journal(path))` begins it, or goes on where it ends.
 
-    Making one reads and changes nothing; writing begins with the curator that it is given to, one at a time.
+    Making one reads and changes nothing; writing begins with the curator that it is given to, one at a time. `answers`: keep
+    them, so that a run that was killed is given them again (`given`).
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, answers: bool = False) -> None:
         self.path = Path(path)
+        self.keeps_answers = answers
         self._file: int | None = None
         self._failed = False
         self._written = read(self.path)
@@ -101,11 +104,14 @@ class Journal:
         """
         if self._file is not None:
             raise refused("one that nobody writes", "one in use", "Give each curator a journal of its own.")
+        if self.keeps_answers and not promise.is_private:
+            remedy = "Leave the checkpoint out, or give a finite epsilon: exact answers are written nowhere."
+            raise refused("a private run, whose answers are noisy", "epsilon=inf", remedy)
         self._written = read(self.path)
         self._check(header_of(promise, plan, cap, rows), promise)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600 if self.keeps_answers else 0o644)
         except OSError as error:
             raise refused("a place that can be written to", str(error), "Choose another folder.") from error
         try:
@@ -125,7 +131,7 @@ class Journal:
         written = self._written
         if written.header is None:
             os.ftruncate(file, 0)
-            _write(file, {**header, "secure": secure})
+            _write(file, {**header, "secure": secure, **({"answers": True} if self.keeps_answers else {})})
             _sync_folder(self.path.parent)
             written.begin(header, plan)
         else:
@@ -185,6 +191,10 @@ class Journal:
             if header[name] != self._written.header[name]:
                 remedy = f"Make the curator with the {words} that the run began with, or begin another journal."
                 raise refused(f"one of this {words}", f"one of another {words}", remedy)
+        if self._written.keeps is not self.keeps_answers:
+            remedy = "Resume the run in the way in which it began, or begin another journal."
+            kinds = {True: "one that keeps answers", False: "one that keeps no answers"}
+            raise refused(kinds[self.keeps_answers], kinds[self._written.keeps], remedy)
         if self._written.unknown and promise.is_private:
             remedy = "The run cannot go on, and its plan stays charged whole. Begin another with what is left of the budget."
             raise refused("lines that say what was released", "one that was cut short before it did", remedy)

@@ -21,6 +21,7 @@ from ...privacy.accounting.filters import Filter
 from ...privacy.events import Event, compose, from_dict, from_json_dict, spelled_out, to_json_dict
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import StatedBound
+from .given import Given
 from .log import Entry
 
 FORMAT = "fairveil journal"
@@ -43,7 +44,7 @@ AHEAD = ("bound", "mark", "sitting")
 @dataclass
 class Written:
     """What a journal says. `upto`: how many events of the plan were released; `unknown`: one line was cut before it said what
-    it released; `open_line`: the last line has no end."""
+    it released; `open_line`: the last line has no end; `keeps`: answers are there, too."""
 
     header: dict[str, Any] | None = None
     planned: Event | None = None
@@ -53,6 +54,7 @@ class Written:
     marks: set[str] = field(default_factory=set)
     unknown: bool = False
     open_line: bool = False
+    keeps: bool = False
     upto: int = 0
     sitting: int = 0
     to_come: Iterator[Event] = field(default_factory=lambda: iter(()))
@@ -74,8 +76,9 @@ class Written:
 
     def line_of(self, entry: Entry) -> dict[str, Any]:
         """An answer as a line. A planned one says up to which event of the plan answers were given, and repeats none; it says
-        what was done where that is finer."""
-        words = {"number": entry.number, "purpose": entry.purpose, "batch": entry.batch, "questions": list(entry.questions)}
+        what was done where that is finer. The answer itself comes last, where it is kept."""
+        words: dict[str, Any] = {"number": entry.number, "purpose": entry.purpose, "batch": entry.batch}
+        words |= {"questions": list(entry.questions), **({} if entry.given is None else entry.given.to_line())}
         if self.planned is None:
             return {"event": entry.event.to_dict(), **words}
         done = list(spelled_out(entry.event))
@@ -99,7 +102,8 @@ class Written:
         else:
             event = self._done(values) if "event" in values else self._next(values["upto"])
             words = (tuple(values["questions"]), values["batch"], values["purpose"])
-            self.entries.append(Entry(values["number"], event, *words))
+            given = Given.from_line(values) if "given" in values else None
+            self.entries.append(Entry(values["number"], event, *words, given))
 
     def _take_cut(self, text: str) -> None:
         """A line that a crash cut short: charged when it says for what, and nothing goes on when it does not."""
@@ -180,7 +184,7 @@ def _begun(header: dict[str, Any]) -> Written:
         raise damaged()
     secure = header.pop("secure") is True
     Promise.from_dict(header["promise"])
-    out = Written(secure=secure)
+    out = Written(secure=secure, keeps=header.pop("answers", False) is True)
     out.begin(header, None if header["plan"] is None else from_json_dict(header["plan"]))
     return out
 

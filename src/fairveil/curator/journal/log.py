@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...errors import PrivacyError, complaint
 from ...privacy.accounting.bounding import covers
 from ...privacy.events import Event, compose, spelled_out
 from ...privacy.promise import Neighbours
+from .given import Given
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One answer: its number, its one event, what was asked, of which rows, and why."""
+    """One answer: its number, its one event, what was asked, of which rows, and why; itself, where the journal keeps it."""
 
     number: int
     event: Event
     questions: tuple[str, ...]
     batch: str
     purpose: str = ""
+    given: Given | None = field(default=None, compare=False, repr=False)
 
 
 class Log:
