@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .._types import Floats
 from ..privacy.promise import Promise
 from ..privacy.statement.parts import Origin, StatedBound
 from . import pricing
@@ -43,12 +44,18 @@ class Bounds:
         """The largest weight of a row; None where each counts once."""
         return cap_of(self._rows, self._promise)
 
-    def scales(self, ask: Ask) -> list[Scale]:
-        """Bound and grid: one for all models, or, where they are maxima over public rows, one a model."""
+    def scales(self, ask: Ask, maxima: tuple[Floats, Floats] | None = None) -> list[Scale]:
+        """Bound and grid: one for all models, or, where they are maxima over public rows, one a model.
+
+        `maxima`: those, where they were found already.
+        """
         question = ask.question
         free = pricing.is_free(question, self._promise) or not self._promise.is_private
         if self._promise.features_are_public and public_scale.needs_rows(question):
-            scales = public_scale.of(question, self._rows, ask.order, exact=free, threads=self._threads)
+            if maxima is None:
+                scales = public_scale.of(question, self._rows, ask.order, exact=free, threads=self._threads)
+            else:
+                scales = public_scale.of_maxima(question, self._rows, ask.order, maxima, exact=free)
             scales = [of_person(scale, self._rows.most_of_one) for scale in scales]
             if not free:
                 self._state(ask, scales, "largest over the public rows and all listed groups", "public features")

@@ -12,6 +12,7 @@ from . import noising
 from .question import Question, Scale
 from .rows.sampling import Batch, Part, Poisson
 from .totals.passes import Passes
+from .totals.public_pass import PublicPass
 
 Sizes = list[float | Floats] | None  # of noise, one for all models or one a model; None: to be found, or none needed
 Known = tuple[list[Scale], Sizes]
@@ -32,6 +33,7 @@ class Prepared:
     many: tuple[bool, ...]
     names: tuple[str, ...]
     words: str
+    public: PublicPass | None = None  # the one pass that answers, where rows are public
 
 
 def units_of(scales: list[Scale], axes: int) -> float | Floats:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._types import Floats
+from .._types import Floats, Ints
 from ..privacy.events import OnPart
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
@@ -33,8 +33,9 @@ from .quiet.calls import Troubles
 from .refusals import require_shape
 from .rows.block import Block, Drawn
 from .rows.rows import Rows
-from .rows.sampling import Batch, Part
+from .rows.sampling import FULL, Batch, Part
 from .totals.passes import Passes
+from .totals.public_pass import PublicPass
 
 Job = tuple[int, Ask, list[Scale], Sizes]  # what to total for an ask: its place, itself, its grids, its noise
 _NOTHING: Floats = np.zeros(0)
@@ -99,13 +100,15 @@ class Rounds:
                 laid = noising.NoisePlan.of(needs)
                 units = tuple(units_of(scales, len(shape)) for (_, scales), shape in zip(jobs, passes.shapes, strict=True))
             many, names = tuple(is_many(ask.question) for ask in asks), tuple(ask.question.name for ask in asks)
-            ready = Prepared(event, known, passes, laid, units, many, names, words_of(batch))
+            ready = Prepared(event, known, passes, laid, units, many, names, words_of(batch), self._public_pass(asks, batch))
             self.ready[key] = ready
         return ready
 
     def jobs(self, asks: Sequence[Ask], ready: Prepared) -> list[Job]:
         """What is to be totalled, where grids or noise were not found beforehand: to be called before anything is charged."""
-        return [] if ready.noise is not None else self._all_jobs(asks, ready.known)
+        if ready.noise is not None or (ready.public is not None and ready.public.is_safe([ask.question for ask in asks])):
+            return []
+        return self._all_jobs(asks, ready.known)
 
     def answers(
         self,
@@ -117,6 +120,8 @@ class Rounds:
         number: int,
     ) -> list[Floats]:
         """The noisy answer to each ask, models first, of the rows that were chosen for release `number`."""
+        if ready.public is not None and not jobs:
+            return self._found_in_one(asks, ready.public, batch, number)
         if ready.noise is None or ready.passes is None:
             return self._found(jobs, len(asks), ready.passes, batch, chosen, number)
         begun = ready.noise.begin(self._sources, number)
@@ -180,7 +185,31 @@ class Rounds:
         """The answers of jobs whose grids or noise were found for this answer alone."""
         passes = passes or Passes([(ask.question, scales) for _, ask, scales, _ in jobs], self._rows)
         sums = passes.run([ask.question for _, ask, _, _ in jobs], chosen, self._threads)
-        needs = self._needs(jobs, passes.shapes, batch)
+        return self._noised(jobs, sums, asks, batch, number)
+
+    def _found_in_one(self, asks: Sequence[Ask], public: PublicPass, batch: Batch, number: int) -> list[Floats]:
+        """The answers where rows are public and one pass finds grids and sums."""
+        priced: dict[int, Ask] = {}  # by question: what is exact costs nothing
+
+        def scaling(place: int, question: Question, maxima: tuple[Floats, Floats] | None) -> list[Scale]:
+            free = pricing.is_free(question, self._promise)
+            ask = priced[id(question)] = Ask(question, 0.0) if free else replace(asks[place], question=question)
+            return self._bounds.scales(ask, maxima)
+
+        found = public.run([ask.question for ask in asks], scaling, self._threads)
+        jobs: list[Job] = [(i, priced[id(question)], scales, None) for i, question, scales, _ in found]
+        return self._noised(jobs, [total for _, _, _, total in found], len(asks), batch, number)
+
+    def _public_pass(self, asks: Sequence[Ask], batch: Batch) -> PublicPass | None:
+        """Where features are public and all rows are asked, what finds grids and sums in one pass."""
+        questions = [ask.question for ask in asks]
+        plain = self._promise.features_are_public and self._promise.is_private and batch == FULL
+        gaussian = all(ask.noise == "gaussian" for ask in asks)
+        return PublicPass(questions, self._rows) if plain and gaussian and PublicPass.takes(questions, self._rows) else None
+
+    def _noised(self, jobs: list[Job], sums: list[Ints], asks: int, batch: Batch, number: int) -> list[Floats]:
+        """The answers from sums: noise, and units."""
+        needs = self._needs(jobs, [total.shape for total in sums], batch)
         for need, noise in zip(needs, noising.draws(needs, self._sources, number), strict=True):
             sums[need.job][need.model] += noise
         answers: list[Floats] = [_NOTHING] * asks

@@ -59,9 +59,17 @@ def of(
         inner = of(question.inner, rows, order, exact=exact, threads=threads, factor=question.cap(None))
         return [question.weighing(scale, rows.layout, alone=True) for scale in inner]
     if isinstance(rows, ShardedRows):
-        norms, spreads = rows.largest(question, order, exact)
+        maxima = rows.largest(question, order, exact)
     else:
-        norms, spreads = found(question, rows, order, exact=exact, threads=threads)
+        maxima = found(question, rows, order, exact=exact, threads=threads)
+    return of_maxima(question, rows, order, maxima, exact=exact, factor=factor)
+
+
+def of_maxima(
+    question: Question, rows: Rows, order: int, maxima: tuple[Floats, Floats], *, exact: bool = False, factor: float = 1.0
+) -> list[Scale]:
+    """The scales that `of` gives, from the largest contribution and the largest move of each model: see `found`."""
+    norms, spreads = maxima
     if isinstance(question, GradientSum) and question.clip is not None:  # a projection: it never expands a difference
         limit = question.limit(rows.layout) * (rows.max_sample_weight if rows.weighted else 1.0)
         norms, spreads = np.minimum(norms, limit), np.minimum(spreads, 2.0 * limit)
@@ -145,9 +153,21 @@ def _sizes_and_moves(question: Question, block: Block, rows: Rows, m: int, order
         sizes = np.minimum(squares, np.inf if question.clip is None else question.clip**2)
     else:
         raise TypeError(f"no public bound for {type(question).__name__}")
-    moved = question.per_row * (2 if order == 1 else 1)
-    factors = (question.per_row, moved) if order == 1 else (math.sqrt(question.per_row), math.sqrt(2 * question.per_row))
+    factors = _factors(question, order)
     return sizes * factors[0], sizes * factors[1], slack * factors[1]
+
+
+def _factors(question: Question, order: int) -> tuple[float, float]:
+    """Norm and move of a row that adds a number of size 1 to each of its cells."""
+    if order == 1:
+        return question.per_row, 2 * question.per_row
+    return math.sqrt(question.per_row), math.sqrt(2 * question.per_row)
+
+
+def of_probability(question: PredictionHistogram, largest: float) -> tuple[Floats, Floats]:
+    """What `found` finds of soft decisions of one model of two classes, whose largest probability this is, in the L2 norm."""
+    size, (once, moved) = math.sqrt(largest * largest), _factors(question, 2)
+    return np.array([size * once + ROUNDING * moved]), np.array([size * moved + ROUNDING * moved])
 
 
 def _predict(coef: Floats, sharpness: float, block: Block, rows: Rows) -> tuple[Floats, Floats, Floats]:
@@ -200,7 +220,7 @@ def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Fl
     from .descent_pass import LOSS_CODES
 
     model, labels = question.model, question.cost_labels
-    columns = np.array([0, *(column.stop for column in columns_of(question.cells))])
+    columns = ends_of(question)
     costs = np.zeros((question.models, 1, model.outputs))
     columns, costs = (columns[:0], costs) if question.cell_costs is None else (columns, question.costs(rows.layout))
     parts, spans = _NO_WEIGHTS, np.zeros((question.models, 3))
@@ -214,7 +234,7 @@ def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Fl
         for m in range(question.models):
             by_cell = (parts[m] if len(parts) else parts, spans[m])
             loss = (LOSS_CODES[question.loss], float(question.loss_weights[m]), *by_cell, model.sharpness)
-            end = (costs[m], labels, columns, _reach(costs[m], labels, columns), _rounding(question, costs[m], loss[1]))
+            end = (costs[m], labels, columns, reach_of(costs[m], labels, columns), rounding_of(question, costs[m], loss[1]))
 
             def job(a: int, b: int, m: int = m, fixed: Any = (*head, block.weights), end: Any = (loss, end)) -> Floats:
                 out = np.empty(3)
@@ -226,14 +246,18 @@ def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Fl
     return found[:, 0], found[:, 1]
 
 
+def ends_of(question: GradientSum) -> npt.NDArray[np.int64]:
+    """Where each sensitive column's cells begin, and the end."""
+    return np.array([0, *(column.stop for column in columns_of(question.cells))])
+
+
 def _of_any_row(question: GradientSum, rows: Rows) -> tuple[Floats, Floats]:
     """A norm that no row's gradient exceeds, whatever the weights; for grids of exact answers, which need no closer one.
 
     |residual of log loss| is at most 1, with several classes sqrt 2; |J' costs| at most sharpness x range / 2, since
     sum_k p_k (c_k - mean)^2 is a variance (with one score: sharpness / 4 x the difference of the costs).
     """
-    if rows.largest_row is None:
-        rows.largest_row = _largest_row(rows)
+    longest = longest_row(rows)
     model, residual = question.model, 0.0 if question.loss == "none" else 1.0
     residual *= 1.0 if model.outputs == 1 else math.sqrt(2.0)
     norms = residual * question.loss_weights
@@ -245,22 +269,26 @@ def _of_any_row(question: GradientSum, rows: Rows) -> tuple[Floats, Floats]:
         ranges = np.abs(costs[..., 0]) / 2 if model.outputs == 1 else np.ptp(costs, axis=-1)
         per_row = 1 if question.cells is None else question.cells.per_row
         norms += model.sharpness / 2 * per_row * ranges.max(axis=1, initial=0.0)
-    norms *= rows.largest_row
+    norms *= longest
     _need_finite(norms, norms, question)
     return norms, 2.0 * norms
 
 
-def _largest_row(rows: Rows) -> float:
+def longest_row(rows: Rows) -> float:
+    """The largest weight x |row|, found once."""
     from ..kernels import public as kernels_public
 
+    if rows.largest_row is not None:
+        return rows.largest_row
     largest = 0.0
     for block in rows.blocks():
         head = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets, block.weights)
         largest = max(largest, float(kernels_public.largest_row(*head, 0, block.rows)))
+    rows.largest_row = largest
     return largest
 
 
-def _reach(costs: Floats, labels: int, columns: npt.NDArray[np.int64]) -> Floats:
+def reach_of(costs: Floats, labels: int, columns: npt.NDArray[np.int64]) -> Floats:
     """Of one score's costs, for each label: sums over sensitive columns of the largest |cost|, and of the range of costs."""
     out = np.zeros((2, labels))
     if costs.shape[1] == 1:
@@ -271,7 +299,7 @@ def _reach(costs: Floats, labels: int, columns: npt.NDArray[np.int64]) -> Floats
     return out
 
 
-def _rounding(question: GradientSum, costs: Floats, terms: float) -> float:
+def rounding_of(question: GradientSum, costs: Floats, terms: float) -> float:
     """What rounding adds, in units of |row|, where the loss weighs `terms`; by cell, its own is in units of the residual."""
     if question.cell_weights is not None:
         terms = FORGOTTEN * (1.0 + float(cell_weights.reach(question.cell_weights, question.cells)[..., 0].max()))
