@@ -132,11 +132,6 @@ def test_a_model_of_another_coding_is_refused(data: RemoteData) -> None:
         fv.certify(other, data, constraints="demographic_parity:0.1", epsilon=1.0)
 
 
-def test_rows_are_not_set_aside_elsewhere(data: RemoteData) -> None:
-    with pytest.raises(InputError, match="set aside"):
-        fv.RateConstrainedClassifier(fv.DemographicParity(0.2, confidence=0.9), rounds=3).fit(data)
-
-
 def test_which_columns_a_code_reads_is_found_from_its_table() -> None:
     """A hostile analyst says that codes of groups read features alone: under attribute privacy they would be free."""
     layout_of = place_layout()

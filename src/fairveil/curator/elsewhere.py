@@ -10,7 +10,7 @@ Guarantees (tests/serving/test_serving_fits.py):
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..errors import PrivacyError, complaint
 from ..facts import Cells, RowBlock, RowLayout, Schema
+from ..privacy.events import Event
 from ..privacy.promise import Promise
 from .curator import Curator
 from .rows.rows import Rows
@@ -27,16 +28,42 @@ from .rows.rows import Rows
 class Elsewhere:
     """A data set of another holder, as it stands in the place of a table. Abstract; `fairveil.remote` makes one.
 
-    `schema`: its public facts. `exact_rows`: how many rows it has, where the holder publishes it; else None.
+    `schema`: its public facts. `exact_rows`: how many rows it has, where the holder publishes it; else None. `weights`: the
+    column of sample weights that the holder serves; None: rows count once.
     """
 
     schema: Schema
     exact_rows: int | None
+    weights: str | None = None
 
     @abstractmethod
-    def rows(self, layout: RowLayout, schema: Schema, sensitive_as_feature: bool, steps: Any = None) -> RowsElsewhere:
+    def rows(
+        self,
+        layout: RowLayout,
+        schema: Schema,
+        sensitive_as_feature: bool,
+        steps: Any = None,
+        *,
+        weight_cap: float | None = None,
+        target_as_number: bool = False,
+    ) -> RowsElsewhere:
         """The rows as a curator takes them, coded by this schema, whose sensitive columns are the groups. `steps`: of an
-        additive model."""
+        additive model. `weight_cap`: the largest of the holder's weights; None: rows count once. `target_as_number`: the target
+        is the last number, too."""
+
+    @abstractmethod
+    def parted(self, share: float, seed: int | None = None, coins: str = "certificate") -> tuple[Elsewhere, Elsewhere]:
+        """(those that stay, those set aside): each row by a coin of the holder's, in `share` of cases aside. `coins`: of which
+        kind (`aside_of`)."""
+
+    @abstractmethod
+    def require_room(self, events: Sequence[Event], promise: Promise) -> None:
+        """An error unless the budget has room for all of these now. Nothing is reserved."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> tuple[str, str, str | None, int]:
+        """Which rows these are: holder, data set, and the part of a division of it."""
 
 
 class Nothing:
@@ -55,9 +82,13 @@ class RowsElsewhere(Rows):
 
     is_elsewhere = True
 
-    def __init__(self, layout: RowLayout, exact_rows: int | None) -> None:
-        super().__init__(Nothing(layout))
-        self._exact_rows = exact_rows
+    def __init__(
+        self, layout: RowLayout, exact_rows: int | None, *, weight_cap: float | None = None, by_person: bool = False
+    ) -> None:
+        super().__init__(
+            Nothing(layout), max_sample_weight=1.0 if weight_cap is None else weight_cap, units=() if by_person else None
+        )
+        self._exact_rows, self.weighted = exact_rows, weight_cap is not None
 
     @property
     def exact_count(self) -> int:

@@ -64,6 +64,14 @@ def number_codes(raw: Raw, column: Number, place: Place) -> npt.NDArray[np.float
     return np.clip(values, -1.0, 1.0, out=values)
 
 
+def plain_numbers(raw: Raw, place: Place) -> npt.NDArray[np.float64]:
+    """Numbers as they stand, NaN where one is missing. No error shows a value where `place` does not."""
+    given, missing = _listed_numbers(raw, place) if isinstance(raw, Listed) else _plain_numbers(raw, place)
+    values = given.astype(np.float64)
+    values[missing] = math.nan
+    return values
+
+
 def _plain_numbers(raw: Plain, place: Place) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     values = raw.values
     if values.dtype.kind in "biuf":

@@ -40,6 +40,7 @@ from .mixing import MixingClassifier, candidates_of, descent_of, model_of, rule_
 from .reading import additive, cautions, inputs, units
 from .reading.carried import groups_of
 from .reading.cautions import Numbers
+from .reading.elsewhere import refuse_functions
 from .reading.inputs import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_objective, warn_if_worse
@@ -324,6 +325,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         DecisionsReplaced
             If the fit was not certified as found, and part of its decisions was replaced by blind ones.
         """
+        refuse_functions(X, self.method)
         opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
         training, listed, curator = opening.training, self._listed(), opening.curator(search.plan)
         with curator, progress("Choosing") as tick:

@@ -27,6 +27,7 @@ from .reading import additive, inputs, units
 from .reading.carried import groups_of
 from .reading.cautions import Numbers
 from .reading.coding import SchemaCoding
+from .reading.elsewhere import refuse_functions
 from .reading.inputs import Training
 from .reading.targets import NumericTarget
 from .reading.unread import Read
@@ -270,6 +271,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         """
+        refuse_functions(X, self.method)
         opening, planned = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
         training, whole = opening.training, groups_of(opening.training, either=False)
         curator = opening.curator(planned.plan)

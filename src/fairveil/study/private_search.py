@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
 from .._waiting import waiting
+from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError, complaint
 from ..estimators.fitting import promises
 from ..privacy.events import Repeated
@@ -33,7 +34,7 @@ from ..privacy.shown import at_most
 from ..privacy.statement.parts import PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement
 from . import search_floor, search_price
-from .search_fits import COUNTED, FLOOR, Fits, Run, candidates_of, moves, parts_of, split
+from .search_fits import COUNTED, FLOOR, Fits, Run, candidates_of, moves, parts_of, refuse_elsewhere, split
 from .search_price import ALL, DEFAULTS, GEOMETRIC, SHAPES, WAYS, SearchPrice
 from .search_scores import ERROR, Scoring
 
@@ -215,12 +216,16 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         constraint = self.constraint if self.constraint is not None else getattr(last, "constraints", None)
         scoring = Scoring(self.scoring, constraint, _checks.non_negative(weight=self.weight))
         book = checked(self.ledger) or current()
+        if isinstance(X, Elsewhere):
+            refuse_elsewhere(way, front)
         if front is not None:
             X = front.fit_transform(X)
         fitted, scored = split(X, y, sensitive_features, holdout, seed)
         asked = Fits(last, candidates, promise, fitted, scored, scoring, seed, holdout)
         rows = (X, y, sensitive_features)
-        price = self._priced(asked, promise, way, mean, law, again)
+        price = self._priced(asked, promise, way, mean, law, again, away=isinstance(X, Elsewhere))
+        if isinstance(X, Elsewhere) and price.way != DEFAULTS:  # the holder's ledger has a fit and a score of each
+            X.require_room([*price.events, price.events[0]], promise)
         if price.way == DEFAULTS:
             self._unsearched(asked, price, book, rows, seed, front, name)
             return self
@@ -228,8 +233,10 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._publish(found, asked, price, front, name, promise)
         return self
 
-    def _priced(self, asked: Fits, promise: Promise, way: str, mean: float, law: str, again: float | None) -> SearchPrice:
-        """The way, by public facts alone."""
+    def _priced(
+        self, asked: Fits, promise: Promise, way: str, mean: float, law: str, again: float | None, *, away: bool
+    ) -> SearchPrice:
+        """The way, by public facts alone. `away`: every answer comes here, so that no run can stay secret."""
         floor = way == "auto"
         self._at = asked.defaults() if floor else -1
         others = len(asked.candidates) - floor
@@ -237,7 +244,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kept = search_floor.KEPT if floor and again is None else again
         if floor and not others:
             return search_price.unsearched(promise, None)
-        price = search_price.priced(promise, asked.plans, max(1, others), way, mean, law, kept, floor=floor)
+        ways = ALL if away else way
+        price = search_price.priced(promise, asked.plans, max(1, others), ways, mean, law, kept, floor=floor)
         if not floor:
             return price
         price = search_floor.with_gain(price, asked.shape, asked.rows, self.holdout, moves(promise))

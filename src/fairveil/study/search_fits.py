@@ -13,8 +13,9 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 
 from .. import _checks
+from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError, complaint
-from ..estimators.fitting.row_parts import length_of, rows_at
+from ..estimators.fitting.row_parts import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
 from ..estimators.reading import inputs, pipelines
 from ..estimators.wrapped import bases
 from ..estimators.wrapped.bases import derived_seed
@@ -231,14 +232,15 @@ def candidates_of(given: Any, n_iter: Any, seed: int | None, name: str, last: An
 
 def split(X: Any, y: Any, groups: Any, share: float, seed: int | None) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
     """(rows to fit, rows to score): each row by a coin of its own, which no other row moves."""
+    if isinstance(X, Elsewhere):
+        parts = parts_elsewhere(X, y, groups, share, derived_seed(seed, 3 << 20), SEARCH)
+        return parts[0], parts[1]
     count = None if isinstance(X, list | tuple) else length_of(X)
     if count is None:
         remedy = "Pass an array, a table of pandas or polars, a mapping of columns, or rows that a schema coded."
         got = type(X).__name__
         raise InputError(complaint(expected="a table whose rows can be set aside", of="X", got=got, remedy=remedy))
-    source = NoiseSource.of(derived_seed(seed, 3 << 20))
-    aside = np.zeros(count, bool)
-    aside[source.stream("sampling", "rows set aside").poisson_batch(count, share)] = True
+    aside = aside_of(NoiseSource.of(derived_seed(seed, 3 << 20)), count, share, SEARCH)
     if aside.all() or not aside.any():
         raise InputError(
             complaint(expected="rows in both parts", of="holdout", got=share, remedy="Take another share, or more rows.")
@@ -257,3 +259,14 @@ def names_columns(X: Any, groups: Any) -> bool:
     """Whether texts are names of columns of X, and not groups of rows."""
     listed = [groups] if isinstance(groups, str) else list(groups)
     return set(listed) <= set(map(str, X if isinstance(X, Mapping) else getattr(X, "columns", ())))
+
+
+def refuse_elsewhere(way: str, front: Any) -> None:
+    """Of another holder's rows: answers of every run come to the analyst, so a selection would hide none of them."""
+    if way == search_price.SELECTION:
+        remedy = "Pass way='all': the answers to each candidate are then charged."
+        got = "a selection, whose price is that of the best run alone"
+        raise InputError(complaint(expected="a search of all", of="way", got=got, remedy=remedy, quote=False))
+    if front is not None:
+        remedy = "Pass the classifier alone: the holder codes the rows."
+        raise InputError(complaint(expected="no steps before remote data", of="estimator", got="a pipeline", remedy=remedy))

@@ -19,11 +19,14 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats
-from ..curator import Ask, CodeHistogram, Curator
+from ..curator import Ask, CodeHistogram
+from ..curator.elsewhere import curator_of
 from ..errors import InputError, complaint
 from ..estimators.fitting.promises import notions_of
 from ..estimators.wrapped import decided_rows
 from ..fairness import resolve
+from ..learning.certificates.plan import PartsPlan
+from ..privacy.accounting.accountant import epsilon as epsilon_of
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from .search_price import SearchPrice
@@ -100,8 +103,7 @@ def counted(
     shape = (people.cells.count if scoring.by_group else 1, len(people.classes), len(people.classes))
     index = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
     read = {"features", "label", "sensitive"} if people.rows.layout.sensitive else {"features", "label"}
-    room = Promise(4.0 * max(promise.epsilon, price.epsilon), promise.delta, promise.protects, promise.neighbours)
-    with Curator(people.rows, room, noise=noise) as curator:  # what it costs is the search's affair
+    with curator_of(people.rows, **_run_of(people, promise, price), noise=noise) as curator:
         codes = people.codes_by(lambda ids, labels, decisions: index[ids if scoring.by_group else 0, labels, decisions])
         attached = curator.attach_codes(codes, index.size, columns_read=read, title="decisions of a candidate")
         question = CodeHistogram(attached)
@@ -110,4 +112,21 @@ def counted(
         else:
             ask = Ask(question, price.noise_multiplier)
         (found,) = curator.answer([ask], purpose="score of a candidate")
+        if people.rows.is_elsewhere:
+            curator.finish()
     return Counted(np.asarray(found, np.float64).reshape(shape), people.cells, people.classes)
+
+
+def _run_of(people: decided_rows.DecidedRows, promise: Promise, price: SearchPrice) -> dict[str, Any]:
+    """The guarantee of one count, and its plan where another holder keeps the budget; here its cost is the search's affair."""
+    if not people.rows.is_elsewhere:
+        room = Promise(4.0 * max(promise.epsilon, price.epsilon), promise.delta, promise.protects, promise.neighbours)
+        return {"promise": room}
+    kind = ("discrete-laplace", 1.0 / price.epsilon) if price.noise_multiplier is None else ("gaussian", price.noise_multiplier)
+    event = PartsPlan(promise, *kind).event
+    spent = epsilon_of(event, promise.delta, promise.neighbours)
+    return {
+        "promise": Promise(spent * (1.0 + 1e-9), promise.delta, promise.protects, promise.neighbours),
+        "plan": event,
+        "purpose": "score of a candidate",
+    }

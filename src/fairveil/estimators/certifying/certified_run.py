@@ -56,7 +56,7 @@ from ..descending import DescentClassifier
 from ..faces.blind import Blindly
 from ..fitting import promises
 from ..fitting.recorded import remembered, require_room
-from ..fitting.row_parts import length_of, rows_at
+from ..fitting.row_parts import CERTIFICATE, aside_of, length_of, parts_elsewhere, rows_at
 from ..reading import cautions
 from ..reading.columns import names_in, read_labels
 from ..reading.inputs import Training
@@ -116,17 +116,13 @@ class Both:
         """Set aside, fit, certify, publish."""
         self._refuse(X, sample_weight)
         aim, inside = self._aim(self._read(X, y, groups))
-        rows = length_of(X) or 0
-        stream = NoiseSource.of(bases.derived_seed(self.seed, 31)).stream("sampling")
-        aside = stream.uniforms(rows) < self.share
-        places = (np.flatnonzero(~aside), np.flatnonzero(aside))
-        parts = [(rows_at(X, at), rows_at(y, at), _groups(groups, at, rows)) for at in places]
-        _require_both(parts, y)
-        self._require_room()
-        inner = self._inner(inside, rows)
+        parts = self._parts(X, y, groups)
+        inner = self._inner(inside)
+        away = isinstance(X, Elsewhere)
         (X, y, groups), others = parts
         self.fit(inner, X, y, sensitive_features=groups)
-        inner.privacy_ = replace(inner.privacy_, not_covered=(*inner.privacy_.not_covered, SET_ASIDE))
+        if not away:  # the holder's statement says it, and is signed
+            inner.privacy_ = replace(inner.privacy_, not_covered=(*inner.privacy_.not_covered, SET_ASIDE))
         found = self._certificate(inner, *others)
         if not found.certified and self.if_refused == REPLACE:
             found = self._replaced(inner, found)
@@ -137,6 +133,21 @@ class Both:
         if aim is not None:
             self.estimator.certified_aim_ = aim
         return self.estimator
+
+    def _parts(self, X: Any, y: Any, groups: Any) -> list[tuple[Any, Any, Any]]:
+        """Those whom the model sees, and those set aside; there is room for both spends, as far as that is known now."""
+        seed = bases.derived_seed(self.seed, 31)
+        if isinstance(X, Elsewhere):
+            event = plan(self.promise, reads_groups=True).event
+            X.require_room([event, event], self.promise)
+            return parts_elsewhere(X, y, groups, self.share, seed, CERTIFICATE)
+        rows = length_of(X) or 0
+        aside = aside_of(NoiseSource.of(seed), rows, self.share, CERTIFICATE)
+        places = (np.flatnonzero(~aside), np.flatnonzero(aside))
+        parts = [(rows_at(X, at), rows_at(y, at), _groups(groups, at, rows)) for at in places]
+        _require_both(parts, y)
+        self._require_room()
+        return parts
 
     def _certificate(self, inner: Any, X: Any, y: Any, groups: Any) -> Certificate:
         estimator = self.estimator
@@ -191,7 +202,7 @@ class Both:
         warnings.warn(text, DecisionsReplaced, stacklevel=5)
         return later
 
-    def _inner(self, inside: list[Notion], rows: int) -> Any:
+    def _inner(self, inside: list[Notion]) -> Any:
         inner = copy.copy(self.estimator)
         for name in [name for name in vars(inner) if name.endswith("_") and not name.startswith("__")]:
             del inner.__dict__[name]
@@ -226,7 +237,7 @@ class Both:
             return None, []
         layout, schema = training.rows.layout, training.schema
         cells = training.rows.cells() if layout.sensitive else NO_GROUPS
-        people = self._people(training.rows.exact_count, self.stated)
+        people = self._people(training)
         wanted = self.wanted
         found: tuple[float, ...] = (math.inf,) * len(wanted)
         if people is not None:
@@ -252,13 +263,14 @@ class Both:
         public = None if people is None else round(people)
         return CertifiedAim(self.share, public, CHANCE, self.confidence, bounds, found, tuple(aims)), inside
 
-    def _people(self, exact: int, stated: int | None) -> float | None:
-        known = exact if self.promise.rows_are_public or not self.promise.is_private else self.estimator.public_rows or stated
+    def _people(self, training: Training) -> float | None:
+        public = self.promise.rows_are_public or not self.promise.is_private
+        known = training.rows.exact_count if public else self.estimator.public_rows or self.stated
         return None if known is None else self.share * known
 
     def _refuse(self, X: Any, sample_weight: Any) -> None:
         found: list[tuple[str, str, Any]] = []
-        if isinstance(X, Elsewhere) or (isinstance(X, RowSource) and not hasattr(X, "chosen")):
+        if isinstance(X, RowSource) and not hasattr(X, "chosen"):
             found.append(("X", "a table in memory, whose rows can be set aside", type(X).__name__))
         if sample_weight is not None:
             found.append(("sample_weight", "None: a certificate is about people, who count once", "weights"))

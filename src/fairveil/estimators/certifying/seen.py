@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
+from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
 
 
@@ -29,10 +30,17 @@ class _Seen:
 
 
 _SEEN: WeakKeyDictionary[Any, _Seen] = WeakKeyDictionary()
+_ELSEWHERE: WeakKeyDictionary[Any, tuple[str, str, str | None, int]] = WeakKeyDictionary()
+"""The same of another holder's rows: which data set, and which part of it."""
 
 
 def remember(estimator: Any, X: Any) -> None:
     """The estimator was fitted to this table."""
+    if isinstance(X, Elsewhere):
+        _ELSEWHERE[estimator] = X.identity
+        _SEEN.pop(estimator, None)
+        return
+    _ELSEWHERE.pop(estimator, None)
     owner, part = _part_of(X)
     try:
         _SEEN[estimator] = _Seen(ref(owner), part)
@@ -43,17 +51,32 @@ def remember(estimator: Any, X: Any) -> None:
 def refuse(model: Any, X: Any) -> None:
     """An error if the people set aside are some that the model was fitted to."""
     try:
-        seen = _SEEN.get(model)
+        seen, of_holder = _SEEN.get(model), _ELSEWHERE.get(model)
     except TypeError:  # a model that cannot be a key
+        return
+    if isinstance(X, Elsewhere):
+        if of_holder is not None and _overlap(of_holder, X.identity):
+            _refuse()
         return
     if seen is None or X is None:
         return
     owner, part = _part_of(X)
     apart = part is not None and seen.bytes is not None and (part[1] <= seen.bytes[0] or seen.bytes[1] <= part[0])
     if seen.owner() is owner and (part is None) == (seen.bytes is None) and not apart:
-        remedy = "Set people aside before the fit; or give the constraint a confidence, and the fit sets them aside."
-        got = "rows that this model was fitted to"
-        raise InputError(complaint(expected="people whom the model has not seen", of="X", got=got, remedy=remedy))
+        _refuse()
+
+
+def _refuse() -> NoReturn:
+    remedy = "Set people aside before the fit; or give the constraint a confidence, and the fit sets them aside."
+    got = "rows that this model was fitted to"
+    raise InputError(complaint(expected="people whom the model has not seen", of="X", got=got, remedy=remedy))
+
+
+def _overlap(one: tuple[str, str, str | None, int], other: tuple[str, str, str | None, int]) -> bool:
+    """Whether two data sets elsewhere may have a person in common: all but the two parts of one division."""
+    if one[:2] != other[:2]:
+        return False
+    return one[2] is None or one[2] != other[2] or one[3] == other[3]
 
 
 def _part_of(X: Any) -> tuple[Any, tuple[int, int] | None]:

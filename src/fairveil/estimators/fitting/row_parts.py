@@ -13,11 +13,20 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
+from ...curator.elsewhere import Elsewhere
+from ...errors import InputError, complaint
 from ...facts import RowSource
+from ...privacy.noise.sources import NoiseSource
+
+CERTIFICATE, SEARCH = "certificate", "search"
+COINS = (CERTIFICATE, SEARCH)
+"""What rows are set aside for: each has a stream of its own, so that no coin is thrown twice."""
 
 
 def length_of(X: Any) -> int | None:
     """How many rows; None where that cannot be seen."""
+    if isinstance(X, Elsewhere):
+        return X.exact_rows
     if isinstance(X, RowSource):
         return sum(block.rows for block in X.blocks())
     if isinstance(X, Mapping):
@@ -35,3 +44,22 @@ def rows_at(given: Any, at: npt.NDArray[np.intp]) -> Any:
     if isinstance(given, Mapping):
         return {name: _safe_indexing(column, at) for name, column in given.items()}
     return _safe_indexing(given, at)
+
+
+def aside_of(source: NoiseSource, rows: int, share: float, coins: str) -> npt.NDArray[np.bool_]:
+    """Which rows are set aside: each by a coin of its own, which no other row moves."""
+    if coins == CERTIFICATE:
+        return np.asarray(source.stream("sampling").uniforms(rows) < share)
+    aside = np.zeros(rows, bool)
+    aside[source.stream("sampling", "rows set aside").poisson_batch(rows, share)] = True
+    return aside
+
+
+def parts_elsewhere(
+    X: Elsewhere, y: Any, groups: Any, share: float, seed: int | None, coins: str
+) -> list[tuple[Any, Any, Any]]:
+    """The two parts of another holder's rows, who throws the coins; each as (X, y, groups) of a fit."""
+    if y is not None:
+        remedy = "Leave it out: labels are the holder's."
+        raise InputError(complaint(expected="None beside remote data", of="y", got=type(y).__name__, remedy=remedy))
+    return [(part, None, groups) for part in X.parted(share, seed, coins)]

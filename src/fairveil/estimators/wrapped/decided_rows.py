@@ -93,7 +93,7 @@ def read(
     if isinstance(X, Elsewhere):
         from .elsewhere import read as read_elsewhere
 
-        return read_elsewhere(model, X, y, sensitive_features, schema, promise)
+        return read_elsewhere(model, X, y, sensitive_features, schema, promise, whose)
     if schema is not None or isinstance(X, RowSource):
         return _by_schema(model, X, y, sensitive_features, schema, promise, seed, whose)
     columns, _ = decided.columns_of(X, sensitive_features)

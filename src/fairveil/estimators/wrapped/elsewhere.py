@@ -27,6 +27,7 @@ from ..reading import shapes_json
 from ..reading.coding import SchemaCoding
 from ..reading.elsewhere import training_of
 from ..reading.inputs import Training
+from ..reading.units import Whose
 from . import bases
 from .decided_rows import Codes, DecidedRows, PartOf
 
@@ -52,9 +53,18 @@ def table_of(part_of: PartOf, groups: int, classes: int, decisions: int) -> npt.
     return np.asarray(part_of(grid[0], grid[1], grid[2]), np.int64).reshape(shape)
 
 
-def read(model: Any, X: Elsewhere, y: Any, sensitive_features: Any, schema: Any, promise: Promise) -> DecidedElsewhere:
-    """The people of a holder, and the rule by which a model decides about them; `model` None: their outcomes."""
-    ways = promises.ways_of(schema, False, False, 1.0, promise)
+def read(
+    model: Any,
+    X: Elsewhere,
+    y: Any,
+    sensitive_features: Any,
+    schema: Any,
+    promise: Promise,
+    whose: Whose | None = None,
+) -> DecidedElsewhere:
+    """The people of a holder, and the rule by which a model decides about them; `model` None: their outcomes. `whose`: who is
+    protected, where the holder's people have several rows."""
+    ways = promises.ways_of(schema, False, False, 1.0, promise, whose=whose)
     training = training_of(X, y, sensitive_features, None, ways)
     cells = training.rows.cells() if training.rows.layout.sensitive else NO_GROUPS
     classes, rows, rule, name = training.classes, training.rows, DescribedRule(None, len(training.classes)), "outcomes"

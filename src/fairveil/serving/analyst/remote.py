@@ -14,15 +14,19 @@ Guarantees (tests/serving/test_serving_fits.py):
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from ...curator.elsewhere import Elsewhere, RowsElsewhere
-from ...errors import DoorError, InputError, SignatureError, complaint
+from ...errors import DoorError, InputError, Overspent, SignatureError, complaint
+from ...estimators.fitting.row_parts import CERTIFICATE
 from ...facts import RowLayout, Schema
 from ...privacy.events import Event, compose, to_json_dict
+from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ...privacy.statement import signatures, signing_keys
 from ...privacy.statement.signatures import Signature
@@ -52,6 +56,8 @@ class RemoteData(Elsewhere):
         Guarantee of the holder's ledger.
     exact_rows : int or None
         Number of rows, where it is public.
+    weights : str or None
+        Column of sample weights that the holder serves: pass ``sample_weight=`` its name. None: rows count once.
     address : str
         Address of the holder's door.
 
@@ -76,6 +82,8 @@ class RemoteData(Elsewhere):
         self.promise = Promise.from_dict(facts["promise"])
         self.exact_rows = None if facts["exact_rows"] is None else int(facts["exact_rows"])
         self.seeded, self.features_served = bool(facts["seeded"]), bool(facts["features_served"])
+        self.weights = None if facts.get("weights") is None else str(facts["weights"])
+        self._part: dict[str, Any] | None = None
         self.signature: Signature | None = None
 
     @property
@@ -113,7 +121,16 @@ class RemoteData(Elsewhere):
         content = run_content(self.name, promise, event, view=view_of(None, False, None), sources=1)
         return self._connection.post("datasets", self.name, "price", body=packed(content))
 
-    def rows(self, layout: RowLayout, schema: Schema, sensitive_as_feature: bool, steps: Any = None) -> RowsElsewhere:
+    def rows(
+        self,
+        layout: RowLayout,
+        schema: Schema,
+        sensitive_as_feature: bool,
+        steps: Any = None,
+        *,
+        weight_cap: float | None = None,
+        target_as_number: bool = False,
+    ) -> RowsElsewhere:
         """Rows elsewhere, as a curator takes them.
 
         Parameters
@@ -126,6 +143,10 @@ class RemoteData(Elsewhere):
             Whether sensitive columns are features too.
         steps : Shapes, default=None
             Steps of an additive model. None: a linear one.
+        weight_cap : float, default=None
+            Where the holder's weights are cut. None: rows count once.
+        target_as_number : bool, default=False
+            Whether the target is the last number, too.
 
         Returns
         -------
@@ -135,7 +156,74 @@ class RemoteData(Elsewhere):
         from .remote_curator import RemoteRows
 
         names = None if schema.sensitive == self.schema.sensitive else schema.sensitive
-        return RemoteRows(layout, self, view_of(names, sensitive_as_feature, steps))
+        view = view_of(names, sensitive_as_feature, steps)
+        told = {"weight_cap": weight_cap, "target_as_number": target_as_number or None, "part": self._part}
+        view |= {name: value for name, value in told.items() if value is not None}
+        return RemoteRows(layout, self, view, weight_cap=weight_cap, by_person=self.schema.unit is not None)
+
+    def parted(self, share: float, seed: int | None = None, coins: str = CERTIFICATE) -> tuple[RemoteData, RemoteData]:
+        """Divide the data set by coins of the holder, for a fit and its certificate or score.
+
+        Parameters
+        ----------
+        share : float
+            Probability with which a row is set aside.
+        seed : int, default=None
+            Seed of the coins, which a door for tests alone takes. None: secret ones.
+        coins : {"certificate", "search"}, default="certificate"
+            What the rows are set aside for.
+
+        Returns
+        -------
+        tuple of RemoteData
+            Those that stay, and those set aside.
+        """
+        if self._part is not None:
+            remedy = "Divide the whole data set."
+            raise InputError(complaint(expected="a whole data set", of="remote data", got="a part", remedy=remedy))
+        root = NoiseSource.of(seed).seeded_root
+        content = {"share": share, "seed": None if root is None else root.hex(), "coins": coins}
+        found = self._connection.act("datasets", self.name, "divide", body=packed(content)).content
+        counts = None if found["rows"].is_null else [one.whole() for one in found["rows"].list(2)]
+        parts = []
+        for number in (0, 1):
+            part = copy.copy(self)
+            part._part = {"division": found["division"].text(), "number": number}
+            part.exact_rows = None if counts is None else counts[number]
+            parts.append(part)
+        return parts[0], parts[1]
+
+    def require_room(self, events: Sequence[Event], promise: Promise) -> None:
+        """Check that the budget suffices for all of these now. Nothing is reserved.
+
+        Parameters
+        ----------
+        events : sequence of Event
+            What is to be released.
+        promise : Promise
+            The guarantee of each of them.
+
+        Raises
+        ------
+        Overspent
+            If it does not.
+        """
+        found = self.price(list(events), promise)
+        if not found["fits"]:
+            spent, left = (float(found["balance"].get(name, 0.0)) for name in ("spent", "left"))
+            text = complaint(
+                expected=f"at most epsilon {left:g} more",
+                of=f"the budget of {self.name!r}",
+                got=f"a plan of epsilon {found['epsilon']:g}",
+                remedy="Ask for a smaller epsilon. Nothing was released.",
+            )
+            raise Overspent(text, spent=spent, asked=float(found["epsilon"]), left=left, largest_epsilon=left)
+
+    @property
+    def identity(self) -> tuple[str, str, str | None, int]:
+        """Which rows these are: the door, the data set, and the part of a division of it."""
+        part = self._part
+        return (self.address, self.name, None if part is None else part["division"], -1 if part is None else part["number"])
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -168,7 +256,8 @@ class RemoteData(Elsewhere):
         return found
 
     def __repr__(self) -> str:
-        return f"RemoteData({self.address!r}, {self.name!r})"
+        part = "" if self._part is None else f", part={self._part['number']}"
+        return f"RemoteData({self.address!r}, {self.name!r}{part})"
 
     def __sklearn_clone__(self) -> RemoteData:
         return self

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...curator import FULL, Ask, Curator, Entry, Full, Log, Part, Question, pricing
+from ...curator.bounds import cap_of
 from ...curator.budget import Budget
 from ...curator.elsewhere import DescribedRule, RowsElsewhere
 from ...curator.prepared import is_many
@@ -42,8 +43,16 @@ MOST_LINE = 200
 class RemoteRows(RowsElsewhere):
     """The rows of one data set, coded as a view says."""
 
-    def __init__(self, layout: RowLayout, data: RemoteData, view: dict[str, Any]) -> None:
-        super().__init__(layout, data.exact_rows)
+    def __init__(
+        self,
+        layout: RowLayout,
+        data: RemoteData,
+        view: dict[str, Any],
+        *,
+        weight_cap: float | None = None,
+        by_person: bool = False,
+    ) -> None:
+        super().__init__(layout, data.exact_rows, weight_cap=weight_cap, by_person=by_person)
         self.data, self.view = data, view
 
     def open_run(self, promise: Promise, **options: Any) -> Curator:
@@ -263,7 +272,7 @@ class RemoteCurator(Curator):
 
     @property
     def _cap(self) -> float | None:
-        return None
+        return cap_of(self._rows, self.promise)
 
 
 def require_servable(
@@ -274,8 +283,6 @@ def require_servable(
         raise _refused("a fit without privacy", "Pass a finite epsilon.")
     if plan is None or cap is not None:
         raise _refused("answers that no plan fixed", "Use a method that plans: all estimators do.")
-    if promise.unit is not None:
-        raise _refused("a guarantee for persons", "Leave unit=None: the door serves rows.")
     if ledger is not None or current() is not None:
         raise _refused("a ledger of the analyst's", "Leave ledger= out: the holder's ledger has the budget.")
     if journal is not None or earlier != ():

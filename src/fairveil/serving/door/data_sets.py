@@ -14,38 +14,58 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from ... import _checks
 from ..._json import Node
 from ...curator import Rows
 from ...data import Encoding
 from ...data import open as open_rows
 from ...errors import InputError, complaint
+from ...estimators.fitting.row_parts import rows_at
 from ...estimators.reading import shapes_json
 from ...estimators.reading.inputs import Coded
+from ...estimators.reading.targets import beside, need_number, scale_of
 from ...facts import RowLayout, RowSource, Schema
 from ...privacy.ledger import Ledger
+from ...privacy.promise import Promise
 from ...privacy.statement.parts import PublicFact
 from ..wire.messages import MESSAGE
+from .divisions import Divisions, Part
 from .holder import Served
+from .weights import weights_of
 
-MOST_VIEWS = 16
+MOST_VIEWS, MOST_CODED = 16, 4
 """Ways of coding one data set that are kept: each is its rows over again."""
 
 
 @dataclass(frozen=True)
 class View:
-    """Which columns make the groups, whether they are features, too, and the steps of an additive model."""
+    """Which columns make the groups, whether they are features, too, and the steps of an additive model.
+
+    `weight_cap`: where the holder's weights are cut; None: rows count once. `target_as_number`: the target is the last number,
+    too. `part`: of a division; None: all rows.
+    """
 
     sensitive: tuple[str, ...] | None
     sensitive_as_feature: bool
     steps: str | None = None
+    weight_cap: float | None = None
+    target_as_number: bool = False
+    part: Part | None = None
 
     @staticmethod
     def of(node: Node) -> View:
         """As a run describes it."""
-        node.only(("sensitive", "sensitive_as_feature", "steps"))
+        node.only(("sensitive", "sensitive_as_feature", "steps"), ("weight_cap", "target_as_number", "part"))
+        told = node.mapping()
         names = None if node["sensitive"].is_null else node["sensitive"].texts()
         steps = None if node["steps"].is_null else node["steps"].text()
-        return View(names, node["sensitive_as_feature"].truth(), steps)
+        cap = None if told.get("weight_cap") is None else _checks.positive(weight_cap=node["weight_cap"].number())
+        number = node["target_as_number"].truth() if "target_as_number" in told else False
+        part = None if told.get("part") is None else Part.of(node["part"])
+        return View(names, node["sensitive_as_feature"].truth(), steps, cap, number, part)
 
 
 @dataclass(eq=False, repr=False)
@@ -54,22 +74,25 @@ class DataSet:
 
     served: Served
     ledger: Ledger
+    divisions: Divisions | None = None
     _views: OrderedDict[View, Rows] = field(default_factory=OrderedDict)
+    _coded: OrderedDict[tuple[tuple[str, ...] | None, bool], RowSource] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
     def opened(served: Served) -> DataSet:
         """Ready to be asked: its ledger found, its rows read and checked."""
-        if served.schema.unit is not None:
-            remedy = "Serve a schema of rows: schema.without_unit(), one row a person."
-            raise InputError(complaint(expected="a schema of rows", of=served.name, got="one of persons", remedy=remedy))
         if served.schema.target is None:
             remedy = "Say which column is to be predicted: target = ... in the schema."
             raise InputError(complaint(expected="a schema with a target", of=served.name, got="none", remedy=remedy))
         out = DataSet(served, Ledger.open(served.ledger, served.ledger_name, who="the door"))
         if served.join is not None:
             served.join.require(out.ledger.promise, served.name)
-        out.rows_of(View(None, False))
+        _require_unit(served, out.ledger.promise)
+        rows = out.rows_of(View(None, False))
+        if served.weights is not None and len(out._weights) != rows.exact_count:
+            remedy = "Serve a table that nobody changes while it is read."
+            raise InputError(complaint(expected="one weight a row", of=served.name, got="another number", remedy=remedy))
         return out
 
     @property
@@ -97,12 +120,36 @@ class DataSet:
 
     def facts_of(self, view: View) -> list[PublicFact]:
         """What statements say of the rows of a view, beside the schema."""
-        return [] if self.served.join is None else list(self.served.join.facts(self.schema_of(view)))
+        found = [] if self.served.join is None else list(self.served.join.facts(self.schema_of(view)))
+        encoding = Encoding(self.schema_of(view), view.sensitive_as_feature)
+        if encoding.target is not None:
+            found.append(scale_of(encoding).fact())
+        if view.weight_cap is not None:
+            found.append(PublicFact("largest sample weight", f"{view.weight_cap:g}", "argument"))
+            if self.ledger.promise.features_are_public:
+                words = "public: must not depend on the sensitive columns"
+                found.append(PublicFact("sample weights", words, "argument"))
+        if view.part is not None and self.divisions is not None:
+            words = f"each row with probability {self.divisions.share_of(view.part):g}, by a secret coin of its own"
+            found.append(PublicFact("rows read", words, "argument"))
+        return found
 
     def layout_of(self, view: View) -> RowLayout:
         """The public shape of the rows of a view."""
-        layout = Encoding(self.schema_of(view), view.sensitive_as_feature).layout
-        return layout if view.steps is None else _steps(view.steps, layout).layout(layout)
+        encoding = Encoding(self.schema_of(view), view.sensitive_as_feature)
+        layout = encoding.layout
+        if view.weight_cap is not None and self.served.weights is None:
+            remedy = "Leave sample_weight=None: the holder serves no weights."
+            raise InputError(complaint(expected="None", of="weight_cap", got=view.weight_cap, remedy=remedy))
+        if view.part is not None and self.schema.unit is not None:
+            remedy = "Certify with another data set: coins are thrown for rows, and would part a person's."
+            raise InputError(complaint(expected="all rows, where persons are protected", of="part", got="some", remedy=remedy))
+        if view.steps is not None:
+            layout = _steps(view.steps, layout).layout(layout)
+        if view.target_as_number:
+            need_number(encoding.target is not None, "the schema's target")
+            layout = replace(layout, numbers=layout.numbers + 1)
+        return layout
 
     def rows_of(self, view: View) -> Rows:
         """The rows as a curator takes them."""
@@ -118,11 +165,41 @@ class DataSet:
         return made
 
     def _made(self, view: View) -> Rows:
-        source = read(self.served, self.schema_of(view), view.sensitive_as_feature)
-        if view.steps is None:
+        source = self._source(view)
+        weights = None if view.weight_cap is None else self._weights
+        if view.part is not None:
+            assert self.divisions is not None
+            at = self.divisions.rows_of(view.part, sum(block.rows for block in source.blocks()))
+            source, weights = rows_at(source, at), None if weights is None else weights[at]
+        if view.steps is None and weights is None and not view.target_as_number:
             return Rows(source)
-        shapes = _steps(view.steps, source.layout)
-        return Rows(Coded(shapes.layout(source.layout), tuple(map(shapes.apply, source.blocks()))))
+        blocks = list(source.blocks())
+        if view.steps is not None:
+            blocks = list(map(_steps(view.steps, source.layout).apply, blocks))
+        if weights is not None:
+            starts = np.cumsum([0, *(block.rows for block in blocks)])
+            blocks = [replace(one, weights=weights[a : a + one.rows]) for a, one in zip(starts, blocks, strict=False)]
+        if view.target_as_number:
+            blocks = list(map(beside, blocks))
+        return Rows(Coded(self.layout_of(view), tuple(blocks)), max_sample_weight=view.weight_cap or 1.0)
+
+    def _source(self, view: View) -> RowSource:
+        """The coded rows that views of the same columns share; read once."""
+        key = (view.sensitive, view.sensitive_as_feature)
+        with self._lock:
+            found = self._coded.get(key)
+        if found is None:
+            found = read(self.served, self.schema_of(view), view.sensitive_as_feature)
+            with self._lock:
+                self._coded[key] = found
+                while len(self._coded) > MOST_CODED:
+                    self._coded.popitem(last=False)
+        return found
+
+    @cached_property
+    def _weights(self) -> npt.NDArray[np.float64]:
+        assert self.served.weights is not None
+        return weights_of(self.served.rows, self.schema, self.served.weights)
 
     def facts(self) -> dict[str, Any]:
         """What is told to an analyst: guarantee 1."""
@@ -136,12 +213,23 @@ class DataSet:
             "exact_rows": self.exact_rows,
             "seeded": self.served.seeded,
             "features_served": self.served.features_served and promise.features_are_public,
+            "weights": self.served.weights,
         }
 
     def balance(self) -> dict[str, Any]:
         """What is spent and what is left."""
         found = self.ledger.balance()
         return {name: value for name, value in found.to_dict().items() if isinstance(value, int | float | str | bool)}
+
+
+def _require_unit(served: Served, promise: Promise) -> None:
+    """Rows and ledger agree on who is protected; before a row is read."""
+    own, told = served.schema.unit, None if promise.unit is None else promise.unit.name
+    if own != told:
+        named = "rows" if own is None else f"persons by {own!r}"
+        remedy = "Create the ledger with --schema of this data set; or serve schema.without_unit(), one row a person."
+        got = "one of rows" if told is None else f"one of persons by {told!r}"
+        raise InputError(complaint(expected=f"a ledger of {named}", of=served.name, got=got, remedy=remedy, quote=False))
 
 
 def read(served: Served, schema: Schema, sensitive_as_feature: bool) -> RowSource:

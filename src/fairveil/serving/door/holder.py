@@ -32,6 +32,7 @@ from ..._reading import MIB, read_text
 from ...errors import InputError, complaint
 from ...facts import Schema
 from .joins import FIELDS, Join
+from .weights import require_weights
 
 LARGEST = 4 * MIB
 CONFIG = Document("holder.toml", "See the page about serving: docs/serving.md.", largest=LARGEST)
@@ -68,6 +69,7 @@ class Served:
     seeded: bool = False
     features_served: bool = False
     join: Join | None = None
+    weights: str | None = None
 
 
 @dataclass(frozen=True)
@@ -138,15 +140,18 @@ def read(node: Node, base: Path) -> Holder:
 def _served(name: str, node: Node, base: Path) -> Served:
     if not _NAME.fullmatch(name):
         node.refuse("a name of small letters, digits, - and _", name)
-    optional = ("ledger_name", "query", "title", "terms", "seeded", "features_served")
+    optional = ("ledger_name", "query", "title", "terms", "seeded", "features_served", "weights")
     node.only(("rows", "schema", "ledger"), (*optional, *FIELDS))
     told = node.mapping()
-    words: dict[str, Any] = {one: node[one].text() for one in ("title", "terms", "query") if one in told}
+    words: dict[str, Any] = {one: node[one].text() for one in ("title", "terms", "query", "weights") if one in told}
     flags: dict[str, Any] = {one: node[one].truth() for one in ("seeded", "features_served") if one in told}
     schema = Schema.load(_place(node["schema"].text(), base))
     ledger_name = node["ledger_name"].text() if "ledger_name" in told else name
     rows, ledger = (_place(node[one].text(), base) for one in ("rows", "ledger"))
-    return Served(name, rows, schema, ledger, ledger_name, **words, **flags, join=Join.of(node, base, schema))
+    served = Served(name, rows, schema, ledger, ledger_name, **words, **flags, join=Join.of(node, base, schema))
+    if served.weights is not None:
+        require_weights(served.rows, served.query, schema, served.weights, joined=served.join is not None)
+    return served
 
 
 def _limits(node: Node) -> Limits:

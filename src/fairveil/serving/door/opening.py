@@ -14,12 +14,12 @@ from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ..wire.messages import Message
 from .data_sets import DataSet, View
+from .divisions import root_of
 from .holder import Limits
 from .refusals import FORBIDDEN, Refusal
 
 FIELDS = ("dataset", "promise", "plan", "view", "sources", "seeds", "public_rows", "stated_clips", "purpose")
 MOST_WORDS = 200
-ROOT = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +50,7 @@ def opening_of(message: Message, dataset: DataSet, limits: Limits) -> Opened:
         raise LedgerError(
             complaint(expected="a finite epsilon", of="promise", got="inf", remedy="Nothing is served without privacy.")
         )
-    if promise.unit is not None:
-        raise InputError(
-            complaint(expected="a guarantee for rows", of="promise", got="persons", remedy="This door serves rows alone.")
-        )
+    _require_unit(promise, dataset)
     if node["plan"].is_null:
         raise InputError(
             complaint(expected="a plan", of="run", got=None, remedy="A run through the door reserves all of its plan first.")
@@ -61,7 +58,7 @@ def opening_of(message: Message, dataset: DataSet, limits: Limits) -> Opened:
     plan = from_json_dict(node["plan"].mapping())
     _require_small(plan, limits, node)
     sources = node["sources"].whole(at_least=1, at_most=limits.sources)
-    seeds = None if node["seeds"].is_null else tuple(_root(one) for one in node["seeds"].list())
+    seeds = None if node["seeds"].is_null else tuple(root_of(one) for one in node["seeds"].list())
     if seeds is not None and not dataset.served.seeded:
         raise Refusal(*FORBIDDEN, of="random_state", got="a seed; this holder's noise is secure: leave random_state=None")
     if seeds is not None and len(seeds) != sources:
@@ -94,11 +91,11 @@ def _require_small(plan: Event, limits: Limits, node: Node) -> None:
         node["plan"].refuse(f"at most {limits.plan_events} different events", "more")
 
 
-def _root(node: Node) -> bytes:
-    try:
-        root = bytes.fromhex(node.text())
-    except ValueError:
-        root = b""
-    if len(root) != ROOT:
-        node.refuse(f"{2 * ROOT} hexadecimal digits", "others")
-    return root
+def _require_unit(promise: Promise, dataset: DataSet) -> None:
+    """Who is protected is the holder's to say: rows, or the persons whom the schema's unit tells apart."""
+    own, asked = dataset.schema.unit, None if promise.unit is None else promise.unit.name
+    if asked != own:
+        expected = "a guarantee for rows" if own is None else f"a guarantee for persons, identified by {own!r}"
+        remedy = "Leave unit=None: this data set has one row a person." if own is None else f"Pass unit={own!r}."
+        got = "rows" if asked is None else f"persons by {asked!r}"
+        raise InputError(complaint(expected=expected, of="promise", got=got, remedy=remedy, quote=False))

@@ -54,6 +54,9 @@ CREATE TABLE IF NOT EXISTS entries (run TEXT NOT NULL, place INTEGER NOT NULL, n
 CREATE TABLE IF NOT EXISTS notes (run TEXT NOT NULL, kind TEXT NOT NULL, words TEXT NOT NULL, PRIMARY KEY (run, kind, words));
 CREATE TABLE IF NOT EXISTS replies (run TEXT NOT NULL, place INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
     act TEXT NOT NULL, request BLOB, body BLOB NOT NULL, at REAL NOT NULL, PRIMARY KEY (run, place), UNIQUE (run, key));
+CREATE TABLE IF NOT EXISTS divisions (id TEXT PRIMARY KEY, token TEXT NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
+    dataset TEXT NOT NULL, share REAL NOT NULL, coins TEXT NOT NULL, root BLOB NOT NULL, secure INTEGER NOT NULL,
+    at REAL NOT NULL, UNIQUE (token, key));
 CREATE TABLE IF NOT EXISTS boots (id TEXT NOT NULL);
 """
 BOOT = Path("/proc/sys/kernel/random/boot_id")

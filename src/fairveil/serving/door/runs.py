@@ -28,6 +28,7 @@ from ..wire.messages import Message, packed, unpacked
 from .acts import ACTS, STATEFUL, STATEMENT, Doing
 from .attaching import digest_of
 from .data_sets import DataSet, View
+from .divisions import Divisions, Part
 from .holder import Limits
 from .opening import Opened, opening_of, sources_of
 from .records import ENDED, OPEN, OPENING, SETTLING, Records, Reply, RunRecord
@@ -66,6 +67,9 @@ class Runs:
         self, records: Records, tokens: Tokens, datasets: dict[str, DataSet], limits: Limits, signer: Any = None
     ) -> None:
         self.records, self.tokens, self.datasets, self.limits, self.signer = records, tokens, datasets, limits, signer
+        self.divisions = Divisions(records)
+        for dataset in datasets.values():
+            dataset.divisions = self.divisions
         self._held: dict[str, Run] = {}
         self._opening = threading.RLock()
         self._ledgers: dict[tuple[str, str], Ledger] = {}
@@ -84,6 +88,7 @@ class Runs:
             message = unpacked(body)
             dataset = self._seen(token, message.content["dataset"].text())
             asked = opening_of(message, dataset, self.limits)
+            self._require_part(token, asked)
             dataset.ledger.require(asked.promise, secure=asked.seeds is None, schema=dataset.schema)
             if known is not None:  # it died before it was open: what it reserved goes back, and another run takes its key
                 self._settled(known.id, NEVER_BEGAN, False)
@@ -136,6 +141,20 @@ class Runs:
         if key not in self._ledgers:
             self._ledgers[key] = Ledger.open(dataset.served.ledger, dataset.served.ledger_name, who=f"{who}, by the door")
         return self._ledgers[key]
+
+    def _require_part(self, token: Token, asked: Opened) -> None:
+        if asked.view.part is not None:
+            self.divisions.require(token.id, asked.view.part, asked.dataset.name)
+
+    def divide(self, token: Token, name: str, key: str, body: bytes) -> bytes:
+        """A division of a data set in two parts; how many rows each has, where the number of rows is public."""
+        dataset = self._seen(token, name)
+        with self._opening:
+            seeded = dataset.served.seeded
+            id = self.divisions.make(token, key, body, unpacked(body), name, seeded=seeded)
+        whole = dataset.exact_rows
+        counts = None if whole is None else [len(self.divisions.rows_of(Part(id, part), whole)) for part in (0, 1)]
+        return packed({"division": id, "rows": counts})
 
     def _require_few(self, token: Token) -> None:
         live = self.records.runs((OPENING, OPEN))
@@ -299,6 +318,7 @@ class Runs:
         for record in self.records.runs((SETTLING,)):
             self._settle(record.id)
         self.records.forget(now - DAY * self.limits.keep_days)
+        self.divisions.forget(now - DAY * self.limits.keep_days)
         for id, run in list(self._held.items()):
             if run.ended is not None and now - run.ended > KEPT_AFTER:
                 self._held.pop(id, None)
@@ -308,6 +328,7 @@ class Runs:
         """What a plan would cost, and whether there is room: nothing is reserved."""
         dataset = self._seen(token, name)
         asked = opening_of(message, dataset, self.limits)
+        self._require_part(token, asked)
         dataset.ledger.require(asked.promise)
         cost = price(asked.plan, asked.promise.delta, asked.promise.neighbours).epsilon
         return {"epsilon": cost, "fits": dataset.ledger.fits(asked.plan, asked.promise), "balance": dataset.balance()}

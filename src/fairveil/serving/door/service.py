@@ -5,6 +5,7 @@
 | `GET /v1` | anybody | whose door it is, and its public key |
 | `GET /v1/datasets`, `/v1/datasets/NAME` | analysts, auditors | public facts, what is left |
 | `POST /v1/datasets/NAME/price` | analysts | what a plan would cost; reserves nothing |
+| `POST /v1/datasets/NAME/divide` | analysts | set rows aside by coins of the holder's; releases nothing |
 | `POST /v1/runs` | analysts | open a run: its whole plan is reserved |
 | `POST /v1/runs/ID/ACT` | its analyst | ask, choose, attach, rescale, table, finish, statement, close |
 | `GET /v1/ledgers/NAME`, `/v1/statements/NAME` | auditors, holder | all lines, all statements |
@@ -71,6 +72,7 @@ class Service:
             Route("/v1/datasets", self._endpoint("datasets", self._datasets)),
             Route("/v1/datasets/{name}", self._endpoint("dataset", self._dataset)),
             Route("/v1/datasets/{name}/price", self._endpoint("price", self._price), methods=["POST"]),
+            Route("/v1/datasets/{name}/divide", self._endpoint("divide", self._divide), methods=["POST"]),
             Route("/v1/runs", self._endpoint("open", self._open), methods=["POST"]),
             Route("/v1/runs/{id}/{act}", self._endpoint("act", self._act), methods=["POST"]),
             Route("/v1/ledgers/{name}", self._endpoint("ledger", self._ledger)),
@@ -176,6 +178,9 @@ class Service:
 
     def _price(self, request: Request, token: Token | None, body: bytes) -> Answer:
         return _json(self.door.price(_known(token), request.path_params["name"], body))
+
+    def _divide(self, request: Request, token: Token | None, body: bytes) -> Answer:
+        return self.door.runs.divide(_known(token), request.path_params["name"], _key(request), body), MESSAGE_TYPE
 
     def _open(self, request: Request, token: Token | None, body: bytes) -> Answer:
         return self.door.runs.open(_known(token), _key(request), body), MESSAGE_TYPE
