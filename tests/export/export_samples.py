@@ -121,6 +121,11 @@ def _post(base: Any, **options: Any) -> Any:
     return _fit(fv.OddsPostProcessor(base, "equalized_odds:0.02", **given))
 
 
+def _parity(base: Any = None, *, y: Any = None, sensitive: Any = "sex", **options: Any) -> Any:
+    given = {"schema": schema(), "epsilon": 5.0, "rounds": 20, "random_state": 0, "temperature": 0.1, **options}
+    return _fit(fv.ParityPostProcessor(base, 0.02, **given), y, sensitive)
+
+
 def _rate(**options: Any) -> Any:
     return fv.RateConstrainedClassifier(**{"epsilon": 5.0, "random_state": 0, "schema": schema(), **options})
 
@@ -157,6 +162,11 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "one threshold": lambda: _post(None, group_aware=False),
     "certain thresholds": lambda: _post(None).derandomise(),
     "released groups": lambda: _released(),
+    "moved by group": lambda: _parity(),
+    "moved, three classes": lambda: _parity(y=labels(people(), (1, 2, 4)), schema=schema((1, 2, 4))),
+    "moved, the largest": lambda: _parity(y=labels(people(), (1, 2, 4)), schema=schema((1, 2, 4)), randomised=False),
+    "moved after a log loss": lambda: _parity(fv.GroupObjectiveClassifier("error", loss="log", random_state=0)),
+    "moved by two columns": lambda: _parity(schema=schema(sensitive=("sex", "old")), sensitive=["sex", "old"]),
     "regression": lambda: _fit(
         fv.TailoredRegressor(epsilon=5.0, random_state=0, schema=schema(Number(0, 100))), people()["age"] + 10
     ),
@@ -186,6 +196,18 @@ def foreign(scores: bool) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return clf.fit(X, labels(table), sensitive_features=table["sex"])
+
+
+def foreign_moved(*, randomised: bool) -> Any:
+    """Probabilities of a model of scikit-learn, three classes, moved by group."""
+    table = people()
+    X, y = np.column_stack([table["age"], table["hours a week"]]), labels(table, ("a", "b", "c"))
+    base = LogisticRegression(max_iter=1000).fit(X, y)
+    options: dict[str, Any] = {"epsilon": 5.0, "random_state": 0, "public_base": True, "temperature": 0.1}
+    clf = fv.ParityPostProcessor(base, 0.02, randomised=randomised, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clf.fit(X, sensitive_features=table["sex"])
 
 
 def columns_of(name: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from export_samples import ARRAYS, MAKERS, REGRESSIONS, agree, foreign, ordinary, people, sample, strange
+from export_samples import ARRAYS, MAKERS, REGRESSIONS, agree, foreign, foreign_moved, ordinary, people, sample, strange
 
 import fairveil as fv
 from fairveil.export import onnx_bytes
@@ -90,6 +90,22 @@ def test_post_processing_of_another_library_takes_its_answers_as_inputs(scores: 
     found = run(session(onnx_bytes(clf)), columns)
     expected = clf.predict_proba(X, sensitive_features=table["sex"])
     assert np.abs(found["probabilities"] - expected).max() < 1e-9
+
+
+@pytest.mark.parametrize("randomised", [True, False])
+def test_probabilities_of_another_library_are_inputs_and_are_checked(randomised: bool) -> None:
+    clf, table = foreign_moved(randomised=randomised), people(40, 2)
+    X = np.column_stack([table["age"], table["hours a week"]])
+    given = clf.estimator_.predict_proba(X)
+    expected = clf.predict_proba(X, sensitive_features=table["sex"])
+    given[0] += 1e-4
+    given[1] = [1.5, -0.5, 0.0]
+    given[2, 1] = np.nan
+    columns = {f"base_probability[{value}]": column for value, column in zip("abc", given.T, strict=True)}
+    columns |= {clf.model_.cells.names[0]: table["sex"]} | ({"uniform": np.zeros(40)} if randomised else {})
+    found = run(session(onnx_bytes(clf)), columns)
+    assert found["refused"][:, 0].tolist() == [True] * 3 + [False] * 37
+    assert np.abs(found["probabilities"] - expected)[3:].max() < 1e-9
 
 
 def test_a_uniform_number_outside_of_its_range_is_refused() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from export_samples import ARRAYS, REGRESSIONS, agree, ordinary, sample, strange
+from export_samples import ARRAYS, MAKERS, REGRESSIONS, agree, ordinary, sample, strange
 from test_export_sql import KINDS, plain
 
 from fairveil.export import sql_query
@@ -39,11 +39,7 @@ def answers(connection: Any, name: str, table: dict[str, Any], uniform: Any) -> 
     return [None if line[1] is None else (list(line[2:]), kind(line[1])) for line in found]
 
 
-SOME = ("softmax", "table additive", "array standardised", "rate mixture", "game by group", "thresholds by group", "regression")
-"""One of each kind of program, to be quick. All 24 were tried once by hand."""
-
-
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", MAKERS)
 def test_postgresql_decides_and_refuses_as_the_estimator_does(name: str, postgres_url: str) -> None:
     engine = sqlalchemy.create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.connect() as connection:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from export_samples import ARRAYS, MAKERS, REGRESSIONS, agree, foreign, ordinary, people, sample, strange
+from export_samples import ARRAYS, MAKERS, REGRESSIONS, agree, foreign, foreign_moved, ordinary, people, sample, strange
 
 from fairveil.export import python_source
 from fairveil.export.reading import read
@@ -77,6 +77,19 @@ def test_post_processing_of_another_library_takes_its_answers_as_inputs(scores: 
     column = clf.model_.cells.names[0]
     for answer, sex, law in zip(given, table["sex"], expected, strict=True):
         assert made["predict_proba"]({name: answer, column: sex}) == pytest.approx(law, abs=1e-9)
+
+
+def test_probabilities_of_another_library_are_inputs_and_are_checked() -> None:
+    clf, table = foreign_moved(randomised=True), people(40, 2)
+    X = np.column_stack([table["age"], table["hours a week"]])
+    made, column = loaded(python_source(clf)), clf.model_.cells.names[0]
+    expected = clf.predict_proba(X, sensitive_features=table["sex"])
+    for given, sex, law in zip(clf.estimator_.predict_proba(X), table["sex"], expected, strict=True):
+        row = {f"base_probability[{value}]": share for value, share in zip("abc", given, strict=True)} | {column: sex}
+        assert made["predict_proba"](row) == pytest.approx(law, abs=1e-9)
+    for wrong in (1.5, -0.1, float("nan"), None):
+        with pytest.raises(ValueError, match="base_probability"):
+            made["predict_proba"]({**row, "base_probability[a]": wrong})
 
 
 def test_a_planted_error_would_be_found() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from export_samples import ARRAYS, MAKERS, REGRESSIONS, agree, foreign, ordinary, people, sample, strange
+from export_samples import ARRAYS, MAKERS, REGRESSIONS, agree, foreign, foreign_moved, ordinary, people, sample, strange
 
 import fairveil as fv
 from fairveil.errors import FairveilError
@@ -56,7 +56,7 @@ def answers(name: str, table: dict[str, Any], uniform: Any, ask: Any) -> list[tu
     columns = {**table, "uniform": uniform, "id": np.arange(len(uniform))}
     if name in ARRAYS:
         columns |= {"x0": table["age"], "x1": table["hours a week"], "x2": table["owns"]}
-    found = sorted(ask(sql_query(clf, keep=["id"], materialized=ask is asked_of_duckdb), columns))
+    found = sorted(ask(sql_query(clf, keep=["id"], materialized=True if ask is asked_of_duckdb else None), columns))
     assert [line[0] for line in found] == list(range(len(uniform)))
     if name in REGRESSIONS:
         return [None if line[1] is None else (None, line[1]) for line in found]
@@ -82,6 +82,26 @@ def test_post_processing_of_another_library_reads_its_answers_from_a_column(scor
     found = asked(sql_query(clf), columns)
     expected = clf.predict_proba(X, sensitive_features=table["sex"])
     assert np.abs(np.array([line[1:] for line in found]) - expected).max() < 1e-9
+
+
+def test_probabilities_of_another_library_are_columns_and_are_checked() -> None:
+    clf, table = foreign_moved(randomised=True), people(40, 2)
+    X = np.column_stack([table["age"], table["hours a week"]])
+    given = clf.estimator_.predict_proba(X)
+    expected = clf.predict_proba(X, sensitive_features=table["sex"])
+    given[0] += 1e-4
+    given[1] = [1.5, -0.5, 0.0]
+    columns = {f"base_probability[{value}]": column for value, column in zip("abc", given.T, strict=True)}
+    columns |= {clf.model_.cells.names[0]: table["sex"], "uniform": np.zeros(40)}
+    found = asked(sql_query(clf), columns)
+    assert [line[0] is None for line in found] == [True] * 2 + [False] * 38
+    assert np.abs(np.array([line[1:] for line in found[2:]]) - expected[2:]).max() < 1e-9
+
+
+def test_long_queries_compute_each_step_once_unless_told_otherwise() -> None:
+    """SQLite ended its process on this one with its steps put into one another."""
+    assert "AS MATERIALIZED" in sql_query(sample("moved, three classes"))
+    assert "MATERIALIZED" not in sql_query(sample("moved, three classes"), materialized=False)
 
 
 def test_each_step_may_be_computed_once() -> None:

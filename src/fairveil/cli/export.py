@@ -34,7 +34,12 @@ def export(
         typer.Option("--keep", metavar="COLUMN", help="of sql: hand on this column; repeat for more", rich_help_panel=OUTPUT),
     ] = None,
     materialized: Annotated[
-        bool, typer.Option("--materialized", help="of sql: compute each step once (PostgreSQL)", rich_help_panel=OUTPUT)
+        bool,
+        typer.Option(
+            "--materialized",
+            help="of sql: compute each step once; long queries always do",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)] = False,
 ) -> None:
@@ -62,7 +67,7 @@ def export(
         content = onnx_bytes(clf)
     elif language == "sql":
         place = "rows" if table is None else table
-        content = sql_query(clf, table=place, keep=tuple(keep or ()), materialized=materialized).encode()
+        content = sql_query(clf, table=place, keep=tuple(keep or ()), materialized=materialized or None).encode()
     else:
         content = python_source(clf).encode()
     write_file(out, content)

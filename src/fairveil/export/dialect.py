@@ -62,5 +62,9 @@ class Dialect(ABC):
         """A number that is no column of the table: refused where it is missing."""
 
     @abstractmethod
+    def only(self, value: str, condition: str) -> str:
+        """A value, refused where a condition does not hold."""
+
+    @abstractmethod
     def finite(self, score: str) -> str:
         """A score, refused where it is not finite."""

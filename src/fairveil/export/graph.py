@@ -13,6 +13,7 @@ from .program import (
     Bins,
     ByGroup,
     GivenDecision,
+    GivenLaw,
     GivenScore,
     Hard,
     Inputs,
@@ -20,6 +21,7 @@ from .program import (
     Likeliest,
     Linear,
     Mixed,
+    Moved,
     Scores,
     Softmax,
     Step,
@@ -161,6 +163,9 @@ class Graph(Tensors):
             return self._linear(scores)
         if isinstance(scores, ByGroup):
             return self.op("Add", self.scores(scores.scores), self._at_cell(scores.offsets))
+        if isinstance(scores, Moved):
+            less = self.op("Sub", self.law(scores.law), self._at_cell(scores.offsets))
+            return less if scores.temperature == 1.0 else self.op("Div", less, self.constant([[scores.temperature]]))
         if isinstance(scores, GivenScore):
             given = self.input(scores.name)
             self.refuse(self.op("IsNaN", given))
@@ -227,7 +232,17 @@ class Graph(Tensors):
             return self._one_hot(self.sum(self.cast(above, "INT64")), law.classes)
         if isinstance(law, GivenDecision):
             return self._one_hot(self._word(law.column), law.classes)
+        if isinstance(law, GivenLaw):
+            return self._given_law(law)
         return self._tabled(law)
+
+    def _given_law(self, law: GivenLaw) -> str:
+        shares = self.op("Concat", *(self.input(name) for name in law.names), axis=1)
+        total, close = self.sum(shares), law.close
+        least = self.op("ReduceMin", shares, self.constant([1], np.int64), keepdims=1)
+        near = self.op("LessOrEqual", self.op("Abs", self.op("Sub", total, self.constant([[1.0]]))), self.constant([[close]]))
+        self.refuse(self.op("Not", self.op("And", near, self.op("GreaterOrEqual", least, self.constant([[-close]])))))
+        return shares
 
     def _above(self, score: str, least: float) -> str:
         return self._one_hot(self.cast(self.op("Greater", score, self.constant([[least]])), "INT64"), 2)

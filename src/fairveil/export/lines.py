@@ -19,6 +19,7 @@ from .program import (
     ByGroup,
     Classified,
     GivenDecision,
+    GivenLaw,
     GivenScore,
     Hard,
     Inputs,
@@ -26,6 +27,7 @@ from .program import (
     Likeliest,
     Linear,
     Mixed,
+    Moved,
     NumberColumn,
     Program,
     Regressed,
@@ -138,7 +140,14 @@ class Lines:
             return [self.let(f"{own} + {self.dialect.at(self._cell, line.tolist())}", own, self._cell) for own, line in lines]
         if isinstance(scores, GivenScore):
             return [self._guarded(self.dialect.given(scores.name))]
+        if isinstance(scores, Moved):
+            return [self._moved(p, k, scores) for k, p in enumerate(self.law(scores.law))]
         return [self._logit(self.law(scores.law)[1], scores.sure)]
+
+    def _moved(self, p: str, k: int, scores: Moved) -> str:
+        less = self.let(f"{p} - {self.dialect.at(self._cell, scores.offsets[:, k].tolist())}", p, self._cell)
+        heat = scores.temperature
+        return less if heat == 1.0 else self.let(f"{less} / {self.dialect.number(heat)}", less)
 
     def _linear(self, weights: Floats, intercept: float) -> str:
         number, used, parts = self.dialect.number, [], [self.dialect.number(intercept)]
@@ -198,7 +207,19 @@ class Lines:
         if isinstance(law, GivenDecision):
             code = self._guarded(self.dialect.coded_word(law.column))
             return [self.let(self.dialect.when(self._is(code, k), one, zero), code) for k in range(law.classes)]
+        if isinstance(law, GivenLaw):
+            return self._given_law(law)
         return self._tabled(law)
+
+    def _given_law(self, law: GivenLaw) -> list[str]:
+        d = self.dialect
+        names = [self._guarded(d.given(name)) for name in law.names]
+        total = self.let(plus(names), *names)
+        near = d.both(f"{total} >= {d.number(1.0 - law.close)}", f"{total} <= {d.number(1.0 + law.close)}")
+        for name in names:
+            near = d.both(near, f"{name} >= {d.number(-law.close)}")
+        self._guarded(d.only(total, near), total)
+        return names
 
     def _is(self, code: str, k: int) -> str:
         """code = k, as two comparisons that every language writes alike."""

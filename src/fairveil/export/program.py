@@ -162,7 +162,21 @@ class GivenScore:
     outputs: int = 1
 
 
-Scores = Linear | ByGroup | Logit | GivenScore
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """(law - offsets[cell]) / temperature; `offsets` (cells, classes)."""
+
+    law: Law
+    offsets: Floats
+    temperature: float = 1.0
+
+    @property
+    def outputs(self) -> int:
+        """How many."""
+        return int(self.offsets.shape[1])
+
+
+Scores = Linear | ByGroup | Logit | GivenScore | Moved
 
 
 # Distributions of decisions: (rows, classes)
@@ -243,6 +257,20 @@ class GivenDecision:
         return len(self.column.values)
 
 
+@dataclass(frozen=True)
+class GivenLaw:
+    """Probabilities that another library's model makes, an input for each class. A row is refused if one is less than 0, or
+    their sum is not 1, by more than `close`."""
+
+    names: tuple[str, ...]
+    close: float
+
+    @property
+    def classes(self) -> int:
+        """How many."""
+        return len(self.names)
+
+
 @dataclass(frozen=True, eq=False)
 class Tabled:
     """sum_j law_j table[cell, j, k]; `table` (1 or cells, classes of the law, classes)."""
@@ -256,7 +284,7 @@ class Tabled:
         return int(self.table.shape[2])
 
 
-Law = Softmax | Hard | Likeliest | Mixed | Bins | GivenDecision | Tabled
+Law = Softmax | Hard | Likeliest | Mixed | Bins | GivenDecision | GivenLaw | Tabled
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,12 +329,16 @@ class Program:
         law = self.result.decision if isinstance(self.result, Classified) else None
         inside = law.law if isinstance(law, Tabled) else None
         given: tuple[str, ...] = ()
+        if isinstance(law, Softmax | Hard) and isinstance(law.scores, Moved):
+            inside = law.scores.law
         if isinstance(inside, GivenDecision):
             given = (inside.column.name,)
+        elif isinstance(inside, GivenLaw):
+            given = inside.names
         elif isinstance(inside, Bins) and isinstance(inside.scores, GivenScore):
             given = (inside.scores.name,)
         return (*given, *((UNIFORM,) if self.uniform else ()))
 
 
-UNIFORM, BASE_SCORE, BASE_DECISION = "uniform", "base_score", "base_decision"
-"""Names of inputs that are no columns of the table."""
+UNIFORM, BASE_SCORE, BASE_DECISION, BASE_PROBABILITY = "uniform", "base_score", "base_decision", "base_probability"
+"""Names of inputs that are no columns of the table; of probabilities each has its class after it, in brackets."""

@@ -52,6 +52,12 @@ def _finite(score):
     return score
 
 
+def _only(value, holds):
+    if not holds:
+        raise ValueError("base_probability: expected shares of at least 0 that sum to 1")
+    return value
+
+
 def _uniform(value):
     if value is None or not 0.0 <= value < 1.0:
         raise ValueError("uniform: expected a number of at least 0 and below 1, drawn anew for every row")
@@ -90,6 +96,9 @@ class Python(Dialect):
 
     def given(self, name: str) -> str:
         return "_uniform(uniform)" if name == UNIFORM else f"_number(row, {name!r}, None, None, None)"
+
+    def only(self, value: str, condition: str) -> str:
+        return f"_only({value}, {condition})"
 
     def finite(self, score: str) -> str:
         return f"_finite({score})"

@@ -22,20 +22,30 @@ from ..estimators.faces.linear import LinearClassifier
 from ..estimators.group_objective import GroupObjectiveClassifier
 from ..estimators.oracle_game import OracleGameClassifier
 from ..estimators.post_processing.odds_post_processor import OddsPostProcessor
-from ..estimators.post_processing.parity_post_processor import ParityPostProcessor
+from ..estimators.post_processing.parity_post_processor import CLOSE, ParityPostProcessor
 from ..estimators.released.classifier import ReleasedClassifier
 from ..estimators.wrapped import answers as base_answers
 from ..estimators.wrapped import bases
-from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel, PostProcessedModel, RegressionModel
+from ..models import (
+    DerandomisedModel,
+    GroupedLinearModel,
+    LinearModel,
+    MixtureModel,
+    PostProcessedModel,
+    RegressionModel,
+    ShiftedModel,
+)
 from ..models.postprocessed import SURE
 from .columns import inputs_of, require_names, with_groups, word_column
 from .program import (
     BASE_DECISION,
+    BASE_PROBABILITY,
     BASE_SCORE,
     Bins,
     ByGroup,
     Classified,
     GivenDecision,
+    GivenLaw,
     GivenScore,
     Hard,
     Inputs,
@@ -44,6 +54,7 @@ from .program import (
     Linear,
     Logit,
     Mixed,
+    Moved,
     Program,
     Regressed,
     Scores,
@@ -58,10 +69,7 @@ CODE = "Only plain numbers are exported. Export the module itself with its own l
 def read(estimator: Any) -> Program:
     """The program of a fitted estimator of this library."""
     inside = bases.thawed(estimator)
-    if isinstance(inside, ParityPostProcessor):
-        remedy = "Export its base, and subtract `offsets_` from the probabilities; or take OddsPostProcessor."
-        raise refusal("one of probabilities that are moved by group", remedy)
-    if not isinstance(inside, CodedEstimator | OddsPostProcessor | ReleasedClassifier):
+    if not isinstance(inside, CodedEstimator | OddsPostProcessor | ParityPostProcessor | ReleasedClassifier):
         remedy = "Pass a fitted estimator of Fairveil, or fairveil.load(folder)."
         raise InputError(
             complaint(expected="an estimator of Fairveil", of="model", got=type(estimator).__name__, remedy=remedy)
@@ -83,6 +91,8 @@ def _regressed(estimator: CodedRegressor) -> tuple[Inputs, Regressed]:
 def _classified(estimator: Any) -> tuple[Inputs, Classified]:
     if isinstance(estimator, OddsPostProcessor):
         return _post_processed(estimator)
+    if isinstance(estimator, ParityPostProcessor):
+        return _moved(estimator)
     inputs, probabilities, decision, drawn = _own(estimator)
     return inputs, Classified(probabilities, decision, _plain(estimator.classes_), drawn)
 
@@ -161,11 +171,7 @@ def _answer(estimator: OddsPostProcessor, base: Any, classes: Sequence[Hashable]
         if edges is not None:
             return Inputs(), Bins(GivenScore(BASE_SCORE), edges), False
         return Inputs(), GivenDecision(word_column(BASE_DECISION, classes)), False
-    if _plain(base.classes_) != tuple(classes):
-        raise refusal("one whose base has its classes in another order", "Fit the base to the same labels again.")
-    inputs, probabilities, decision, drawn = _own(base)
-    if inputs.groups:
-        raise refusal("one whose base reads the group, too", "Export the base alone.")
+    inputs, probabilities, decision, drawn = _own_base(base, classes)
     if edges is None:
         return inputs, probabilities if bases.is_randomised(base) else decision, drawn
     scores: Scores = Logit(probabilities, SURE)
@@ -173,6 +179,28 @@ def _answer(estimator: OddsPostProcessor, base: Any, classes: Sequence[Hashable]
         assert isinstance(base.model_, LinearModel)
         scores = _linear(base.model_)
     return inputs, Bins(scores, edges), False
+
+
+def _own_base(base: CodedEstimator, classes: Sequence[Hashable]) -> tuple[Inputs, Law, Law, bool]:
+    """The same as `_own`, of a base of this library."""
+    if _plain(base.classes_) != tuple(classes):
+        raise refusal("one whose base has its classes in another order", "Fit the base to the same labels again.")
+    found = _own(base)
+    if found[0].groups:
+        raise refusal("one whose base reads the group, too", "Export the base alone.")
+    return found
+
+
+def _moved(estimator: ParityPostProcessor) -> tuple[Inputs, Classified]:
+    """Probabilities less offsets by group: drawn by their softmax at a temperature, or the largest decides."""
+    model, base, classes = estimator.model_, bases.thawed(estimator.estimator_), _plain(estimator.classes_)
+    if isinstance(base, CodedEstimator):
+        inputs, law, _, _ = _own_base(base, classes)
+    else:  # another library's: its probabilities are inputs
+        inputs, law = Inputs(), GivenLaw(tuple(f"{BASE_PROBABILITY}[{value}]" for value in classes), CLOSE)
+    heat = model.temperature
+    decision = Hard(Moved(law, model.offsets)) if heat is None else Softmax(Moved(law, model.offsets, heat))
+    return with_groups(inputs, model.cells, model.cells.names), Classified(decision, decision, classes, heat is not None)
 
 
 def _plain(classes: Any) -> tuple[Hashable, ...]:
@@ -185,7 +213,7 @@ def columns_of_groups(estimator: Any) -> tuple[str, ...]:
     model = getattr(inside, "model_", None)
     cells = (
         model.cells
-        if isinstance(model, PostProcessedModel)
+        if isinstance(model, PostProcessedModel | ShiftedModel)
         else inside.cells_
         if getattr(model, "reads_groups", False)
         else None

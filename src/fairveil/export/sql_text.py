@@ -10,11 +10,13 @@ from collections.abc import Hashable, Sequence
 
 from ..errors import InputError, complaint
 from .dialect import Dialect
-from .lines import Line, written
+from .lines import Line, Written, written
 from .program import LARGEST, UNIFORM, Classified, NumberColumn, Program, WordColumn
 from .reading import unnamed
 
 PREDICTION = "prediction"
+LONGEST = 1_000_000
+"""Words of a query whose steps are put into one another, beyond which each is computed once: databases end at such queries."""
 
 
 class Sql(Dialect):
@@ -64,6 +66,9 @@ class Sql(Dialect):
             return value
         return f"CASE WHEN {value} >= {self.number(0.0)} AND {value} < {self.number(1.0)} THEN {value} END"
 
+    def only(self, value: str, condition: str) -> str:
+        return f"CASE WHEN {condition} THEN {value} END"
+
     def finite(self, score: str) -> str:
         return f"CASE WHEN ABS({score}) <= {self.number(LARGEST)} THEN {score} END"
 
@@ -96,9 +101,9 @@ def literal(value: Hashable) -> str:
     return str(value) if isinstance(value, int) else Sql().number(float(value))  # type: ignore[arg-type]
 
 
-def sql_text(program: Program, *, table: str, keep: Sequence[str] = (), materialized: bool = False) -> str:
-    """The query. `keep`: columns of the table that it hands on. `materialized`: each step is
-    computed once, by a word that is no standard."""
+def sql_text(program: Program, *, table: str, keep: Sequence[str] = (), materialized: bool | None = None) -> str:
+    """The query. `keep`: columns of the table that it hands on. `materialized`: each step is computed once, by a word that is
+    no standard; None: where it has to be."""
     program, dialect = unnamed(program), Sql()
     read = [*program.inputs.names, *program.others]
     prefix = "fv_"
@@ -117,9 +122,17 @@ def sql_text(program: Program, *, table: str, keep: Sequence[str] = (), material
         parts.append(_step(f"{prefix}step{level}", source, [line for line in found.lines if line.level == level]))
         source = f"{prefix}step{level}"
     chosen = [*map(name_of, keep), *(f"{text} AS {name_of(name)}" for name, text in outputs)]
-    if materialized:
+    if _inlined(found, prefix) > LONGEST if materialized is None else materialized:
         parts = [part.replace(" AS (", " AS MATERIALIZED (", 1) for part in parts]
     return f"WITH {', '.join(parts)}\nSELECT " + ",\n  ".join(chosen) + f"\nFROM {source}\n"
+
+
+def _inlined(found: Written, prefix: str) -> int:
+    """Words of the results, with every name replaced by its expression, as a database may do it."""
+    size: dict[str, int] = {}
+    for line in found.lines:
+        size[line.name] = sum(size.get(word, 1) for word in re.findall(rf"{prefix}\d+|[^\s()]+", line.text))
+    return sum(size[name] for name in (*found.probabilities, found.result, *found.guards))
 
 
 def _step(name: str, source: str, lines: Sequence[Line]) -> str:

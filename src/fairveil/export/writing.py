@@ -65,7 +65,7 @@ def export_sql(
     *,
     table: str = "rows",
     keep: Sequence[str] = (),
-    materialized: bool = False,
+    materialized: bool | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write a fitted estimator as one query of standard SQL over a table with the fit's columns.
@@ -82,8 +82,9 @@ def export_sql(
         The table; a dot separates its schema.
     keep : sequence of str, default=()
         Columns of the table that are handed on, such as its key.
-    materialized : bool, default=False
+    materialized : bool, default=None
         Whether to write ``AS MATERIALIZED``, which is not standard: PostgreSQL, SQLite and DuckDB then compute each step once.
+        None: only where steps that are put into one another would become too long.
     overwrite : bool, default=False
         Whether an existing file is replaced.
 
@@ -144,7 +145,7 @@ def onnx_bytes(model: Any) -> bytes:
     return to_bytes(read(model))
 
 
-def sql_query(model: Any, *, table: str = "rows", keep: Sequence[str] = (), materialized: bool = False) -> str:
+def sql_query(model: Any, *, table: str = "rows", keep: Sequence[str] = (), materialized: bool | None = None) -> str:
     """One query, whose rows have `prediction` and, of classifiers, a column `probability[...]` for each class.
 
     Rows for which `predict` raises an error have NULL. A randomized model reads a column `uniform` of numbers in [0, 1).
@@ -157,9 +158,10 @@ def sql_query(model: Any, *, table: str = "rows", keep: Sequence[str] = (), mate
         The table; a dot separates its schema.
     keep : list of str, default=()
         Columns of the table that are handed on: its key, for example.
-    materialized : bool, default=False
+    materialized : bool, default=None
         Write ``AS MATERIALIZED``, which is no standard SQL: PostgreSQL, SQLite and DuckDB then compute each step once.
-        Without it PostgreSQL puts the steps into one another, and mixtures and thresholds may take minutes.
+        Without it they put the steps into one another, and mixtures and thresholds may take minutes. None: it is written only
+        where that would make the query longer than a million words.
     """
     from .sql_text import sql_text
 
@@ -168,7 +170,8 @@ def sql_query(model: Any, *, table: str = "rows", keep: Sequence[str] = (), mate
         raise InputError(complaint(expected="a list of names of columns", of="keep", got=keep, remedy=remedy))
     if not isinstance(table, str):
         raise InputError(complaint(expected="the name of a table", of="table", got=table, remedy="Pass table='applicants'."))
-    return sql_text(read(model), table=table, keep=tuple(keep), materialized=_checks.truth(materialized=materialized))
+    once = None if materialized is None else _checks.truth(materialized=materialized)
+    return sql_text(read(model), table=table, keep=tuple(keep), materialized=once)
 
 
 def python_source(model: Any) -> str:
