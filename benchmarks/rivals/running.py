@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -174,14 +175,16 @@ def _process(command: list[str], path: str, limit: float) -> dict[str, Any]:
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     with tempfile.TemporaryFile() as heard:
         start = time.perf_counter()
-        child = subprocess.Popen(command, env=environment, stdout=heard, stderr=heard)
-        ended, status, used, peak = 0, 0, None, 0.0
+        child = subprocess.Popen(command, env=environment, stdout=heard, stderr=heard, start_new_session=True)
+        ended, status, used, peak, looked = 0, 0, None, 0.0, start
         while not ended:
             peak = max(peak, _peak(child.pid))
+            if time.perf_counter() - looked > 2.0:
+                peak, looked = max([peak, *map(_peak, _begun_by(child.pid))]), time.perf_counter()
             ended, status, used = os.wait4(child.pid, os.WNOHANG)
             seconds = time.perf_counter() - start
             if not ended and seconds > limit:
-                child.kill()
+                os.killpg(child.pid, signal.SIGKILL)  # whoever it began, too
                 ended, status, used = os.wait4(child.pid, 0)
                 child.returncode = -9
                 return {"failed": f"over {limit:g} s", "seconds": seconds, **_used(used, peak)}
@@ -204,6 +207,19 @@ def _peak(process: int) -> float:
     except OSError:
         return 0.0
     return float(next((line.split()[1] for line in lines if line.startswith("VmHWM:")), 0.0))
+
+
+def _begun_by(process: int) -> list[int]:
+    """Processes of the session that a process leads."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            session = int(entry.read_text("utf-8", "replace").rpartition(")")[2].split()[3])
+        except (OSError, IndexError):
+            continue
+        if session == process:
+            found.append(int(entry.parent.name))
+    return found
 
 
 def _used(used: Any, peak: float) -> dict[str, float]:
