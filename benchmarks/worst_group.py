@@ -192,6 +192,12 @@ METHODS: dict[str, Callable[..., tuple[float, float]]] = {
     '`GroupObjectiveClassifier("largest_group_loss", loss="log")`': of_estimator(
         lambda **how: fv.GroupObjectiveClassifier("largest_group_loss", loss="log", **how)
     ),
+    '`GroupObjectiveClassifier(..., method="worst-group")`': of_estimator(
+        lambda **how: fv.GroupObjectiveClassifier("largest_group_loss", method="worst-group", loss="log", **how)
+    ),
+    '`GroupObjectiveClassifier("error", loss="log")`': of_estimator(
+        lambda **how: fv.GroupObjectiveClassifier("error", loss="log", **how)
+    ),
     '`TailoredClassifier(objective="groups")`': of_estimator(lambda **how: fv.TailoredClassifier(objective="groups", **how)),
     "`RateConstrainedClassifier(None)`": of_estimator(lambda **how: fv.RateConstrainedClassifier(None, **how)),
 }

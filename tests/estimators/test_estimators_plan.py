@@ -64,6 +64,7 @@ FITS = [
     (fv.GroupObjectiveClassifier("largest_group_loss", rounds=20, **GROUPS), None),
     (fv.GroupObjectiveClassifier("error", ODDS, "exponential"), None),
     (fv.GroupObjectiveClassifier("largest_group_loss", loss="log", rounds=20), None),
+    (fv.GroupObjectiveClassifier("largest_group_loss", loss="log", method="worst-group", rounds=20), None),
     (fv.TailoredClassifier(rounds=20), None),
     (fv.TailoredClassifier("standard-error", group_loss_bound=0.6, rounds=20), None),
     (fv.TailoredClassifier(rounds=20, **GROUPS), None),

@@ -211,6 +211,8 @@ def _group_objective(wishes: Wishes) -> Asked:
         "method": wishes.search or "linear-oracle",
         "decisions": wishes.decisions,
     }
+    if wishes.search == "worst-group":
+        arguments["loss"] = "log"
     if wishes.confidence is None:
         return Asked(constraint.notions, arguments, constraint.bounds, objective)
     certified = _bounded(replace(wishes, constraint=None if not constraint.notions else list(constraint.notions))).arguments  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from ..learning.group_objective.exponential import Certain, plan_sampling
 from ..learning.group_objective.found import Found
 from ..learning.group_objective.plan import ROUNDS, plan_loop, plan_public
 from ..learning.group_objective.problem import Problem
+from ..learning.group_objective.worst_group import plan_worst_group
 from ..learning.oracles.choosing import Choice, Class, Each, Labellings, directions, thresholds
 from ..learning.oracles.oracle import Oracle
 from ..learning.oracles.regression import Regression
@@ -46,7 +47,7 @@ from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_objective, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced
 
-METHODS = ("linear-oracle", "exponential", "frank-wolfe")
+METHODS = ("linear-oracle", "exponential", "frank-wolfe", "worst-group")
 
 
 ORACLES = ("responses", "regression", "descent")
@@ -72,9 +73,10 @@ class GroupObjectiveClassifier(MixingClassifier):
         The constrained function g: ``"equalized_odds:0.05"``, a notion such as ``EqualizedOdds(0.05)``, or a bound of an
         objective. ``"gmean:0.3"`` means that 1 less the G-mean is at most 0.3, like ``objectives.GMean().at_least(0.7)``. None:
         no constraint.
-    method : {"linear-oracle", "frank-wolfe", "exponential"}, default="linear-oracle"
+    method : {"linear-oracle", "frank-wolfe", "exponential", "worst-group"}, default="linear-oracle"
         ``"linear-oracle"`` and ``"frank-wolfe"`` (Algorithm 4) find a mixture by private linear oracles. ``"exponential"``
         chooses one decision of a finite list; it works at ``delta=0`` and for functions that are not convex.
+        ``"worst-group"``, for ``"largest_group_loss"`` with ``loss="log"``, weighs and clips groups by released losses (ASC).
     decisions : str, array or list of classifiers, default=None
         What is decided among. ``"thresholds"``: one column against one number. ``"directions"``: 100 x 100 linear rules in a
         ball, of two classes, fixed without the data. ``"labellings"``: those that cuts of public scores induce, for two classes
@@ -128,6 +130,7 @@ class GroupObjectiveClassifier(MixingClassifier):
     clip : float, default=None
         Largest norm of a row in released sums, where records are protected. None: 1 for each number and category column. With
         ``loss="log"`` it is of a row's gradient in the group that weighs most. None is then 2, and 1 where features are public.
+        With ``method="worst-group"`` it is of a row's gradient times its group's weight, which is 1 in the mean over rows.
     confidence : float, default=0.9
         Probability, over the noise, with which `certain_` holds.
     loss : {"zero_one", "log"}, default="zero_one"
@@ -203,6 +206,8 @@ class GroupObjectiveClassifier(MixingClassifier):
     ----------
     .. [1] Alabi 2019. "The Cost of a Reductions Approach to Private Fair Optimization." Corrected as docs/theory/papers.md
        tells.
+    .. [2] Cairney-Leeming, Sanyal and Lampert 2026. "Adaptive Sampling and Clipping for Private Worst-Case Group
+       Optimization." arXiv:2602.10820. Of ``method="worst-group"``, which weighs in place of sampling.
 
     Examples
     --------
@@ -500,7 +505,12 @@ class GroupObjectiveClassifier(MixingClassifier):
         if self.loss != "zero_one":
             self._require_descent()
             clip = None if self.clip is None else _checks.positive(clip=self.clip)
+            if self.method == "worst-group":
+                return plan_worst_group(problem, rounds=self.rounds, clip=clip)
             return plan_descent(problem, rounds=self.rounds, penalty=self.penalty, clip=clip)
+        if self.method == "worst-group":
+            remedy = "Pass loss='log' and objective='largest_group_loss', or method='linear-oracle'."
+            raise InputError(complaint(expected="loss='log'", of="method='worst-group'", got=self.loss, remedy=remedy))
         if self.method == "exponential":
             among = of or thresholds(problem.ground.layout)
             return plan_sampling(problem, among, penalty=self.penalty, alpha=self.alpha, confidence=confidence)
@@ -515,8 +525,8 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     def _require_descent(self) -> None:
         """Losses of probabilities are descended, and nothing else."""
-        if self.method != "linear-oracle" or self.decisions is not None:
-            remedy = "Leave method and decisions as they are, or loss='zero_one'."
+        if self.method not in ("linear-oracle", "worst-group") or self.decisions is not None:
+            remedy = "Leave decisions as they are, pass method='linear-oracle' or 'worst-group', or loss='zero_one'."
             got = f"method={self.method!r}" + ("" if self.decisions is None else " and decisions")
             raise InputError(complaint(expected="linear models by descent", of=f"loss={self.loss!r}", got=got, remedy=remedy))
 
