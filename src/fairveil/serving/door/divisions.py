@@ -1,8 +1,8 @@
 """Divisions of a data set in two parts, for fits that are then scored or certified on people whom they have not seen.
 
 The holder throws the coins: each row is set aside by one of its own. The root of the coins is kept in the records, so a run
-that is taken up again reads the part that it read before. No row leaves, and no count of rows that is not public: an analyst has
-a name of the division. The ledger charges a run on either part as one on all rows (theory.md#set-aside needs less).
+that is taken up again reads the part that it read before. No row leaves, and no count of rows that is not public: an analyst
+has a name of the division. The ledger charges a run on either part as one on all rows (theory.md#set-aside needs less).
 
 Guarantees (tests/serving/test_serving_divisions.py):
 1. The two parts of one division have no row in common, in all runs and after the server was killed.

@@ -30,6 +30,7 @@ class RunJournal(Journal):
     def __init__(self, records: Records, run: str) -> None:
         self.path = Path(run)
         self._records, self._run = records, run
+        self.keeps_answers = False  # replies are in the records, with their releases
         self._file, self._failed = None, False
         self._written = self._read()
         self.pending: list[Entry] = []
