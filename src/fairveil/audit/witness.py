@@ -29,6 +29,7 @@ from ..curator.question import Question, Scale
 from ..curator.questions.by_cell import inner_of
 from ..curator.questions.gradients import GradientSum
 from ..curator.questions.of_rows import GramMatrices
+from ..curator.rows.persons import of_person
 from ..curator.rows.rows import Rows
 from ..curator.rows.sampling import FULL, Batch, Poisson
 from ..curator.totals import public_scale
@@ -230,7 +231,7 @@ class Witness:
         if self.promise.protects == "sensitive_features" and public_scale.needs_rows(question):
             if isinstance(question, GradientSum):  # the loss is public: only the costs of predictions get noise
                 question = replace(question, loss="none")
-            return public_scale.of(question, rows, ask.order)
+            return [of_person(scale, rows.most_of_one) for scale in public_scale.of(question, rows, ask.order)]
         return [pricing.constant_scale(question, rows.layout, self.promise, _cap(rows), ask.order)]
 
 

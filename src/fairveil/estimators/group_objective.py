@@ -112,9 +112,11 @@ class GroupObjectiveClassifier(MixingClassifier):
         Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
         fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
+        apart, which is then no feature, or one value a row. None: protects each row by itself.
     max_rows_per_unit : int, default=None
-        Must be None, like `unit`.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
+        of them drawn. Noise of counts and of other sums over rows grows with it.
     oracle : {"responses", "regression", "descent"}, default=None
         How a linear rule is found. ``"responses"``: by searches on public rows, whose groups are estimated from sums that are
         released once. ``"regression"``: by regression of costs, from such sums. ``"descent"``: by private gradient descent.
@@ -352,8 +354,8 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Search]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
-        units.refuse(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        whose = units.asked(self)
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
         promises.refuse_confidence(constraint.notions, "constraint")
@@ -373,6 +375,7 @@ class GroupObjectiveClassifier(MixingClassifier):
             promise,
             additive=additive.of_rows(self.model),
             public_rows=self.public_rows,
+            whose=whose,
         )
         training = read(ways)
         opening = Opening.of(self, promise, ledger, training, numbers=self._numbers(promise))

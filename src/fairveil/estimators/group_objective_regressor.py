@@ -88,9 +88,11 @@ class GroupObjectiveRegressor(CodedRegressor):
         Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
         fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
+        apart, which is then no feature, or one value a row. None: protects each row by itself.
     max_rows_per_unit : int, default=None
-        Must be None, like `unit`.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
+        of them drawn. Noise of counts and of other sums over rows grows with it.
     target_bounds : pair of float, default=None
         Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the schema's bounds, or the range of y
         where y is public. Otherwise (-1, 1), with a warning.
@@ -292,8 +294,8 @@ class GroupObjectiveRegressor(CodedRegressor):
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Planned]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
-        units.refuse(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        whose = units.asked(self)
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
         promises.refuse_confidence(constraint.notions, "constraint")
@@ -311,7 +313,7 @@ class GroupObjectiveRegressor(CodedRegressor):
             "penalty": "without a constraint" if self.constraint is None else None,
         }
         unused.refuse(self, idle)
-        opening = Opening.of(self, promise, ledger, read(self._ways(promise, X)), numbers=self._numbers())
+        opening = Opening.of(self, promise, ledger, read(self._ways(promise, X, whose)), numbers=self._numbers())
         return opening, self._plan(opening, objective, constraint, _cells_of(objective, constraint, opening.training))
 
     def _search(self, read: Read) -> Planned:
@@ -325,7 +327,7 @@ class GroupObjectiveRegressor(CodedRegressor):
 
     # -- fitting -----------------------------------------------------------------------------------------------------------
 
-    def _ways(self, promise: Promise, X: Any) -> inputs.Ways:
+    def _ways(self, promise: Promise, X: Any, whose: units.Whose | None) -> inputs.Ways:
         unsafe, open_range = bool(self.unsafe_data_dependent_bounds), promise.features_are_public
         as_number = self.method != EXPONENTIAL
         plain = self.schema is None and not isinstance(X, RowSource)  # a grid is of coefficients of numbers in public units
@@ -338,6 +340,7 @@ class GroupObjectiveRegressor(CodedRegressor):
             promise,
             additive=additive.of_rows(self.model),
             public_rows=self.public_rows,
+            whose=whose,
         )
         target = NumericTarget.of(self.target_bounds, open_range=open_range, unsafe=unsafe, as_number=as_number)
         thin = ways.thin and not as_number  # numbers are scaled inside: how empty private rows are decides nothing

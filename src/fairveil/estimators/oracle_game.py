@@ -94,9 +94,11 @@ class OracleGameClassifier(MixingClassifier):
         Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
         fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
+        apart, which is then no feature, or one value a row. None: protects each row by itself.
     max_rows_per_unit : int, default=None
-        Must be None, like `unit`.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
+        of them drawn. Noise of counts and of other sums over rows grows with it.
     dual_bound : float, default=None
         Size of the auditor's simplex. A larger one comes closer to the bounds, for more error and noise. None: 2 to 5, the more
         the less noise public facts foretell; with `group_aware` the number of groups.
@@ -327,8 +329,8 @@ class OracleGameClassifier(MixingClassifier):
 
     def _intend(self, read: Read, X: Any) -> tuple[Opening, Cells | None, Game]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given; None: there is none yet."""
-        units.refuse(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        whose = units.asked(self)
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
         ledger = promises.ledger_of(self, promise)
         notions = promises.notions_of(self.constraints)
         confidence = _checks.fraction(confidence=self.confidence, low_open=True, high_open=True)
@@ -346,6 +348,7 @@ class OracleGameClassifier(MixingClassifier):
             promise,
             additive=additive.of_rows(self.model),
             public_rows=self.public_rows,
+            whose=whose,
         )
         training = read(ways)
         opening = Opening.of(self, promise, ledger, training, numbers=self._numbers())

@@ -13,6 +13,7 @@ from .._types import Floats
 from ..errors import InputError, complaint
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion, resolve
+from ..privacy.promise import Promise
 
 NO_GROUPS = Cells((("everyone",),))
 """What constraints are resolved against where rows have no sensitive column: the population."""
@@ -95,3 +96,9 @@ def slopes_of_decisions(system: ConstraintSystem, counts: Floats, floor: float, 
 def lengths(lines: Any) -> Floats:
     """The length of each row of a sparse array."""
     return np.sqrt(np.asarray(sparse.csr_array(lines).power(2).sum(axis=1), dtype=np.float64).ravel())
+
+
+def heaviest(promise: Promise, max_sample_weight: float | None) -> float | None:
+    """How much one who is drawn may count: a person's rows come together, and may all be alike."""
+    rows = promise.rows_per_unit
+    return max_sample_weight if rows == 1 else rows * (max_sample_weight or 1.0)

@@ -30,6 +30,7 @@ from ... import _verdicts as verdicts
 from ..._types import Floats
 from ...facts import Cells
 from ...fairness import ConstraintSystem
+from ...privacy.promise import Promise
 from ..game.game import Game
 from ..group_objective.descent import LossDescent
 from ..group_objective.exponential import Sampling
@@ -44,7 +45,7 @@ from ..least_squares.by_group import GroupRegression
 from ..oracles.oracle import Oracle
 from ..parity import ParityPlan, noise_of_values
 from ..postprocessing import mixing, score_bins
-from ..postprocessing.counting import CountPlan, Released, steps
+from ..postprocessing.counting import CountPlan, Released, length, steps
 from ..postprocessing.mixing_bounds import value_noise
 from ..systems import NO_GROUPS
 from ..tailoring.descent import TailoredDescent
@@ -156,7 +157,7 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Any) -> 
     looks = 2 if plan.has_thresholds and not plan.settles else 1  # at zero, of all thresholds that may be taken
     looks = LOOKS if plan.companion and bounded.any() else looks  # the values say what is handed out
     told = [float(bound) if known else None for bound, known in zip(bounds, bounded, strict=True)]
-    drawn = _sampling(system, counts, histogram) * math.sqrt(plan.promise.rows_per_unit)  # a person's rows come together
+    drawn = _sampling(system, counts, histogram, plan.promise)
     lines = _lines(system, told, noise_of(0), drawn, looks)
     return Forecast(releases, lines, plan.cells, plan.settings.rounds, error)
 
@@ -199,7 +200,7 @@ def _of_game(search: Game, supposed: Supposed) -> Forecast:
     noise = search.noise_of(counts, histogram, heard)
     bounds = system.bounds.tolist()
     looks = LOOKS if search.compares else 1
-    lines = _lines(system, bounds, noise, _sampling(system, counts, histogram), looks)
+    lines = _lines(system, bounds, noise, _sampling(system, counts, histogram, ground.promise), looks)
     return Forecast(releases, lines, ground.cells, search.rounds)
 
 
@@ -288,11 +289,10 @@ def of_counts(
     totals = raw.sum(axis=0) if plan.totals_are_public else None
     released = Released(raw, totals, plan.law(1.0), None, edges)
     noise = value_noise(released, system, mixing.tables_of(released, system.shape[2]).base)
-    lines = _lines(system, system.bounds.tolist(), noise, _sampling(system, counts, decided))
+    lines = _lines(system, system.bounds.tolist(), noise, _sampling(system, counts, decided, plan.promise))
     what = "base decision" if edges is None else "score"
     own = of_event(plan.event if plan.promise.is_private else None, f"rows by group, label and {what}")
-    moved = steps(plan.promise, plan.cells)
-    size = float(moved) if plan.noise == "discrete-laplace" else math.sqrt(moved)
+    size = float(steps(plan.promise, plan.cells)) if plan.noise == "discrete-laplace" else length(plan.promise, plan.cells)
     own = [replace(line, sensitivity=size) for line in own]
     return Forecast(shared_out([*_weighed(before), *own]), lines, plan.cells)
 
@@ -304,7 +304,7 @@ def of_parity(
     counts = supposed.counts(cells, by_label=False)
     decided = supposed.decisions(counts)
     noise = noise_of_values(system, decided[:, 0], plan.deviation)
-    lines = _lines(system, system.bounds.tolist(), noise, _sampling(system, counts, decided))
+    lines = _lines(system, system.bounds.tolist(), noise, _sampling(system, counts, decided, plan.promise))
     own = of_event(plan.event if plan.promise.is_private else None, "decisions by group")
     own = [replace(line, sensitivity=plan.spread) for line in own]
     return Forecast(shared_out([*_weighed(before), *own]), lines, cells, plan.rounds)
@@ -355,14 +355,15 @@ def _lines(
     return tuple(lines)
 
 
-def _sampling(system: ConstraintSystem, counts: Floats, histogram: Floats) -> Floats:
-    """The deviation of each value over samples of rows, to first order: every row moves it by its own slope."""
+def _sampling(system: ConstraintSystem, counts: Floats, histogram: Floats, promise: Promise) -> Floats:
+    """The deviation of each value over samples of rows, to first order: every row moves it by its own slope. A person's rows
+    come together, and may all be alike."""
     sizes = system.event_sizes(counts, 1e-9)[system.event_of]
     rates = system.rates(histogram, counts, 1e-9)
     whole = sparse.csr_array(sparse.kron(system.members[system.event_of], np.ones((1, system.shape[2]))))
     slopes = sparse.diags_array(1.0 / sizes) @ (system.numerators - sparse.diags_array(rates) @ whole)
     moves = sparse.csr_array(system.coefficients @ slopes)
-    return np.sqrt(np.asarray(moves.power(2) @ histogram.ravel(), np.float64).ravel())
+    return np.sqrt(promise.rows_per_unit * np.asarray(moves.power(2) @ histogram.ravel(), np.float64).ravel())
 
 
 def groups_of(forecast: Forecast) -> tuple[Any, ...]:

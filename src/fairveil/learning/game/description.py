@@ -118,7 +118,7 @@ class DescribedGame:
 
     def _sampling(self, histogram: Floats, counts: Floats) -> Floats:
         assert self.system is not None
-        return sampling.deviations(self.system, histogram, counts, heaviest=self.ground.max_sample_weight)
+        return sampling.deviations(self.system, histogram, counts, heaviest=self.ground.heaviest)
 
     @cached_property
     def _count_scale(self) -> float:

@@ -278,7 +278,7 @@ class Game(DescribedGame):
         table = table_of(self._found(state), audit)
         known = (self.system, state.counts, self.floor)
         doubts = constants.noise_of(*known, self._count_scale)
-        drawn = constants.sampling_of(*known, self.ground.max_sample_weight)
+        drawn = constants.sampling_of(*known, self.ground.heaviest)
         limits = Limits(values, self.system.bounds, spread, constants.values_of(*known), doubts, drawn)
         return Comparison(table, state.rows, limits, self._free_of(state, table_of))
 

@@ -89,7 +89,7 @@ def _audit_noise(ground: GameInstance, share: float) -> float:
     mu, rows = gaussian_mu(ground.promise.epsilon, ground.promise.delta), ground.public_rows
     if rows is None or mu <= 0:
         return 1.0
-    return math.sqrt(2.0) / (mu * math.sqrt(share)) / _usual_cell(ground, rows)
+    return math.sqrt(2.0) * ground.promise.rows_per_unit / (mu * math.sqrt(share)) / _usual_cell(ground, rows)
 
 
 def _usual_cell(ground: GameInstance, rows: float) -> float:

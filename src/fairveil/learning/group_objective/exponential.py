@@ -150,7 +150,7 @@ class Sampling:
         ground = self.ground
         low, high = replace(posed.h, penalty=penalty).slopes
         worst = of_decisions(low, high, ground.cells, ground.promise, ground.layout, reads_groups=self.of.reads_groups)
-        return float(worst) * (ground.max_sample_weight or 1.0) / posed.rows
+        return float(worst) * (ground.heaviest or 1.0) / posed.rows
 
     def _excess(self, moves: float) -> float:
         """e of scores that one neighbour moves so far apart."""

@@ -111,4 +111,4 @@ def _noise(ground: GameInstance, share: float, rounds: int) -> float:
     if ground.public_rows is None or mu <= 0:
         return math.inf
     usual = ground.public_rows / (ground.groups * ground.classes)
-    return math.sqrt(2.0 * rounds / (share * (1.0 - MEASURING))) / mu / usual
+    return math.sqrt(2.0 * rounds / (share * (1.0 - MEASURING))) * ground.promise.rows_per_unit / mu / usual

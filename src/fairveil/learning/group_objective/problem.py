@@ -296,7 +296,7 @@ class ReleasedProblem:
             more[place[:2]] += step
             moves.append((self._numbers(more)(bumped) - at)[1:] / step)
         influence, weights = np.array(moves), drawn.ravel()[:, np.newaxis]
-        per_row, heaviest = self.problem.cells.per_row, self.problem.ground.max_sample_weight or 1.0
+        per_row, heaviest = self.problem.cells.per_row, self.problem.ground.heaviest or 1.0
         centre = (weights * influence).sum(axis=0) ** 2 if per_row == 1 else 0.0
         variance = np.maximum((weights * influence**2).sum(axis=0) * per_row - centre, 0.0) * heaviest / self.rows
         return np.asarray(np.sqrt(variance))

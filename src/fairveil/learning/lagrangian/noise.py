@@ -30,7 +30,7 @@ from ...facts import Cells, RowLayout
 from ...fairness import ConstraintSystem, sampling
 from ...privacy.promise import Promise
 from ..descent import Batch
-from ..systems import onto_totals, slopes_of_counts, slopes_of_decisions
+from ..systems import heaviest, onto_totals, slopes_of_counts, slopes_of_decisions
 from .players import AVERAGED, weights_of
 from .settings import Settings
 
@@ -355,12 +355,6 @@ class PlannedNoise:
         assert self.system is not None
         histogram = self.by_class(decisions[np.newaxis], counts[np.newaxis])[0]
         return slopes_of_counts(self.system, counts, histogram, self.floor, self.outputs)
-
-
-def heaviest(promise: Promise, max_sample_weight: float | None) -> float | None:
-    """How much one who is drawn may count: a person's rows come together, and may all be alike."""
-    rows = promise.rows_per_unit
-    return max_sample_weight if rows == 1 else rows * (max_sample_weight or 1.0)
 
 
 def usual_clip(promise: Promise) -> float:

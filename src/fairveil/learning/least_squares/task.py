@@ -35,7 +35,7 @@ from ...privacy.promise import Promise
 from ..comparison import Rival
 from ..descent import Batch
 from ..outcome import not_met
-from ..systems import NO_GROUPS
+from ..systems import NO_GROUPS, heaviest
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +215,7 @@ class RegressionTask:
             losses_noise=self.unit * of_means / np.maximum(shares, least),
             shares=shares,
             rows=rows,
-            sampling=np.array([line[3] for line in sampled]) * math.sqrt(self.max_sample_weight or 1.0),
+            sampling=np.array([line[3] for line in sampled]) * math.sqrt(heaviest(self.promise, self.max_sample_weight) or 1.0),
         )
 
 

@@ -345,4 +345,4 @@ def reach(ground: GameInstance, costs: Floats) -> float:
     model = Linear(np.zeros((ground.outputs, 1 + ground.layout.width)))
     made = Costs.of(costs, PredictionHistogram(model, ground.cells, "hard", by_label=True), ground.layout)
     steps = made.reach(ground.promise, ground.layout, reads_groups=False)
-    return math.ldexp(steps, -made.exponent) * (ground.max_sample_weight or 1.0)
+    return math.ldexp(steps, -made.exponent) * (ground.heaviest or 1.0)

@@ -16,7 +16,7 @@ from ...facts import Cells, RowLayout
 from ...fairness import ConstraintSystem, Notion
 from ...privacy.events import Event
 from ...privacy.promise import Promise
-from ..systems import NO_GROUPS, onto_totals, system_of
+from ..systems import NO_GROUPS, heaviest, onto_totals, system_of
 
 LEAST_ROWS = 1.0
 
@@ -99,6 +99,11 @@ class GameInstance:
     def groups(self) -> int:
         """How many cells."""
         return 1 if self.cells is None else self.cells.count
+
+    @property
+    def heaviest(self) -> float | None:
+        """How much one who is drawn may count: a row by its weight, a person by all rows that are read; None: one."""
+        return heaviest(self.promise, self.max_sample_weight)
 
     def move(self, question: Question) -> float:
         """How far one person moves the answer to a question whose bound is a constant (L2)."""

@@ -141,7 +141,7 @@ class Regression(Oracle[Moments]):
         counts = ground.table(counts)
         by_cell = by_cell.reshape(*counts.shape, len(lift))
         if not ground.is_exact:
-            noise = self.multiplier * math.sqrt(2.0 * asked.per_row) * float(clip or 0.0) * (ground.max_sample_weight or 1.0)
+            noise = self.multiplier * math.sqrt(2.0 * asked.per_row) * float(clip or 0.0) * (ground.heaviest or 1.0)
             by_cell = shrunk(by_cell, counts, ground, noise**2 * len(lift), ground.floor(counts_multiplier))
         return Moments(errors, lift, by_cell, counts)
 
@@ -149,7 +149,7 @@ class Regression(Oracle[Moments]):
         if self.width is not None or ground.is_exact:
             return self.width or ground.layout.width
         rows = least / ground.groups
-        return max(2, int(CROWD * rows / (LENGTH * max(self.multiplier, 1e-9) * (ground.max_sample_weight or 1.0))))
+        return max(2, int(CROWD * rows / (LENGTH * max(self.multiplier, 1e-9) * (ground.heaviest or 1.0))))
 
     # -- records are protected ---------------------------------------------------------------------------------------------
 

@@ -136,7 +136,7 @@ class Responses(Oracle[ResponseState]):
             radius = math.inf if ground.is_exact else LENGTH * math.sqrt(len(moments.lift))
             lifted *= np.minimum(1.0, radius / np.maximum(np.linalg.norm(lifted, axis=1, keepdims=True), TINY))
             noise = self.regression.multiplier * math.sqrt(2.0 * ground.cells.per_row) * min(radius, 1e9)
-            noise *= ground.max_sample_weight or 1.0
+            noise *= ground.heaviest or 1.0
             sizes = np.maximum(moments.counts, ground.floor(counts_multiplier))[..., np.newaxis]  # as `shrunk` has them
             head = (lifted, table.labels, table.weights, moments.sums / sizes, moments.counts, ground.cells)
             members = memberships(*head, noise)

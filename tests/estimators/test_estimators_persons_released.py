@@ -1,0 +1,151 @@
+"""All that a fit for persons releases, against enumerated neighbours: tables with one person more, fewer, or another.
+
+A fit is kept on a tape. Its questions are then asked again, without noise, of both tables of each pair (`Witness`). The answers
+are at most mu apart, the plan's, in deviations of the noise that was promised; and they come near it.
+Persons have k rows in all corners of the schema: alike, which is the worst (theory.md#units), and mixed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import fairveil as fv
+from fairveil.audit import Tape, Witness
+from fairveil.curator import Curator, pricing
+from fairveil.curator.bounds import adds_by_person
+from fairveil.curator.journal.listening import heard_by
+from fairveil.facts import Category, Ignored, Number, Schema
+from fairveil.privacy import NoiseSource
+
+MOST = 3
+CLASSES = Schema(
+    {"a": Number(-1, 1), "b": Number(-1, 1), "patient": Ignored(), "sex": Category(("f", "m")), "y": Category((0, 1))},
+    target="y",
+    sensitive="sex",
+    unit="patient",
+    max_rows_per_unit=MOST,
+)
+NUMBERS = Schema({**CLASSES.columns, "y": Number(-1, 1)}, target="y", sensitive="sex", unit="patient", max_rows_per_unit=MOST)
+COMMON = {"epsilon": 3.0, "delta": 1e-5, "random_state": 0}
+FITS = {
+    "game": fv.OracleGameClassifier("demographic_parity:0.1", rounds=3, **COMMON),
+    "game, descent": fv.OracleGameClassifier("equalized_odds:0.1", oracle="descent", rounds=2, **COMMON),
+    "group": fv.GroupObjectiveClassifier(constraint="equalized_odds:0.1", rounds=3, **COMMON),
+    "group, log loss": fv.GroupObjectiveClassifier(loss="log", rounds=3, **COMMON),
+    "group, a choice": fv.GroupObjectiveClassifier(method="exponential", **COMMON),
+    "group, least squares": fv.GroupObjectiveRegressor("largest_group_loss", rounds=3, **COMMON),
+}
+RELATIONS = ("add-remove", "replace-one")
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def somebody(rng):
+    """Persons in the corners: alike in all rows, and mixed ones."""
+    corners = list(itertools.product((-1.0, 1.0), (-1.0, 1.0), ("f", "m"), (0, 1)))
+    alike = [[corner] * MOST for corner in corners]
+    mixed = [[corners[i] for i in rng.integers(0, len(corners), size)] for size in (1, 2, 3) for _ in range(3)]
+    return [*alike, *mixed]
+
+
+def table(*people):
+    """Twenty persons of one to three rows, and these at the end."""
+    rng = np.random.default_rng(4)
+    rows, ids = [], []
+    for person in range(20):
+        for _ in range(1 + person % MOST):
+            rows.append((*rng.uniform(-1, 1, 2), "fm"[person % 2], int(rng.integers(2))))
+            ids.append(person)
+    for number, person in enumerate(people):
+        rows += person
+        ids += [100 + number] * len(person)
+    a, b, sex, y = zip(*rows, strict=True)
+    return {"a": np.array(a), "b": np.array(b), "patient": np.array(ids), "sex": np.array(sex), "y": np.array(y)}
+
+
+class _OpenedError(Exception):
+    pass
+
+
+class _Rows:
+    """Hears of the rows of a fit, and ends it before the first question."""
+
+    def opened(self, rows):
+        self.rows = rows
+        raise _OpenedError
+
+    def answered(self, *told):
+        raise AssertionError
+
+
+def rows_of(estimator, promise, *people):
+    """The rows as the fit's curator reads them."""
+    listener = _Rows()
+    with heard_by(listener), pytest.raises(_OpenedError):
+        estimator.fit(table(*people))
+    coins = NoiseSource.seeded(0).stream("units")
+    return listener.rows.by_person(promise.rows_per_unit, coins, adds_by_person=adds_by_person(promise))
+
+
+def estimator_of(name, relation):
+    estimator = FITS[name]
+    schema = NUMBERS if name.endswith("squares") else CLASSES
+    who = {"protects": "sensitive_features"} if relation == "sensitive features" else {"neighbours": relation}
+    return type(estimator)(**{**estimator.get_params(), "schema": schema, **who})
+
+
+def furthest(name, relation, monkeypatch):
+    """The largest distance between tables of neighbours in what one fit released, and the mu of its Gaussian releases."""
+    estimator = estimator_of(name, relation)
+    people, tape = somebody(np.random.default_rng(0)), Tape()
+    with monkeypatch.context() as patched:
+        patched.setattr(Curator, "answer", tape.around(Curator.answer))
+        estimator.fit(table(people[0]))
+    promise = estimator.privacy_.promise
+    assert promise.rows_per_unit == MOST
+    if relation == "sensitive features":
+        pairs = [([p], [[(a, b, "fm"[sex == "f"], y) for a, b, sex, y in p]]) for p in people]
+    elif relation == "add-remove":
+        pairs = [([], [p]) for p in people]
+    else:
+        pairs = [([people[i]], [p]) for i in (0, 11) for p in people]
+    known = {}
+    found = []
+    for pair in pairs:
+        sides = [known.setdefault(repr(one), None) or rows_of(estimator, promise, *one) for one in pair]
+        known |= {repr(one): side for one, side in zip(pair, sides, strict=True)}
+        found.append(Witness(*sides, promise).distance(tape))
+    gaussian = [one for one in estimator.privacy_.releases if one.mechanism == "Gaussian"]
+    return max(found), math.sqrt(sum(one.times / one.numbers[0] ** 2 for one in gaussian))
+
+
+CASES = [
+    *itertools.product(FITS, ("add-remove",)),
+    *itertools.product(("game", "group, log loss", "group, least squares"), ("replace-one",)),
+    *itertools.product(("game", "group", "group, least squares"), ("sensitive features",)),
+]
+
+
+@pytest.mark.parametrize(("name", "relation"), CASES)
+def test_no_person_moves_what_a_fit_releases_further_than_its_plan_says(name, relation, monkeypatch):
+    distance, mu = furthest(name, relation, monkeypatch)
+    assert distance <= mu * (1.0 + 1e-9)
+    assert distance >= 0.8 * mu
+
+
+@pytest.mark.parametrize(("name", "relation"), [("game", "add-remove"), ("group, least squares", "replace-one")])
+def test_planted_the_bound_of_one_row_is_caught(name, relation, monkeypatch):
+    """As if a person moved a sum by no more than a row does."""
+    monkeypatch.setattr(pricing, "of_person", lambda scale, rows: scale)
+    distance, mu = furthest(name, relation, monkeypatch)
+    assert distance > 1.5 * mu
