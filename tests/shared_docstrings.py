@@ -71,6 +71,14 @@ PERSONS = {
         "many of them drawn. Noise of counts grows with it, and a `clip` is then of the sum of a person's gradients.",
     ),
 }
+COUNTED_BY_PERSON = {
+    **PERSONS,
+    "max_rows_per_unit": (
+        "int",
+        "Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so "
+        "many of them drawn. Noise of counts and of other sums over rows grows with it.",
+    ),
+}
 NO_PERSONS = {
     "unit": (
         "str, mapping of one name, or one value a row",

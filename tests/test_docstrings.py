@@ -209,7 +209,11 @@ def test_entries_have_a_type_and_a_text(name: str) -> None:
 
 def texts_of(name: str) -> list[dict[str, tuple[str, str]]]:
     """The shared texts of the parameters of one estimator."""
-    texts = [shared.EVERY_FIT, shared.PERSONS if name in PERSONS else shared.NO_PERSONS]
+    tailored = name.startswith("Tailored")
+    texts = [
+        shared.EVERY_FIT,
+        shared.PERSONS if name in PERSONS else shared.NO_PERSONS if tailored else shared.COUNTED_BY_PERSON,
+    ]
     if name in CONSTRAINED:
         texts.append(shared.CONSTRAINTS)
     if name in DESCENT:

@@ -56,7 +56,8 @@ FEWEST = 1.0
 
 @dataclass(frozen=True)
 class ParityPlan:
-    """What is asked, and with how much noise. Multipliers of 0: exactly. `heaviest`: the largest weight of a row."""
+    """What is asked, and with how much noise. Multipliers of 0: exactly. `heaviest`: the largest weight of one who is
+    protected: of a row, or of all that a person has."""
 
     promise: Promise
     rounds: int

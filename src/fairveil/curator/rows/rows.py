@@ -139,6 +139,11 @@ class Rows:
         return self._persons is not None or self._by_person is not None
 
     @property
+    def persons(self) -> npt.NDArray[np.int64] | None:
+        """A number for each row: whose it is. None where rows stand person by person, or nobody said."""
+        return self._persons
+
+    @property
     def person_by_person(self) -> list[npt.NDArray[Any]] | None:
         """Of rows that stand person by person, what blocks say of them (`PERSON_BY_PERSON`)."""
         return self._by_person

@@ -30,6 +30,7 @@ class AfterABase:
 
     estimator: Any
     schema: Any
+    unit: Any
     estimator_: Any
     model_: Any
     sensitive_names_: tuple[str, ...]
@@ -99,7 +100,8 @@ class AfterABase:
 
     def _features_of(self, X: Any) -> Any:
         names = as_tuple(getattr(self, "feature_names_in_", ()))
-        return post_rows.features_of(self.estimator_, X, self.schema, names, self.sensitive_names_)
+        no_features = (*self.sensitive_names_, *([self.unit] if isinstance(self.unit, str) else []))
+        return post_rows.features_of(self.estimator_, X, self.schema, names, no_features)
 
     def _ids(self, X: Any, sensitive_features: Any, rows: int) -> npt.NDArray[np.intp] | None:
         cells = self.model_.cells

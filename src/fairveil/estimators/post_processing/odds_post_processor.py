@@ -23,6 +23,7 @@ from ...learning.postprocessing import mixing, mixing_bounds, mixing_comparison
 from ...learning.postprocessing.counting import CountPlan, Released
 from ...learning.postprocessing.mixing import Mixed
 from ...learning.postprocessing.mixing_bounds import MixingGuarantee
+from ...learning.systems import heaviest
 from ...models import Model, PostProcessedModel
 from ...privacy.events import compose
 from ...privacy.ledger import Ledger
@@ -109,9 +110,11 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
         fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
+        apart, which is then no feature, or one value a row. None: protects each row by itself.
     max_rows_per_unit : int, default=None
-        Must be None, like `unit`.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
+        of them drawn. Noise of counts and of other sums over rows grows with it.
     confidence : float, default=0.95
         Probability, over the noise, with which the bounds in `guarantee_` hold.
     slack : {"none", "theorem"}, default="none"
@@ -330,8 +333,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         DecisionsReplaced
             If the fit was not certified as found, and part of its decisions was replaced by blind ones.
         """
-        units.refuse(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        whose = units.asked(self)
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
         ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
         notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
         _checks.fraction(confidence=self.confidence, low_open=True, high_open=True, remedy="Pass confidence=0.95, for example.")
@@ -344,10 +347,10 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             "base_share": "with a base that is public or fitted" if ready else None,
         }
         unused.refuse(self, idle)
-        wishes = self._wishes(promise, ledger)
+        wishes = self._wishes(promise, ledger, whose)
         bases.check(self.estimator, wishes)
         base_answers.check(self.predict_method, self.bins)
-        asked = post_rows.read(self, X, y, sensitive_features, sample_weight, promise)
+        asked = post_rows.read(self, X, y, sensitive_features, sample_weight, promise, whose=whose)
         promises.require_groups(notions, asked.training)
         cells, system = post_report.system_of(notions, asked)
         if ledger is not None:
@@ -396,12 +399,12 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self, read: Read, supposed: float | None = None
     ) -> tuple[CountPlan, ConstraintSystem | None, Training, Any, Floats | None]:
         """The plan of the counts, the search of a base that is fitted with them, and edges of bins, before there are rows."""
-        units.refuse(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        whose = units.asked(self)
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
         notions = [notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous]
-        wishes = self._wishes(promise, None)
+        wishes = self._wishes(promise, None, whose)
         bases.check(self.estimator, wishes)
-        training = read(promises.ways_of(self.schema, False, False, self.max_sample_weight, promise))
+        training = read(promises.ways_of(self.schema, False, False, self.max_sample_weight, promise, whose=whose))
         promises.require_groups(notions, training)
         cells, system = post_report.system_of(notions, DecidedRows(training, None, None, False))
         known = promises.public_rows_of(self.public_rows, training, promise)
@@ -420,7 +423,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     def _purpose(self) -> str:
         return f"{type(self).__name__}.fit"
 
-    def _wishes(self, promise: Promise, ledger: Ledger | None) -> BaseOptions:
+    def _wishes(self, promise: Promise, ledger: Ledger | None, whose: units.Whose | None) -> BaseOptions:
         share = _checks.fraction(
             base_share=self.base_share, low_open=True, high_open=True, remedy="Pass base_share=0.8, for example."
         )
@@ -431,7 +434,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             "unsafe_data_dependent_bounds": self.unsafe_data_dependent_bounds,
         }
         seed = promises.seed_of(self.random_state)
-        return BaseOptions(promise, share, bool(self.public_base), given, seed, RateConstrainedClassifier, ledger)
+        return BaseOptions(promise, share, bool(self.public_base), given, seed, RateConstrainedClassifier, ledger, whose)
 
     def _answers(self, asked: DecidedRows, base: Base, wishes: BaseOptions, plan: CountPlan, X: Any) -> Answers:
         """What the base answers about the training rows."""
@@ -469,7 +472,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             cells, released, guarantee = found.cells, found.released, found.guarantee
             table = found.solved.table[: 1 if cells is None else cells.count]
             model = PostProcessedModel(table, classes, cells, inside, released.edges)
-            report, baselines = found.reported(classes, self.max_sample_weight)
+            report, baselines = found.reported(classes, heaviest(promise, self.max_sample_weight))
         counts = None if curator is None else curator.statement()
         statement = base_statement.of(
             training,
@@ -506,7 +509,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         confidence, before = self.guarantee_.confidence, self.constraint_report_
         self.guarantee_ = mixing_bounds.guarantee(released, system, whole, confidence, shared=shared)
         solved = Mixed(whole, np.array([line.pressure for line in before.lines]), 0.0)
-        report = post_report.report_of(self.guarantee_, solved, before.reason, released, system, self.max_sample_weight)
+        report = post_report.report_of(self.guarantee_, solved, before.reason, released, system, self._heaviest)
         compared = mixing_comparison.compared(released, system, whole)
         self.constraint_report_ = report.saying(before.required)
         self.baselines_ = blind.baselines_of(self.baselines_, compared, model.classes, blindly)

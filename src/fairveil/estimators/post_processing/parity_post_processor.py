@@ -96,9 +96,11 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger of the ``with
         fairveil.ledger(...)`` block, if there is one. It is never saved with the estimator.
     unit : str, mapping of one name, or one value a row, default=None
-        Must be None: this estimator does not yet protect persons with several rows. See docs/persons.md.
+        Protects persons, each with all of their rows (docs/persons.md). It is the name of the column of X that tells persons
+        apart, which is then no feature, or one value a row. None: protects each row by itself.
     max_rows_per_unit : int, default=None
-        Must be None, like `unit`.
+        Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
+        of them drawn. Noise of counts and of other sums over rows grows with it.
     public_base : bool, default=False
         Whether the fitted base was made without these rows. It is then not charged, and the statement says so.
     base_share : float, default=0.8
@@ -294,7 +296,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         promise, wishes = self._told()
         ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
         wishes = replace(wishes, ledger=ledger)
-        asked = self._asked(X, y, sensitive_features, sample_weight, promise)
+        asked = self._asked(X, y, sensitive_features, sample_weight, wishes)
         cells, system = self._compared(asked)
         training, rows = asked.training, asked.training.rows
         if ledger is not None:
@@ -349,8 +351,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
 
     def _told(self) -> tuple[Promise, BaseOptions]:
         """What the arguments say, checked before any row is read."""
-        units.refuse(self)
-        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours)
+        whose = units.asked(self)
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
         remedy = "Pass max_gap=0.05, for example."
         _checks.fraction(max_gap=self.max_gap, high_open=True, remedy=remedy)
         _checks.whole(at_least=2, rounds=self.rounds, remedy="Pass rounds=40, for example.")
@@ -362,7 +364,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         names = ("schema", "public_rows", "max_sample_weight", "unsafe_data_dependent_bounds")
         given = {name: getattr(self, name) for name in names}
         seed = promises.seed_of(self.random_state)
-        wishes = BaseOptions(promise, share, bool(self.public_base), given, seed, RateConstrainedClassifier)
+        wishes = BaseOptions(promise, share, bool(self.public_base), given, seed, RateConstrainedClassifier, whose=whose)
         bases.check(self.estimator, wishes)
         if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):
             got = type(self.estimator).__name__
@@ -370,13 +372,13 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             raise InputError(complaint(expected="a classifier with predict_proba", of="estimator", got=got, remedy=remedy))
         return promise, wishes
 
-    def _asked(self, X: Any, y: Any, sensitive: Any, weights: Any, promise: Promise) -> DecidedRows:
+    def _asked(self, X: Any, y: Any, sensitive: Any, weights: Any, wishes: BaseOptions) -> DecidedRows:
         if self.groups is not None and (self.schema is not None or isinstance(X, RowSource | Elsewhere)):
             remedy = "Leave groups=None: the schema, or the coded rows, say the groups."
             raise InputError(complaint(expected="None beside a schema", of="groups", got=self.groups, remedy=remedy))
         fitted = self.estimator is not None and bases.is_fitted(self.estimator)
-        told = {"labelled": not fitted, "groups": self.groups}
-        return post_rows.read(self, X, y, sensitive, weights, promise, **told)
+        told = {"labelled": not fitted, "groups": self.groups, "whose": wishes.whose}
+        return post_rows.read(self, X, y, sensitive, weights, wishes.promise, **told)
 
     def _compared(self, asked: DecidedRows) -> tuple[Cells, ConstraintSystem]:
         """The groups, and the constraints on their rates."""
@@ -389,7 +391,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
     def _plan_of(self, promise: Promise, spent: Any, training: Training) -> ParityPlan:
         rows = training.rows
         heaviest = rows.max_sample_weight if promise.is_private else rows.largest_weight
-        return parity.plan(promise, self.rounds, spent, heaviest if rows.weighted else 1.0)
+        of_one = promise.rows_per_unit * (heaviest if rows.weighted else 1.0)
+        return parity.plan(promise, self.rounds, spent, of_one)
 
     def _law(self, base: Base, shown: Any, training: Training) -> Any:
         """The base's probabilities of the training rows; of rows elsewhere how their holder finds them. While rows are private,
@@ -415,7 +418,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
     def _planned(self, read: Read) -> tuple[ParityPlan, ConstraintSystem, Cells, Any]:
         """The plan, the constraints and their groups, and the search of a base that is fitted here, before there are rows."""
         promise, wishes = self._told()
-        training = read(promises.ways_of(self.schema, False, False, self.max_sample_weight, promise))
+        training = read(promises.ways_of(self.schema, False, False, self.max_sample_weight, promise, whose=wishes.whose))
         cells, system = self._compared(DecidedRows(training, None, None, False))
         known = promises.public_rows_of(self.public_rows, training, promise)
         cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)

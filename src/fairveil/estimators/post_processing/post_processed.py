@@ -14,8 +14,9 @@ from ...learning.postprocessing import mixing, mixing_bounds
 from ...learning.postprocessing.counting import Released
 from ...learning.postprocessing.mixing import Program
 from ...learning.postprocessing.mixing_bounds import MixingGuarantee
-from ...learning.systems import NO_GROUPS
+from ...learning.systems import NO_GROUPS, heaviest
 from ...models import PostProcessedModel
+from ...privacy.statement.statement import PrivacyStatement
 from ..certifying.certified_fits import forget_certificate
 from ..fitting import promises
 from ..reports.baselines import BaselineReport
@@ -37,6 +38,7 @@ class PostProcessed(AfterABase):
     constraint_report_: ConstraintReport
     baselines_: BaselineReport | None
     released_: Released | None
+    privacy_: PrivacyStatement
 
     @property
     def mixing_(self) -> Floats:
@@ -102,8 +104,7 @@ class PostProcessed(AfterABase):
         solved = mixing.deterministic(Program.of(self.released_, system, shared=shared))
         confidence = self.guarantee_.confidence
         out.guarantee_ = mixing_bounds.guarantee(self.released_, system, solved.table, confidence, shared=shared)
-        heaviest = self.max_sample_weight
-        report = post_report.report_of(out.guarantee_, solved, post_report.CHOSEN, self.released_, system, heaviest)
+        report = post_report.report_of(out.guarantee_, solved, post_report.CHOSEN, self.released_, system, self._heaviest)
         out.constraint_report_ = report.saying(self.constraint_report_.required)
         out.baselines_ = None
         table = solved.table[: len(model.mixing)]
@@ -111,6 +112,11 @@ class PostProcessed(AfterABase):
         return out
 
     # -- inside ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _heaviest(self) -> float | None:
+        """How much one who is drawn may count."""
+        return heaviest(self.privacy_.promise, self.max_sample_weight)
 
     def _resolved(self) -> ConstraintSystem:
         """The constraints again, over the cells of the counts."""

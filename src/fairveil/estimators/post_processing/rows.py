@@ -14,6 +14,7 @@ from ...privacy.promise import Promise
 from ..fitting import promises
 from ..reading import cautions
 from ..reading.inputs import Ways
+from ..reading.units import Whose
 from ..wrapped import bases, decided, unlabelled
 from ..wrapped.bases import Base, BaseOptions
 from ..wrapped.decided import DecidedRows
@@ -29,11 +30,12 @@ def read(
     *,
     labelled: bool = True,
     groups: Cells | None = None,
+    whose: Whose | None = None,
 ) -> DecidedRows:
     """The rows of a fit, checked against the promise and the base of `estimator`, an unfitted post-processor. `labelled`: else
-    nobody needs labels, and a base that is fitted says the classes. `groups`: where they are public."""
+    nobody needs labels, and a base that is fitted says the classes. `groups`: where they are public. `whose`: each row is."""
     base = estimator.estimator
-    ways: Ways = promises.ways_of(estimator.schema, False, False, estimator.max_sample_weight, promise)
+    ways: Ways = promises.ways_of(estimator.schema, False, False, estimator.max_sample_weight, promise, whose=whose)
     fitted = base is not None and bases.is_fitted(base)
     known = as_tuple(getattr(base, "classes_", ())) if fitted else ()
     if labelled:

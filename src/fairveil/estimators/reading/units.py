@@ -12,14 +12,17 @@ Guarantees (tests/estimators/test_estimators_persons.py):
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ..._types import Ints
+from ...curator.rows.persons import persons_of
 from ...errors import InputError, PrivacyError, complaint
 from ...facts import RowSource, Schema
+from ...facts.rows import PERSON_BY_PERSON
 from ...privacy.promise import Promise
 from ...privacy.units import Unit
 from ...tables.frames import table_of
@@ -36,6 +39,22 @@ class Whose:
     unit: Unit
     column: str | None = None
     values: Any = None
+
+    @property
+    def given(self) -> Any:
+        """The same as another estimator's `unit`."""
+        if self.column is not None:
+            return self.column
+        return self.values if self.unit.name == PERSON else {self.unit.name: self.values}
+
+    def with_values(self, choose: Callable[[Any], Any]) -> Whose:
+        """The same of some of the rows."""
+        return self if self.column is not None else replace(self, values=choose(self.values))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of X that are no features."""
+        return () if self.column is None else (self.column,)
 
     def of_table(self, X: Any, grid: Grid | None, rows: int) -> Any:
         """One value a row, from X as it was given; what is missing or of another length is refused where rows are made."""
@@ -98,6 +117,18 @@ def whose(unit: Any, most: Any, schema: Any, epsilon: Any = 1.0) -> Whose | None
         remedy = "Pass unit='patient', the name of a column of X, or one value a row."
         raise InputError(complaint(expected="a name, or one value a row", of="unit", got=given, remedy=remedy))
     return Whose(Unit(PERSON, most), values=given)
+
+
+def numbers_of(told: Whose, X: Any, rows: int) -> Ints:
+    """Whose each row of a table in memory is, as numbers from 0 by first appearance: for parts that are set aside by person."""
+    values = told.of_table(X, None, rows)
+    if isinstance(X, RowSource) and values is None:
+        found = [block.persons for block in X.blocks()]
+        if any(one is None or one.dtype == PERSON_BY_PERSON for one in found):
+            remedy = "Pass a table in memory, in place of one that is coded person by person."
+            raise InputError(complaint(expected="rows whose persons can be set aside", of="X", got="a store", remedy=remedy))
+        values = np.concatenate([one for one in found if one is not None])
+    return persons_of(values, rows)
 
 
 def refuse(estimator: Any, got: str = "") -> None:

@@ -36,6 +36,7 @@ from ...privacy.events import Approximate, Event
 from ...privacy.ledger import Ledger
 from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
+from ..reading.units import Whose
 from ..reading.unread import Read
 
 PROMISED = {"epsilon", "delta", "protects", "neighbours"}
@@ -80,6 +81,7 @@ class BaseOptions:
     default: Callable[[], Any]
     """Makes the base where none is given: a classifier without constraints, which promises like all of ours."""
     ledger: Ledger | None = None
+    whose: Whose | None = None
 
 
 def carries_a_promise(estimator: Any) -> bool:
@@ -126,9 +128,9 @@ def check(estimator: Any, wishes: BaseOptions) -> None:
         raise InputError(complaint(expected="a fitted classifier", of="estimator", got="one frozen before", remedy=remedy))
     told = getattr(thawed(estimator), "unit", None) if carries_a_promise(estimator) and not is_fitted(estimator) else None
     if told is not None:
-        remedy = "Pass a base that protects rows, as the counts beside it do: unit=None."
+        remedy = "Tell the post-processor alone whose each row is: it hands unit and max_rows_per_unit to its base."
         got = f"unit={told!r}" if isinstance(told, str) else "one with units"
-        raise PrivacyError(complaint(expected="a base that protects rows", of="estimator", got=got, remedy=remedy))
+        raise PrivacyError(complaint(expected="a base without a unit of its own", of="estimator", got=got, remedy=remedy))
     if estimator is None or carries_a_promise(estimator):
         if wishes.public_base and (estimator is None or not is_fitted(estimator)):
             raise _not_fitted_in_public(type(estimator).__name__)
@@ -223,6 +225,8 @@ def _promised(estimator: Any, wishes: BaseOptions, spare: bool) -> Any:
         protects=promise.protects,
         neighbours=promise.neighbours,
     )
+    if wishes.whose is not None:
+        chosen.set_params(unit=wishes.whose.given, max_rows_per_unit=wishes.whose.unit.max_rows)
     defaults = type(chosen)().get_params(deep=False)
     taken = {name: value for name, value in wishes.given.items() if name in params and _same(params[name], defaults.get(name))}
     chosen.set_params(**taken)
@@ -250,7 +254,7 @@ def _as_it_is(estimator: Any, wishes: BaseOptions) -> Base:
         return Base(estimator, None, (), (FITTED_ELSEWHERE,))  # sensitive features: `check` refuses the rest
     _refuse_contradictions(statement)
     made = statement.promise
-    if (made.protects, made.neighbours, made.unit) == (promise.protects, promise.neighbours, promise.unit):
+    if (made.protects, made.neighbours, _who(made)) == (promise.protects, promise.neighbours, _who(promise)):
         return Base(estimator, statement, _events(statement), looked_at=True)
     if promise.protects == "sensitive_features" and getattr(estimator, "groups_", None) == ():
         return Base(estimator, None, (), (FITTED_ELSEWHERE,))
@@ -262,6 +266,11 @@ def _as_it_is(estimator: Any, wishes: BaseOptions) -> Base:
             remedy="Fit it under the same relation, pass it unfitted, or fit it without sensitive_features.",
         )
     )
+
+
+def _who(promise: Promise) -> str | None:
+    """Who is protected. How many rows of a person are read does not matter: both guarantees are of all rows of a person."""
+    return None if promise.unit is None else promise.unit.name
 
 
 def _by(promise: Promise) -> str:

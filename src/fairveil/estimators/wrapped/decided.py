@@ -34,6 +34,7 @@ from ..reading.coding import RowsCoding
 from ..reading.columns import coded_groups, names_in, read_labels
 from ..reading.copies import refuse_copies
 from ..reading.inputs import Coded, Training, Ways, read, weights_of
+from ..reading.units import Whose, require_apart
 from . import bases
 
 Codes = npt.NDArray[np.intp]
@@ -69,12 +70,14 @@ def read_rows(
     same_length({"X": length_of(X), "y": len(labels)})
     classes, codes = _classes(labels, known)
     layout = RowLayout(0, (), classes, groups, tuple(columns))
-    features = without(X, tuple(columns))
+    whose = ways.whose
+    features = without(X, (*columns, *(() if whose is None else whose.columns)))
     if ways.features_are_public and columns:
         refuse_copied(features, layout, group_codes)
     weights = weights_of(sample_weight, len(labels))
     block = RowBlock(np.empty((0, len(labels))), np.empty((0, len(labels)), np.uint8), codes, group_codes, weights)
-    held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight)
+    units = units_of(whose, X, len(labels), layout)
+    held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight, units=units)
     facts = [PublicFact("classes", in_words(classes), "argument" if known else READ_FROM_DATA)]
     facts += [
         PublicFact(f"groups of {in_words([n])}", in_words(v), READ_FROM_DATA) for n, v in zip(columns, groups, strict=True)
@@ -83,6 +86,14 @@ def read_rows(
         facts.append(PublicFact("sample weights", "public: must not depend on the sensitive columns", "argument"))
     training = Training(held, RowsCoding(0), tuple(facts), (), names_of(X), width_of(X))
     return DecidedRows(training, features, labels, named)
+
+
+def units_of(whose: Whose | None, X: Any, rows: int, layout: RowLayout) -> Any:
+    """One value a row: whose it is; None where rows are protected."""
+    if whose is None:
+        return None
+    require_apart(whose.column, layout.sensitive_names)
+    return whose.of_table(X, None, rows)
 
 
 def decisions_of(base: Any, features: Any, classes: Sequence[Hashable], rows: int, seed: int | None) -> Codes:

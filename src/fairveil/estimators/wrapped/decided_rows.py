@@ -36,7 +36,7 @@ from ..fitting import promises
 from ..reading.carried import require_few_values
 from ..reading.columns import read_labels
 from ..reading.inputs import Coded
-from ..reading.units import Whose, require_apart
+from ..reading.units import Whose
 from . import bases, decided
 
 Codes = npt.NDArray[np.intp]
@@ -105,8 +105,7 @@ def read(
             raise InputError(complaint(expected="what the model decides by", of="X", got=None, remedy=remedy))
     else:
         decided.refuse_unseen(X)
-        own = () if whose is None or whose.column is None else (whose.column,)
-        features = decided.without(X, (*columns, *own))
+        features = decided.without(X, (*columns, *(() if whose is None else whose.columns)))
     known = tuple(values_array(getattr(model, "classes_", ())).tolist())
     raw = given if given is not None else _asked(model, features, columns, seed)
     labels = read_labels(raw if y is None else y)
@@ -120,8 +119,7 @@ def read(
     grouped = bool(columns)
     layout = RowLayout(0, (), classes, cells.columns if grouped else (), cells.names if grouped else ())
     block = RowBlock(np.empty((0, len(raw))), np.empty((0, len(raw)), np.uint8), y_codes, codes if grouped else None, None)
-    require_apart(None if whose is None else whose.column, layout.sensitive_names)
-    rows = Rows(Coded(layout, (block,)), units=None if whose is None else whose.of_table(X, None, len(raw)))
+    rows = Rows(Coded(layout, (block,)), units=decided.units_of(whose, X, len(raw), layout))
     ids = np.asarray(cells.ids(codes)[0], np.intp)
     found = decided.codes_of(raw, classes, GIVEN if given is not None else decided.BASES)
     words = _name_of(model, given is not None)

@@ -52,7 +52,7 @@ def read_rows(X: Any, sensitive_features: Any, sample_weight: Any, ways: Ways, k
         count = len(next(iter(columns.values())))
         groups, codes = coded_groups({name: Plain(column) for name, column in columns.items()}, count)
         names = tuple(columns)
-        features, shown = decided.without(X, names), decided.names_of(X)
+        features, shown = decided.without(X, (*names, *(() if ways.whose is None else ways.whose.columns))), decided.names_of(X)
     else:
         names, groups, codes, features, named, shown = _by_schema(X, sensitive_features, schema)
     count = codes.shape[1]
@@ -63,7 +63,8 @@ def read_rows(X: Any, sensitive_features: Any, sample_weight: Any, ways: Ways, k
         decided.refuse_copied(features, layout, codes)
     weights = weights_of(sample_weight, count)
     block = RowBlock(np.empty((0, count)), np.empty((0, count), np.uint8), np.zeros(count, np.int32), codes, weights)
-    held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight)
+    units = decided.units_of(ways.whose, X, count, layout)
+    held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight, units=units)
     facts = [PublicFact("classes", in_words(classes), "argument")]
     facts += [PublicFact(f"groups of {in_words([n])}", in_words(v), origin) for n, v in zip(names, groups, strict=True)]
     if weights is not None and ways.features_are_public:
@@ -104,7 +105,7 @@ def with_groups(asked: DecidedRows, cells: Cells) -> DecidedRows:
     layout = replace(layout, sensitive=found.columns, sensitive_names=found.names)
     none = np.empty((0, block.rows))
     given = RowBlock(none, none.astype(np.uint8), block.labels, codes, block.weights if training.rows.weighted else None)
-    held = Rows(Coded(layout, (given,)), max_sample_weight=training.rows.max_sample_weight)
+    held = Rows(Coded(layout, (given,)), max_sample_weight=training.rows.max_sample_weight, units=training.rows.persons)
     others = [fact for fact in training.facts if not fact.name.startswith("groups of ")]
     named = zip(found.names, found.columns, strict=True)
     facts = [PublicFact(f"groups of {in_words([name])}", in_words(values), "argument") for name, values in named]

@@ -11,7 +11,7 @@ Guarantees (tests/learning/test_learning_postprocess.py):
    kept however the rest (constraints, weights, kind of noise) was chosen by what was seen: `privacy.two_steps`.
 2. Sensitive features alone protected: the totals over groups are exact and free. With two groups the counts of one are asked,
    L1 and L2 sensitivity 1, and the others are the totals less those; with more, L1 2 and L2 sqrt 2.
-3. Records: L1 and L2 1 (add-remove), 2 and sqrt 2 (replace-one), and nothing is exact.
+3. Records: L1 and L2 1 (add-remove), 2 and sqrt 2 (replace-one), and nothing is exact. Of persons with k rows k times that.
 4. `Released` holds noisy counts and what is public, never an exact count of what is protected.
 """
 
@@ -83,7 +83,7 @@ class CountPlan:
         moved = steps(self.promise, self.cells)
         if self.noise == "discrete-laplace":
             return CountNoise(self.noise, self.multiplier * moved)
-        return CountNoise(self.noise, self.multiplier * math.sqrt(moved) * largest_weight)
+        return CountNoise(self.noise, self.multiplier * length(self.promise, self.cells) * largest_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +215,17 @@ def release(
 
 
 def steps(promise: Promise, cells: Cells | None) -> int:
-    """The L1 sensitivity of the counts that are asked; the L2 sensitivity is its square root."""
+    """The L1 sensitivity of the counts that are asked."""
+    return _of_a_row(promise, cells) * promise.rows_per_unit
+
+
+def length(promise: Promise, cells: Cells | None) -> float:
+    """Their L2 sensitivity: all rows of a person may lie in one place (theory.md#units)."""
+    return math.sqrt(_of_a_row(promise, cells)) * promise.rows_per_unit
+
+
+def _of_a_row(promise: Promise, cells: Cells | None) -> int:
+    """L1; L2 is its square root."""
     if promise.protects == "sensitive_features":
         return 1 if cells is not None and cells.count == 2 else 2
     return 1 if promise.neighbours == "add-remove" else 2
