@@ -69,6 +69,38 @@ def test_the_schema_may_say_it(fairveil: Command, clinic: Path, schema: Path, tm
         assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("method", ["game", "post-processing", "parity-post-processing", "group-objective"])
+def test_other_methods_protect_persons(fairveil: Command, clinic: Path, schema: Path, tmp_path: Path, method: str) -> None:
+    for number, more in enumerate((("--schema", schema), ("--target", "hired", "--sensitive", "sex"))):
+        out = f"model-{number}"
+        done = fairveil("fit", clinic, *more, *PARITY, *PERSONS, "--method", method, "--holdout", 0.3, "--out", out)
+        assert done.code == 0, done.err
+        statement = fv.PrivacyStatement.from_json((tmp_path / out / "statement.json").read_text("utf-8"))
+        assert statement.promise.unit == Unit("patient", 3)
+        assert statement.check() == []
+        assert fairveil("predict", out, clinic, "--out", f"decided-{number}.csv").code == 0
+
+
+def test_a_search_and_a_certificate_keep_persons_whole(fairveil: Command, clinic: Path, schema: Path, tmp_path: Path) -> None:
+    for number, more in enumerate((("--schema", schema), ("--target", "hired", "--sensitive", "sex"))):
+        grid = ("--grid", "rounds=3,4", "--way", "all")
+        done = fairveil("tune", clinic, *more, *PARITY, *PERSONS, *grid, "--out", f"best-{number}")
+        assert done.code == 0, done.err
+        found = json.loads((tmp_path / f"best-{number}/statement.json").read_text("utf-8"))
+        assert found["promise"]["unit"] == {"name": "patient", "max_rows": 3}
+        done = fairveil("fit", clinic, *more, *PARITY, *PERSONS, "--confidence", 0.9, "--out", f"sure-{number}", "--verbose")
+        assert done.code == 0, done.err
+        said = json.loads((tmp_path / f"sure-{number}/statement.json").read_text("utf-8"))["not_covered"]
+        assert any("persons were set aside by a coin of their own each" in sentence for sentence in said)
+
+
+def test_a_tailored_fit_refuses_persons(fairveil: Command, clinic: Path, schema: Path, tmp_path: Path) -> None:
+    done = fairveil("fit", clinic, "--schema", schema, *PERSONS, "--method", "tailored", "--out", "model")
+    assert done.code == 2
+    assert "TailoredClassifier" in done.err
+    assert not (tmp_path / "model").exists()
+
+
 def test_without_a_schema_the_column_is_no_feature(fairveil: Command, clinic: Path, tmp_path: Path) -> None:
     done = fairveil("fit", clinic, "--target", "hired", "--sensitive", "sex", *PARITY, *PERSONS, "--out", "model")
     assert done.code == 0, done.err
@@ -115,8 +147,6 @@ def test_nobody_is_measured_on_who_was_fitted_to(fairveil: Command, clinic: Path
         (("--unit", "patient", "--max-rows-per-unit", 0), "--max-rows-per-unit"),
         (("--unit", "doctor", "--max-rows-per-unit", 3), "--unit"),
         (("--unit", "sex", "--max-rows-per-unit", 3), "ignored|no other role|no sensitive"),
-        ((*PERSONS, "--method", "game"), "OracleGameClassifier"),
-        ((*PERSONS, "--method", "post-processing"), "OddsPostProcessor"),
     ],
 )
 def test_what_is_wrong_leaves_nothing(

@@ -14,17 +14,11 @@ import fairveil as fv
 from fairveil.audit import audit_scores
 from fairveil.curator import Rows
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError, SchemaError
+from fairveil.estimators.certifying import certified_run
 from fairveil.facts import Category, Ignored, Number, Schema
 from fairveil.privacy import Unit
 
-OTHERS = (
-    fv.OracleGameClassifier,
-    fv.GroupObjectiveClassifier,
-    fv.GroupObjectiveRegressor,
-    fv.TailoredRegressor,
-    fv.TailoredClassifier,
-    fv.OddsPostProcessor,
-)
+OTHERS = (fv.TailoredRegressor, fv.TailoredClassifier)
 COMMON = {"epsilon": 3.0, "delta": 1e-5, "random_state": 0, "rounds": 6}
 
 
@@ -199,7 +193,7 @@ def test_a_schema_of_persons_is_not_read_as_one_of_rows():
         fv.certify(y, rows, y, **options)
     with pytest.raises(InputError, match="one row of each person"):
         fv.private_audit(y, rows, y, epsilon=1.0, schema=schema)
-    with pytest.raises(PrivacyError, match="a schema of rows"):
+    with pytest.raises(InputError, match="at least 9, the most rows of one person"):
         fv.release_groups(rows, y, epsilon=1.0, schema=schema)
     assert fv.certify(y, rows, y, **{**options, "schema": schema.without_unit()}).privacy_.promise.unit is None
 
@@ -241,6 +235,33 @@ def test_a_private_table_counts_each_person_once():
         fv.private_audit(None, X, y, unit="patient", max_rows_per_unit=3, **options)
 
 
+def test_groups_that_are_released_once_protect_all_rows_of_a_person():
+    """A person's groups change in all of their rows: the counts of one group move by k, and noise is made for it."""
+    X, y = table(people=150, most=4)
+    options = {"sensitive_features": "sex", "clusters": 4, "random_state": 0, "unit": "patient", "max_rows_per_unit": 4}
+    usual = fv.release_groups(X, y, epsilon=1.0, **options)
+    event = usual.privacy.events[0]
+    assert (event.sensitivity, usual.counts.noise.scale) == (4, event.noise_multiplier * 4)
+    assert usual.privacy.promise.unit == Unit("patient", 4)
+    assert usual.privacy.check() == []
+    here = fv.release_groups(X, y, epsilon=1e6, **options).counts.raw[0]
+    worst = 0.0
+    names, counts = np.unique(X["patient"], return_counts=True)
+    for person in names[counts == 4][:12]:
+        at = X["patient"] == person
+        changed = np.where(at, np.where(X["sex"] == "f", "m", "f"), X["sex"])
+        there = fv.release_groups({**X, "sex": changed}, y, epsilon=1e6, **options).counts.raw[0]
+        worst = max(worst, float(np.abs(there - here).sum()))
+    assert worst == pytest.approx(4.0, abs=1e-3)
+    clf = usual.fit(X, y, "demographic_parity:0.2")
+    assert len(clf.predict(X, random_state=0)) == len(y)
+    rest = {name: values for name, values in X.items() if name != "patient"}
+    by_values = fv.release_groups(rest, y, epsilon=1.0, **{**options, "unit": X["patient"]})
+    assert (by_values.counts.raw == usual.counts.raw).all()
+    with pytest.raises(PrivacyError, match="not drawn by chance"):
+        fv.release_groups(X, y, epsilon=1.0, reports=fv.Reports.randomized_response(("f", "m"), 0.2), **options)
+
+
 def test_codes_of_a_certificate_stay_with_their_rows():
     """The curator reads persons in another order: with hardly any noise the rate is that of the rows that it kept."""
     X, _ = table(people=500, most=4)
@@ -253,15 +274,88 @@ def test_codes_of_a_certificate_stay_with_their_rows():
         assert abs(rate.value - decided[group].mean()) < 0.15, name
 
 
-def test_fits_that_certify_themselves_and_networks_refuse_persons():
+CERTIFIED = {
+    "rates": lambda **o: fv.RateConstrainedClassifier(fv.DemographicParity(0.3, confidence=0.9), rounds=6, **o),
+    "after a base": lambda **o: fv.OddsPostProcessor(constraints=fv.DemographicParity(0.3, confidence=0.9), **o),
+    "penalty": lambda **o: fv.FermiClassifier(certify="demographic_parity:0.3", rounds=6, **o),
+}
+
+
+@pytest.mark.parametrize("kind", CERTIFIED)
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_a_certified_fit_never_has_a_person_on_both_sides(kind, relation, monkeypatch):
+    X, y = table(people=400, most=6)
+    read, parts = [], {}
+    kept = Rows.by_person
+
+    def watched(self, most, coins, *, adds_by_person):
+        read.append((most, set(parts[len(self.persons)][self.persons])))
+        return kept(self, most, coins, adds_by_person=adds_by_person)
+
+    rows_at = certified_run.rows_at
+
+    def split(given, at):
+        if given is y:
+            parts[len(at)] = names_in_order(X["patient"][at])
+        return rows_at(given, at)
+
+    monkeypatch.setattr(Rows, "by_person", watched)
+    monkeypatch.setattr(certified_run, "rows_at", split)
+    options = {"epsilon": 5.0, "delta": 1e-5, "random_state": 1, "neighbours": relation, "max_rows_per_unit": 4}
+    clf = CERTIFIED[kind](unit="patient", **options).fit(X, y, sensitive_features="sex")
+    trained = set.union(*(who for most, who in read if most == 4))
+    counted = set.union(*(who for most, who in read if most == 1))
+    assert trained | counted == set(X["patient"])
+    assert not trained & counted
+    assert 60 < len(counted) < 180  # 400 coins of .3
+    assert clf.certificate_.privacy_.promise.unit == Unit("patient", 1)
+    assert clf.privacy_.promise.unit == Unit("patient", 4)
+    assert abs(clf.certificate_.counts.sum() - len(counted)) < 40
+    assert any("all of their rows" in sentence for sentence in clf.privacy_.not_covered)
+    assert any("each person counts once" in sentence for sentence in clf.certificate_.assumptions)
+    rest = {name: values for name, values in X.items() if name != "patient"}
+    again = CERTIFIED[kind](unit=X["patient"], **options).fit(rest, y, sensitive_features="sex")
+    assert (again.certificate_.counts == clf.certificate_.counts).all()
+
+
+def names_in_order(names):
+    """The names of persons by the number that they have: by first appearance."""
+    return np.array(list(dict.fromkeys(names.tolist())))
+
+
+def test_planted_coins_of_rows_put_persons_on_both_sides(monkeypatch):
+    """The hold-out of rows, for persons: nearly everybody with several rows is in both parts."""
+    X, y = table(people=400, most=6)
+    monkeypatch.setattr(
+        Rows, "persons", property(lambda self: None if self._persons is None else np.arange(len(self._persons)))
+    )
+    sides = []
+    rows_at = certified_run.rows_at
+
+    def split(given, at):
+        if given is y:
+            sides.append(set(X["patient"][at]))
+        return rows_at(given, at)
+
+    monkeypatch.setattr(certified_run, "rows_at", split)
+    CERTIFIED["rates"](unit="patient", max_rows_per_unit=4, epsilon=5.0, delta=1e-5, random_state=1).fit(
+        X, y, sensitive_features="sex"
+    )
+    assert len(sides[0] & sides[1]) > 200
+
+
+def test_what_certified_fits_and_networks_refuse_of_persons():
     X, y = table()
-    columns = {"a": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
-    schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
     own = fv.DemographicParity(0.3, confidence=0.9)
-    with pytest.raises(InputError, match="a person's rows would lie in both parts"):
-        fv.RateConstrainedClassifier(own, unit="patient", max_rows_per_unit=3).fit(X, y, sensitive_features="sex")
-    with pytest.raises(PrivacyError, match="a schema of rows"):
-        fv.RateConstrainedClassifier(own, schema=schema).fit(X, y, sensitive_features="sex")
+    for options in ({"protects": "sensitive_features"}, {"epsilon": math.inf}):
+        with pytest.raises(InputError, match="counts one row of each person"):
+            fv.RateConstrainedClassifier(own, unit="patient", max_rows_per_unit=9, **options).fit(
+                X, y, sensitive_features="sex"
+            )
+    columns = {"a": Number(-1, 1), "b": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
+    schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
+    clf = fv.RateConstrainedClassifier(own, schema=schema, **COMMON).fit({**X, "hired": y})
+    assert clf.certificate_.privacy_.promise.unit == Unit("patient", 1)
     torch = pytest.importorskip("torch")
     clf = fv.RateConstrainedClassifier(model=torch.nn.Linear(2, 2), unit="patient", max_rows_per_unit=3)
     with pytest.raises(PrivacyError, match="RateConstrainedClassifier with a module"):
@@ -272,13 +366,20 @@ def test_a_base_that_protects_persons_is_not_priced_with_rows():
     X, y = table()
     rest = {name: values for name, values in X.items() if name != "patient"}
     base = fv.RateConstrainedClassifier(unit="patient", max_rows_per_unit=3, **COMMON)
-    with pytest.raises(PrivacyError, match="a base that protects rows"):
-        fv.OddsPostProcessor(base, constraints="equalized_odds:0.1", epsilon=3.0).fit(X, y, sensitive_features="sex")
+    for whom in ({}, {"unit": "patient", "max_rows_per_unit": 3}):
+        with pytest.raises(PrivacyError, match="a base without a unit of its own"):
+            fv.OddsPostProcessor(base, constraints="equalized_odds:0.1", epsilon=3.0, **whom).fit(
+                X, y, sensitive_features="sex"
+            )
     base.fit(X, y, sensitive_features="sex")
+    options = {"constraints": "equalized_odds:0.1", "epsilon": 9.0, "delta": 1e-4, "random_state": 0}
     with pytest.raises(PrivacyError, match="add-remove, by patient"):
-        fv.OddsPostProcessor(base, constraints="equalized_odds:0.1", epsilon=9.0, delta=1e-4).fit(
-            rest, y, sensitive_features="sex"
-        )
+        fv.OddsPostProcessor(base, **options).fit(rest, y, sensitive_features="sex")
+    with pytest.raises(PrivacyError, match="add-remove, by person"):
+        fv.OddsPostProcessor(base, unit=X["patient"], max_rows_per_unit=3, **options).fit(rest, y, sensitive_features="sex")
+    other = fv.OddsPostProcessor(base, unit="patient", max_rows_per_unit=6, **options).fit(X, y, sensitive_features="sex")
+    assert other.privacy_.promise.unit == Unit("patient", 6)  # both guarantees are of all rows of a person
+    assert other.privacy_.check() == []
 
 
 def test_a_ledger_keeps_persons_and_rows_apart():

@@ -18,7 +18,7 @@ from fairveil.errors import FairveilError, InputError, Overspent, PrivacyError
 from fairveil.privacy import epsilon
 from fairveil.privacy.events import PrivateSelection, Repeated
 from fairveil.privacy.ledger.ambient import current
-from fairveil.study import search_fits, search_price
+from fairveil.study import private_search, search_fits, search_price, search_scores
 from fairveil.study.search_scores import WORST, Scoring
 
 CLIPS = {"clip": [0.5, 1.0, 2.0]}
@@ -173,8 +173,8 @@ def test_guarantee_4_a_pipeline_that_learns_is_refused_and_another_is_searched()
 def test_rows_are_set_aside_by_coins_that_no_other_row_moves() -> None:
     """A row less at the end: the same coins for the rest. And about the share: within 5 deviations."""
     X, y, A = rows(2000)
-    (whole, _, _), (aside, _, _) = search_fits.split(X, y, A, 0.25, 3)
-    (fewer, _, _), _ = search_fits.split(X[:-1], y[:-1], A[:-1], 0.25, 3)
+    whole, aside = (part.X for part in search_fits.split(search_fits.Rows(X, y, A), 0.25, 3))
+    fewer = search_fits.split(search_fits.Rows(X[:-1], y[:-1], A[:-1]), 0.25, 3)[0].X
     assert len(whole) + len(aside) == 2000
     assert abs(len(aside) - 500) < 5 * np.sqrt(2000 * 0.25 * 0.75)
     assert 0 <= len(whole) - len(fewer) <= 1
@@ -190,16 +190,16 @@ def test_coded_rows_frames_and_mappings_are_parted_alike() -> None:
     table = {"age": rng.uniform(0, 9, 50), "sex": rng.choice(["f", "m"], 50), "hired": rng.random(50) < 0.5}
     schema = Schema({"age": Number(0, 9), "sex": Category(("f", "m")), "hired": Boolean()}, target="hired", sensitive=("sex",))
     coded = encode(table, schema, block_rows=16)
-    parts = [search_fits.split(one, None, None, 0.3, 5) for one in (table, pd.DataFrame(table), coded)]
+    parts = [search_fits.split(search_fits.Rows(one, None, None), 0.3, 5) for one in (table, pd.DataFrame(table), coded)]
     for side in (0, 1):
-        mapping, frame, rows_ = (part[side][0] for part in parts)
+        mapping, frame, rows_ = (part[side].X for part in parts)
         assert np.array_equal(mapping["age"], frame["age"].to_numpy())
         again = encode(mapping, schema)
         for name in ("numbers", "codes", "labels", "sensitive"):
             found = [np.concatenate([getattr(one, name) for one in each.blocks()], axis=-1) for each in (rows_, again)]
             assert np.array_equal(*found)
     with pytest.raises(InputError, match="set aside"):
-        search_fits.split([[1.0]], None, None, 0.3, 5)
+        search_fits.split(search_fits.Rows([[1.0]], None, None), 0.3, 5)
 
 
 def test_scores_are_functions_of_released_counts() -> None:
@@ -278,3 +278,74 @@ def test_what_cannot_be_searched_is_refused(estimator) -> None:
         fv.PrivateSearchCV(estimator, {"C": [1.0]}).fit(X, y)
     with pytest.raises(InputError, match="unit"):
         fv.PrivateSearchCV(fv.RateConstrainedClassifier(unit="p", max_rows_per_unit=2), CLIPS).fit(X, y)
+    with pytest.raises(InputError, match="param_distributions"):
+        fv.PrivateSearchCV(fv.RateConstrainedClassifier(), {"unit": ["p", None]}).fit(X, y)
+
+
+def people(count=300, seed=0):
+    rng = np.random.default_rng(seed)
+    ids = rng.permutation(np.repeat(np.arange(count), rng.integers(1, 6, count)))
+    group, x = rng.integers(0, 2, count)[ids], rng.uniform(-1, 1, len(ids))
+    y = (x + 0.3 * group + 0.2 * rng.normal(size=len(ids)) > 0).astype(int)
+    return pd.DataFrame({"x": x, "who": [f"p{i}" for i in ids], "group": group}), y
+
+
+def of_persons(**more):
+    return fv.RateConstrainedClassifier(
+        "demographic_parity:0.2", **{"rounds": 4, "unit": "who", "max_rows_per_unit": 3, **more}
+    )
+
+
+@pytest.mark.parametrize("way", ["all", "selection"])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_a_search_for_persons_keeps_each_on_one_side_and_counts_one_of_their_rows(way, neighbours, monkeypatch) -> None:
+    X, y = people()
+    sides, counted = [], []
+    of_split, of_scores = private_search.split, search_scores.counted
+
+    def parted(*args):
+        found = of_split(*args)
+        sides[:] = [set(X["who"].to_numpy()[one.X.index]) for one in found]
+        return found
+
+    def scored(*args):
+        found = of_scores(*args)
+        counted.append(float(found.counts.sum()))
+        return found
+
+    monkeypatch.setattr(private_search, "split", parted)
+    monkeypatch.setattr(search_scores, "counted", scored)
+    options = {"way": way, "epsilon": 40.0, "delta": 1e-5, "neighbours": neighbours, "random_state": 0, "holdout": 0.4}
+    search = fv.PrivateSearchCV(of_persons(), CLIPS, **options)
+    found = search.fit(X, y, sensitive_features="group")
+    fitted, aside = sides
+    assert fitted | aside == set(X["who"])
+    assert not fitted & aside
+    assert all(abs(one - len(aside)) < 15 for one in counted)  # persons, not rows
+    assert found.privacy_.promise.unit == found.best_estimator_.privacy_.promise.unit
+    assert found.privacy_.promise.unit.max_rows == 3
+    assert found.privacy_.check() == []
+    assert found.privacy_.epsilon <= 40.0
+    assert "each person, with all of their rows" in str(found.privacy_.facts)
+    rest, decided = X.drop(columns="who"), found.predict(X)
+    again = search.set_params(estimator=of_persons(unit=X["who"].to_numpy())).fit(rest, y, sensitive_features="group")
+    assert (again.predict(rest) == decided).all()
+
+
+def test_a_score_for_persons_moves_by_one_row_of_each_and_by_all_where_rows_are_public() -> None:
+    """The noise of scores, and what may be searched: how many rows of a person are read, too."""
+    X, y = people(100)
+    ledger = fv.Ledger.create(None, "people", epsilon=100.0, delta=1e-3, unit="who")
+    base = of_persons(max_rows_per_unit=5)
+    options = {"epsilon": 20.0, "delta": 1e-5, "random_state": 0, "way": "all"}
+    found = fv.PrivateSearchCV(base, {"max_rows_per_unit": [1, 5]}, ledger=ledger, **options)
+    found.fit(X, y, sensitive_features="group")
+    bound = next(one for one in found.privacy_.bounds if one.question == search_fits.COUNTED)
+    assert (bound.sensitivity, bound.reason) == (pytest.approx(1.0), "a person counts once")
+    assert ledger.check() == []
+    assert [one["max_rows_per_unit"] for one in found.cv_results_["params"]] == [1, 5]
+    public = fv.PrivateSearchCV(base, CLIPS, protects="sensitive_features", **options)
+    public.fit(X, y, sensitive_features="group")
+    bound = next(one for one in public.privacy_.bounds if one.question == search_fits.COUNTED)
+    assert bound.sensitivity == pytest.approx(5 * np.sqrt(2))
+    assert bound.reason == "a person counts with each row"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -74,6 +75,8 @@ def tune(
     protects: options.Protects = "records",
     neighbours: options.Neighbours = None,
     public_rows: options.PublicRows = None,
+    unit: options.Unit = None,
+    max_rows_per_unit: options.MaxRowsPerUnit = None,
     seed: options.Seed = None,
     ledger: options.LedgerUrl = None,
     dataset: options.LedgerDataset = None,
@@ -94,6 +97,7 @@ def tune(
     from ..errors import InputError, complaint
     from ..estimators import save
     from ..study import PrivateSearchCV
+    from . import persons
     from .folders import require_free, staged
     from .ledger_option import opened
     from .methods import METHODS, Wishes
@@ -111,8 +115,17 @@ def tune(
     asked = chosen.with_model(chosen.asked(Wishes(constraint, None, None, None, None)), "linear", None)
     book = opened(ledger, dataset, purpose)
     roles = Roles.of(options.schema_of(schema), target, sensitive, ignore)
-    clf = chosen.made(**asked.arguments, schema=roles.schema)
-    clf.set_params(public_rows=public_rows if public_rows is not None else roles.public_rows)
+    told, people = persons.PersonColumn.of(unit, max_rows_per_unit, roles.schema), None
+    if told is not None:
+        roles = replace(roles, schema=told.of_schema(roles.schema))
+    with waiting("Reading the table"):
+        place = options.place_of(table, query)
+        sample = roles.read(place)
+        if told is not None:
+            sample, people = told.read(place, sample)
+    X, y, sensitive_features = sample.fit_arguments
+    clf = chosen.made(**asked.arguments, schema=roles.schema, **persons.arguments(told, people, sample))
+    clf.set_params(public_rows=public_rows if public_rows is not None or told is not None else roles.public_rows)
     search = PrivateSearchCV(
         clf,
         values,
@@ -127,8 +140,6 @@ def tune(
         random_state=seed,
         ledger=book,
     )
-    with waiting("Reading the table"):
-        X, y, sensitive_features = roles.read(options.place_of(table, query)).fit_arguments
 
     def done() -> PrivacyStatement | None:
         return search.privacy_ if hasattr(search, "best_estimator_") else None

@@ -26,6 +26,7 @@ from .._waiting import waiting
 from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError, complaint
 from ..estimators.fitting import promises
+from ..estimators.reading import units
 from ..privacy.events import Repeated
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.ambient import checked, current, paid_for
@@ -34,7 +35,7 @@ from ..privacy.shown import at_most
 from ..privacy.statement.parts import PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement
 from . import search_floor, search_price
-from .search_fits import COUNTED, FLOOR, Fits, Run, candidates_of, moves, parts_of, refuse_elsewhere, split
+from .search_fits import COUNTED, FLOOR, Fits, Rows, Run, candidates_of, parts_of, refuse_elsewhere, split
 from .search_price import ALL, DEFAULTS, GEOMETRIC, SHAPES, WAYS, SearchPrice
 from .search_scores import ERROR, Scoring
 
@@ -197,7 +198,9 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Overspent
             If the ledger's budget does not suffice for the cost.
         """
-        promise = Promise(self.epsilon, self.delta, self.protects, self.neighbours)
+        front, last, name = parts_of(self.estimator)
+        whose = units.asked(last)
+        promise = promises.promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
         if not promise.is_private or promise.delta <= 0:
             remedy = "Pass epsilon=1.0, delta=1e-6; without privacy use scikit-learn's own search."
             raise InputError(
@@ -207,7 +210,6 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         holdout = _checks.fraction(holdout=self.holdout, low_open=True, high_open=True)
         again = None if self.refit is None else _checks.fraction(refit=self.refit, low_open=True, high_open=True)
         seed = promises.seed_of(self.random_state)
-        front, last, name = parts_of(self.estimator)
         candidates = candidates_of(self.param_distributions, self.n_iter, seed, name, last)
         mean = float(len(candidates)) if self.runs is None else _checks.positive(runs=self.runs)
         if law == GEOMETRIC and mean < 1:
@@ -217,12 +219,12 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scoring = Scoring(self.scoring, constraint, _checks.non_negative(weight=self.weight))
         book = checked(self.ledger) or current()
         if isinstance(X, Elsewhere):
-            refuse_elsewhere(way, front)
+            refuse_elsewhere(way, front, whose)
         if front is not None:
             X = front.fit_transform(X)
-        fitted, scored = split(X, y, sensitive_features, holdout, seed)
+        rows = Rows(X, y, sensitive_features, whose)
+        fitted, scored = split(rows, holdout, seed)
         asked = Fits(last, candidates, promise, fitted, scored, scoring, seed, holdout)
-        rows = (X, y, sensitive_features)
         price = self._priced(asked, promise, way, mean, law, again, away=isinstance(X, Elsewhere))
         if isinstance(X, Elsewhere) and price.way != DEFAULTS:  # the holder's ledger has a fit and a score of each
             X.require_room([*price.events, price.events[0]], promise)
@@ -248,7 +250,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         price = search_price.priced(promise, asked.plans, max(1, others), ways, mean, law, kept, floor=floor)
         if not floor:
             return price
-        price = search_floor.with_gain(price, asked.shape, asked.rows, self.holdout, moves(promise))
+        price = search_floor.with_gain(price, asked.shape, asked.rows, self.holdout, asked.moves)
         hidden = price.least_gain is not None and price.least_gain > search_floor.WORTH
         return search_price.unsearched(promise, price.least_gain) if hidden else price
 
@@ -257,15 +259,14 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         asked: Fits,
         price: SearchPrice,
         book: Ledger | None,
-        rows: tuple[Any, Any, Any],
+        rows: Rows,
         seed: int | None,
         front: Any,
         name: str,
     ) -> None:
         """One fit of the estimator as it was given, with the whole budget; it records itself."""
-        one = asked.made(self._at, price.epsilon, price.delta, whole=True).set_params(ledger=book, random_state=seed)
-        X, y, groups = rows
-        one.fit(X, y, sensitive_features=groups)
+        one = asked.made(self._at, price.epsilon, price.delta, whole=rows).set_params(ledger=book, random_state=seed)
+        one.fit(rows.X, rows.y, sensitive_features=rows.groups)
         gain = price.least_gain
         why = "no candidate differs" if gain is None else f"noise would hide gains below {100 * gain:.1f} points of error"
         words = f"parameters were not searched, by public facts: {why}"
@@ -279,7 +280,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         book: Ledger | None,
         promise: Promise,
         seed: int | None,
-        rows: tuple[Any, Any, Any],
+        rows: Rows,
     ) -> list[Run]:
         """All runs, of a selection the best alone, a floor's own after it; the winner fitted again. One spend."""
         self._receipt, spend, found = None, None, list[Run]()
@@ -315,7 +316,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not price.floor:
             return best
         own = next(one for one in found if one.at == self._at)
-        sigma = search_floor.noise_of(price, moves(promise))
+        sigma = search_floor.noise_of(price, asked.moves)
         better = search_floor.is_clearly_better(best.counted, own.counted, asked.scoring, sigma, price.mean)
         return best if better else own
 
@@ -372,11 +373,14 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             how += (
                 f"; the winner fitted again to all rows, with epsilon {at_most(price.refit_epsilon)} at delta {price.delta:g}"
             )
+        each = "each row" if promise.unit is None else "each person, with all of their rows,"
+        of_one = promise.unit is None or asked.counting.rows_per_unit == 1
+        counted = f"a {'row' if promise.unit is None else 'person'} counts {'once' if of_one else 'with each row'}"
         facts = [
             *(fact for fact in own.facts if fact.name not in ("epsilon", "delta")),
             PublicFact("search", f"{how}; {per_fit}", "argument"),
             PublicFact(
-                "rows set aside for scores", f"each row with probability {self.holdout:g}, by a coin of its own", "argument"
+                "rows set aside for scores", f"{each} with probability {self.holdout:g}, by a coin of its own", "argument"
             ),
         ]
         return PrivacyStatement.of(
@@ -384,7 +388,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             price.events,
             plan=price.events,
             facts=facts,
-            bounds=[*own.bounds, StatedBound(COUNTED, "L2", moves(promise), "a row counts once", "by definition")],
+            bounds=[*own.bounds, StatedBound(COUNTED, "L2", asked.moves, counted, "by definition")],
             not_covered=[*own.not_covered, *(() if price.way == ALL else (NOT_COVERED,))],
             tuning=f"parameters chosen by a private search, which is counted: {how}",
             noise=own.noise,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError, complaint
 from ..estimators.fitting.row_parts import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
 from ..estimators.reading import inputs, pipelines
+from ..estimators.reading.units import Whose, numbers_of
 from ..estimators.wrapped import bases
 from ..estimators.wrapped.bases import derived_seed
 from ..privacy.events import Event, NoOp
@@ -32,7 +35,7 @@ from .search_scores import Counted, Scoring
 Candidate = dict[str, Any]
 
 
-SPENT_HERE = ("epsilon", "delta", "protects", "neighbours", "ledger", "random_state")
+SPENT_HERE = ("epsilon", "delta", "protects", "neighbours", "ledger", "random_state", "unit")
 
 
 COUNTED = "decisions about the rows set aside, by group and label"
@@ -45,8 +48,14 @@ FLOOR = REFIT + 1
 """The number of a floor's own run beside a selection."""
 
 
-def moves(promise: Promise) -> float:
-    return of_histogram(1.0, 1).sensitivity(promise.neighbours)
+@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
+class Rows:
+    """Some of the rows, as fits take them. `whose`: each is, where persons are protected."""
+
+    X: Any
+    y: Any
+    groups: Any
+    whose: Whose | None = None
 
 
 class Run:
@@ -64,14 +73,18 @@ class Fits:
         last: Any,
         candidates: list[Candidate],
         promise: Promise,
-        fitted: tuple[Any, Any, Any],
-        scored: tuple[Any, Any, Any],
+        fitted: Rows,
+        scored: Rows,
         scoring: Scoring,
         seed: int | None,
         holdout: float,
     ) -> None:
         self.candidates, self._last, self._promise, self._seed = candidates, last, promise, seed
         self._fitted, self._scored, self.scoring, self._holdout = fitted, scored, scoring, holdout
+        self.counting = promise
+        """The guarantee that scores are counted under: of persons it counts one row each, unless all rows are public."""
+        if promise.unit is not None and promise.protects == "records":
+            self.counting = replace(promise, unit=replace(promise.unit, max_rows=1))
         self.read: list[str] = []
         self.shape: tuple[int, ...] = (1, 2, 2)
         """Of the counts that a score is found from: groups, labels, decisions. Public."""
@@ -79,20 +92,27 @@ class Fits:
         self._stated = stated if stated is not None else getattr(getattr(last, "schema", None), "rows", None)
 
     @property
-    def rows(self) -> float | None:
-        """About how many rows there are, where that is public."""
-        if self._stated is None and self._promise.neighbours == "replace-one":
-            return float((length_of(self._fitted[0]) or 0) + (length_of(self._scored[0]) or 0))
-        return self._stated
+    def moves(self) -> float:
+        """How far one who is protected moves the counts of a score."""
+        return of_histogram(1.0, 1).sensitivity(self.counting.neighbours) * self.counting.rows_per_unit
 
-    def made(self, at: int, epsilon: float, delta: float, number: int = 0, *, whole: bool = False) -> Any:
-        """A candidate, not fitted, in a run of this number; of all rows, or of those that are not set aside."""
+    @property
+    def rows(self) -> float | None:
+        """About how many are counted in scores and fitted to, where that is public: of persons at least as many as their rows
+        make, at so many rows each."""
+        if self._stated is None and self._promise.neighbours == "replace-one":
+            return float(sum(_count(one) for one in (self._fitted, self._scored)))
+        return self._stated if self._stated is None else self._stated / self._promise.rows_per_unit
+
+    def made(self, at: int, epsilon: float, delta: float, number: int = 0, *, whole: Rows | None = None) -> Any:
+        """A candidate, not fitted, in a run of this number; of all rows (`whole`), or of those that are not set aside."""
+        whose = (self._fitted if whole is None else whole).whose
         own = self._last.get_params(deep=False)
-        promised = {"protects": self._promise.protects, "neighbours": self._promise.neighbours}
+        promised = {"protects": self._promise.protects, "neighbours": self._promise.neighbours, **_told(whose)}
         spent = {"epsilon": epsilon, "delta": delta, "ledger": None, "random_state": derived_seed(self._seed, 2 * number)}
-        if self._stated is not None and not whole:
+        if self._stated is not None and whole is None:
             spent["public_rows"] = max(1, round(self._stated * (1.0 - self._holdout)))
-        return type(self._last)(**{**own, **self.candidates[at], **promised, **spent})
+        return type(self._last)(**{**own, **promised, **self.candidates[at], **spent})
 
     def plans(self, epsilon: float, delta: float) -> Sequence[Event]:
         """What a fit of each candidate would release: planned by public facts, nothing is asked."""
@@ -102,7 +122,7 @@ class Fits:
         return [event for event in found if not isinstance(event, NoOp)] or [NoOp()]
 
     def _plan(self, one: Any) -> Event:
-        X, y, groups = self._fitted
+        X, y, groups = self._fitted.X, self._fitted.y, self._fitted.groups
 
         def read(ways: Any) -> Any:
             training = inputs.read(X, y, groups, None, ways)
@@ -117,7 +137,7 @@ class Fits:
 
     def run(self, at: int, price: SearchPrice, number: int) -> Run:
         """Fit a candidate and score it. What the fit warns of would tell of a run that is not released: nobody hears it."""
-        X, y, groups = self._fitted
+        X, y, groups = self._fitted.X, self._fitted.y, self._fitted.groups
         one = self.made(at, price.epsilon, price.delta, number)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -125,15 +145,18 @@ class Fits:
         search_price.require_covered(one.privacy_, price)
         noise = NoiseSource.of(derived_seed(self._seed, 2 * number + 1))
         schema, seed = getattr(one, "schema", None), derived_seed(self._seed, 2 * number)
-        found = search_scores.counted(one, self._scored, self.scoring, schema, self._promise, price, noise, seed)
+        aside = self._scored
+        unit = self.counting.unit
+        whose = None if aside.whose is None or unit is None else replace(aside.whose, unit=unit)
+        rows = (aside.X, aside.y, aside.groups)
+        found = search_scores.counted(one, rows, self.scoring, schema, self.counting, price, noise, seed, whose)
         return Run(at, one, self.scoring.of(found.counts, found.cells, found.classes), found)
 
-    def again(self, found: Run, price: SearchPrice, rows: tuple[Any, Any, Any]) -> Any:
+    def again(self, found: Run, price: SearchPrice, rows: Rows) -> Any:
         """The winner, fitted once more, to all rows and with the budget that was kept for it."""
         assert price.refit_epsilon is not None
-        one = self.made(found.at, price.refit_epsilon, price.delta, REFIT, whole=True)
-        X, y, groups = rows
-        one.fit(X, y, sensitive_features=groups)
+        one = self.made(found.at, price.refit_epsilon, price.delta, REFIT, whole=rows)
+        one.fit(rows.X, rows.y, sensitive_features=rows.groups)
         search_price.require_refit_covered(one.privacy_, price)
         return one
 
@@ -182,11 +205,6 @@ def parts_of(estimator: Any) -> tuple[Any, Any, str]:
         remedy = "Pass RateConstrainedClassifier(), for example; post-processors and regressors are not searched."
         got = type(last).__name__
         raise InputError(complaint(expected="a private classifier of this library", of="estimator", got=got, remedy=remedy))
-    if getattr(last, "unit", None) is not None or getattr(getattr(last, "schema", None), "unit", None) is not None:
-        remedy = "Search with unit=None: rows are set aside one by one, and a person's would be parted."
-        raise InputError(
-            complaint(expected="an estimator that protects rows", of="estimator", got="one with a unit", remedy=remedy)
-        )
     return front, last, name
 
 
@@ -230,29 +248,43 @@ def candidates_of(given: Any, n_iter: Any, seed: int | None, name: str, last: An
     return [{key.removeprefix(prefix): value for key, value in one.items()} for one in found]
 
 
-def split(X: Any, y: Any, groups: Any, share: float, seed: int | None) -> tuple[tuple[Any, Any, Any], tuple[Any, Any, Any]]:
-    """(rows to fit, rows to score): each row by a coin of its own, which no other row moves."""
+def split(rows: Rows, share: float, seed: int | None) -> tuple[Rows, Rows]:
+    """(rows to fit, rows to score): each row, or each person, by a coin of its own, which no other row moves."""
+    X, groups = rows.X, rows.groups
     if isinstance(X, Elsewhere):
-        parts = parts_elsewhere(X, y, groups, share, derived_seed(seed, 3 << 20), SEARCH)
-        return parts[0], parts[1]
+        fitted, scored = parts_elsewhere(X, rows.y, groups, share, derived_seed(seed, 3 << 20), SEARCH)
+        return Rows(*fitted), Rows(*scored)
     count = None if isinstance(X, list | tuple) else length_of(X)
     if count is None:
         remedy = "Pass an array, a table of pandas or polars, a mapping of columns, or rows that a schema coded."
         got = type(X).__name__
         raise InputError(complaint(expected="a table whose rows can be set aside", of="X", got=got, remedy=remedy))
-    aside = aside_of(NoiseSource.of(derived_seed(seed, 3 << 20)), count, share, SEARCH)
+    persons = None if rows.whose is None else numbers_of(rows.whose, X, count)
+    aside = aside_of(NoiseSource.of(derived_seed(seed, 3 << 20)), count, share, SEARCH, persons)
     if aside.all() or not aside.any():
         raise InputError(
             complaint(expected="rows in both parts", of="holdout", got=share, remedy="Take another share, or more rows.")
         )
     named = isinstance(groups, str) or (isinstance(groups, list | tuple) and all(isinstance(one, str) for one in groups))
 
-    def part(mask: Any) -> tuple[Any, Any, Any]:
+    def part(mask: Any) -> Rows:
         at = np.flatnonzero(mask)
         kept = groups if named and names_columns(X, groups) else rows_at(groups, at)
-        return rows_at(X, at), rows_at(y, at), kept
+        whose = None if rows.whose is None else rows.whose.with_values(partial(rows_at, at=at))
+        return Rows(rows_at(X, at), rows_at(rows.y, at), kept, whose)
 
     return part(~aside), part(aside)
+
+
+def _told(whose: Whose | None) -> Candidate:
+    """What an estimator is told of persons."""
+    return {} if whose is None else {"unit": whose.given, "max_rows_per_unit": whose.unit.max_rows}
+
+
+def _count(rows: Rows) -> int:
+    """How many rows, or persons."""
+    count = length_of(rows.X) or 0
+    return count if rows.whose is None else int(numbers_of(rows.whose, rows.X, count).max(initial=-1)) + 1
 
 
 def names_columns(X: Any, groups: Any) -> bool:
@@ -261,7 +293,7 @@ def names_columns(X: Any, groups: Any) -> bool:
     return set(listed) <= set(map(str, X if isinstance(X, Mapping) else getattr(X, "columns", ())))
 
 
-def refuse_elsewhere(way: str, front: Any) -> None:
+def refuse_elsewhere(way: str, front: Any, whose: Whose | None) -> None:
     """Of another holder's rows: answers of every run come to the analyst, so a selection would hide none of them."""
     if way == search_price.SELECTION:
         remedy = "Pass way='all': the answers to each candidate are then charged."
@@ -270,3 +302,7 @@ def refuse_elsewhere(way: str, front: Any) -> None:
     if front is not None:
         remedy = "Pass the classifier alone: the holder codes the rows."
         raise InputError(complaint(expected="no steps before remote data", of="estimator", got="a pipeline", remedy=remedy))
+    if whose is not None:
+        remedy = "Search where the rows are; or on a data set of rows, with unit=None."
+        expected = "None beside remote data, whose holder throws coins for rows"
+        raise InputError(complaint(expected=expected, of="unit", got="persons", remedy=remedy))

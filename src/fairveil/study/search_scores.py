@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from ..curator import Ask, CodeHistogram
 from ..curator.elsewhere import curator_of
 from ..errors import InputError, complaint
 from ..estimators.fitting.promises import notions_of
+from ..estimators.reading.units import Whose
 from ..estimators.wrapped import decided_rows
 from ..fairness import resolve
 from ..learning.certificates.plan import PartsPlan
@@ -97,9 +98,10 @@ def counted(
     price: SearchPrice,
     noise: NoiseSource,
     seed: int | None,
+    whose: Whose | None = None,
 ) -> Counted:
     """The noisy histogram of a fitted model's decisions about the rows set aside."""
-    people = decided_rows.read(model, *rows, schema, promise, seed)
+    people = decided_rows.read(model, *rows, schema, promise, seed, whose)
     shape = (people.cells.count if scoring.by_group else 1, len(people.classes), len(people.classes))
     index = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
     read = {"features", "label", "sensitive"} if people.rows.layout.sensitive else {"features", "label"}
@@ -120,13 +122,12 @@ def counted(
 def _run_of(people: decided_rows.DecidedRows, promise: Promise, price: SearchPrice) -> dict[str, Any]:
     """The guarantee of one count, and its plan where another holder keeps the budget; here its cost is the search's affair."""
     if not people.rows.is_elsewhere:
-        room = Promise(4.0 * max(promise.epsilon, price.epsilon), promise.delta, promise.protects, promise.neighbours)
-        return {"promise": room}
+        return {"promise": replace(promise, epsilon=4.0 * max(promise.epsilon, price.epsilon))}
     kind = ("discrete-laplace", 1.0 / price.epsilon) if price.noise_multiplier is None else ("gaussian", price.noise_multiplier)
     event = PartsPlan(promise, *kind).event
     spent = epsilon_of(event, promise.delta, promise.neighbours)
     return {
-        "promise": Promise(spent * (1.0 + 1e-9), promise.delta, promise.protects, promise.neighbours),
+        "promise": replace(promise, epsilon=spent * (1.0 + 1e-9)),
         "plan": event,
         "purpose": "score of a candidate",
     }

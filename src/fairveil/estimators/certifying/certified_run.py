@@ -4,7 +4,8 @@
 
 Every row is set aside with probability `certify_share` by a coin of its own: new, secret, and of no other row. A model is
 fitted to the other rows with the whole promise, and certified on those set aside with the whole promise (`certify`). A person
-is in one of the two parts, so the two together keep the same promise (theory.md#set-aside), not twice of it. Where a ledger
+is in one of the two parts, so the two together keep the same promise (theory.md#set-aside), not twice of it. Where persons
+are protected, the coin is a person's: all of their rows are on one side, and the certificate counts one of them. Where a ledger
 holds a fit with Gaussian releases of all its rows, the certificate's counts have Gaussian noise that these cover, and nothing
 more is charged (`beside`); else the ledger has two spends.
 
@@ -18,7 +19,7 @@ Notions in `certify` are of estimators that keep no notion, and nothing aims at 
 groups have guarantees of their own, the counts have the noise of the strongest one, so that each group's is kept by both.
 
 Guarantees (tests/estimators/test_estimators_certified_fits.py):
-1. Whether a row is set aside depends on its own coin alone; coins are thrown anew by each fit.
+1. Whether a row, or a person, is set aside depends on its own coin alone; coins are thrown anew by each fit.
 2. If a bound is broken in the population by what is handed out, it is certified with probability at most 1 - confidence; where
    decisions are replaced, what is handed out breaks a bound with probability at most 1 - confidence.
 3. Parameters are not changed; an error before the first release changes no attribute.
@@ -32,12 +33,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
+from ..._types import Ints
 from ...curator.elsewhere import Elsewhere
 from ...errors import DecisionsReplaced, InputError, complaint
 from ...facts import RowSource
@@ -52,12 +55,13 @@ from ...learning.systems import NO_GROUPS
 from ...privacy.events import compose
 from ...privacy.ledger.ambient import current, paid_for
 from ...privacy.noise.sources import NoiseSource
+from ...privacy.promise import Promise
 from ..descending import DescentClassifier
 from ..faces.blind import Blindly
 from ..fitting import promises
 from ..fitting.recorded import remembered, require_room
 from ..fitting.row_parts import CERTIFICATE, aside_of, length_of, parts_elsewhere, rows_at
-from ..reading import cautions
+from ..reading import cautions, units
 from ..reading.columns import names_in, read_labels
 from ..reading.inputs import Training
 from ..wrapped import bases, decided
@@ -85,6 +89,10 @@ SET_ASIDE = (
     "rows were set aside by a coin of their own each, thrown anew, so that the model has not seen them: a person is in one "
     "part, and fit and certificate together keep the guarantee that each of them keeps"
 )
+PERSONS_ASIDE = (
+    "persons were set aside by a coin of their own each, thrown anew, with all of their rows, which the model has not seen. A "
+    "person is in one part, so fit and certificate together keep the guarantee that each of them keeps"
+)
 BY_GROUP = (
     "the counts of the people set aside keep the strongest of the groups' guarantees: no group's people spend more than their "
     "own guarantee says"
@@ -108,22 +116,27 @@ class Both:
         remedy = "Pass certify_share=0.3, for example: the part of the rows that the model does not see."
         self.share = _checks.fraction(certify_share=share, low_open=True, high_open=True, remedy=remedy)
         self.if_refused = _checks.one_of(IF_REFUSED, if_refused=estimator.if_refused)
-        self.promise = promises.promise_of(estimator.epsilon, estimator.delta, estimator.protects, estimator.neighbours)
+        self.whose = units.asked(estimator)
+        self.promise = self._promise(estimator.epsilon)
+        self.aside = SET_ASIDE if self.whose is None else PERSONS_ASIDE
         self.seed = promises.seed_of(estimator.random_state)
         self.stated: int | None = None  # the schema's number of rows
 
     def run(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Any:
         """Set aside, fit, certify, publish."""
         self._refuse(X, sample_weight)
-        aim, inside = self._aim(self._read(X, y, groups))
-        parts = self._parts(X, y, groups)
+        training = self._read(X, y, groups)
+        aim, inside = self._aim(training)
+        parts, whose = self._parts(X, y, groups, training.rows.persons)
         inner = self._inner(inside)
+        if whose is not None:
+            inner.unit, inner.max_rows_per_unit = whose[0].given, whose[0].unit.max_rows
         away = isinstance(X, Elsewhere)
         (X, y, groups), others = parts
         self.fit(inner, X, y, sensitive_features=groups)
         if not away:  # the holder's statement says it, and is signed
-            inner.privacy_ = replace(inner.privacy_, not_covered=(*inner.privacy_.not_covered, SET_ASIDE))
-        found = self._certificate(inner, *others)
+            inner.privacy_ = replace(inner.privacy_, not_covered=(*inner.privacy_.not_covered, self.aside))
+        found = self._certificate(inner, *others, None if whose is None else whose[1].given)
         if not found.certified and self.if_refused == REPLACE:
             found = self._replaced(inner, found)
         fitted = {name: value for name, value in vars(inner).items() if name not in inner.get_params(deep=False)}
@@ -134,27 +147,42 @@ class Both:
             self.estimator.certified_aim_ = aim
         return self.estimator
 
-    def _parts(self, X: Any, y: Any, groups: Any) -> list[tuple[Any, Any, Any]]:
-        """Those whom the model sees, and those set aside; there is room for both spends, as far as that is known now."""
+    def _parts(
+        self, X: Any, y: Any, groups: Any, persons: Ints | None
+    ) -> tuple[list[tuple[Any, Any, Any]], list[units.Whose] | None]:
+        """Those whom the model sees, and those set aside, with whose their rows are, where persons are protected. There is room
+        for both spends, as far as that is known now."""
         seed = bases.derived_seed(self.seed, 31)
         if isinstance(X, Elsewhere):
             event = plan(self.promise, reads_groups=True).event
             X.require_room([event, event], self.promise)
-            return parts_elsewhere(X, y, groups, self.share, seed, CERTIFICATE)
+            return parts_elsewhere(X, y, groups, self.share, seed, CERTIFICATE), None
         rows = length_of(X) or 0
-        aside = aside_of(NoiseSource.of(seed), rows, self.share, CERTIFICATE)
+        aside = aside_of(NoiseSource.of(seed), rows, self.share, CERTIFICATE, persons)
         places = (np.flatnonzero(~aside), np.flatnonzero(aside))
         parts = [(rows_at(X, at), rows_at(y, at), _groups(groups, at, rows)) for at in places]
         _require_both(parts, y)
         self._require_room()
-        return parts
+        if self.whose is None:
+            return parts, None
+        return parts, [self.whose.with_values(partial(rows_at, at=at)) for at in places]
 
-    def _certificate(self, inner: Any, X: Any, y: Any, groups: Any) -> Certificate:
+    def _promise(self, epsilon: float) -> Promise:
+        """That of the fit."""
+        of = self.estimator
+        return promises.promise_of(epsilon, of.delta, of.protects, of.neighbours, self.whose)
+
+    def _counting(self, epsilon: float) -> Promise:
+        """That of the counts, where a person has one row."""
+        promise = self._promise(epsilon)
+        return promise if promise.unit is None else replace(promise, unit=replace(promise.unit, max_rows=1))
+
+    def _certificate(self, inner: Any, X: Any, y: Any, groups: Any, unit: Any) -> Certificate:
         estimator = self.estimator
         strongest = _strongest(inner, estimator.epsilon)
         by_group = strongest < estimator.epsilon
         paid = self._paid(inner, strongest)
-        said = [SET_ASIDE, *([BY_GROUP] if by_group else []), *([] if paid is None else [PAID])]
+        said = [self.aside, *([BY_GROUP] if by_group else []), *([] if paid is None else [PAID])]
         with cautions.said_around(), nullcontext() if paid is None else paid_for():
             return certify_beside(
                 inner,
@@ -171,6 +199,8 @@ class Both:
                 random_state=bases.derived_seed(self.seed, 32),
                 ledger=estimator.ledger if paid is None else None,
                 assumptions=said,
+                unit=unit,
+                max_rows_per_unit=None if unit is None else 1,
                 asked=paid,
             )
 
@@ -183,8 +213,7 @@ class Both:
         """Counts that the ledger need not hold, beside the fit's own spend, which is all that this fit released there."""
         if self._book is None or hasattr(self.estimator, "estimator"):
             return None
-        of = self.estimator
-        return beside(promises.promise_of(epsilon, of.delta, of.protects, of.neighbours), compose(inner.privacy_.events))
+        return beside(self._counting(epsilon), compose(inner.privacy_.events))
 
     def _replaced(self, inner: Any, found: Certificate) -> Certificate:
         """What is handed out instead, and its certificate; the same where nothing blind would keep the bounds."""
@@ -218,8 +247,11 @@ class Both:
 
     def _read(self, X: Any, y: Any, groups: Any) -> Training:
         """Refuses what is wrong with the rows before anything is released."""
-        ways = promises.ways_of(self.estimator.schema, False, False, 1.0, self.promise)
+        ways = promises.ways_of(self.estimator.schema, False, False, 1.0, self.promise, whose=self.whose)
         training = decided.read_rows(X, y, groups, None, ways, ()).training
+        if self.whose is not None and training.rows.persons is None:
+            remedy = "Pass a table in memory, in place of one that is coded person by person."
+            raise InputError(complaint(expected="rows whose persons can be set aside", of="X", got="a store", remedy=remedy))
         ratios = any(isinstance(notion, SelectionRateRatio) for notion in self.wanted)
         if ratios and self.of == CERTIFY and not training.rows.layout.sensitive:
             remedy = "Pass sensitive_features=...: columns, or names of columns of X."
@@ -237,12 +269,12 @@ class Both:
             return None, []
         layout, schema = training.rows.layout, training.schema
         cells = training.rows.cells() if layout.sensitive else NO_GROUPS
-        people = self._people(training)
+        people = self._people(training.rows)
         wanted = self.wanted
         found: tuple[float, ...] = (math.inf,) * len(wanted)
         if people is not None:
             shares = even(cells.count, len(training.classes), shares_stated(schema, cells.names), shares_of_target(schema))
-            noise = plan(self.promise, reads_groups=bool(layout.sensitive)).noise
+            noise = plan(self._counting(self.promise.epsilon), reads_groups=bool(layout.sensitive)).noise
             asked = layout_of([plain(notion) for notion in wanted], cells, training.classes)
             found = margins(
                 asked,
@@ -263,10 +295,13 @@ class Both:
         public = None if people is None else round(people)
         return CertifiedAim(self.share, public, CHANCE, self.confidence, bounds, found, tuple(aims)), inside
 
-    def _people(self, training: Training) -> float | None:
+    def _people(self, rows: Any) -> float | None:
+        """How many are about to be counted: of persons at least as many as their rows make, at so many rows each."""
+        if self.whose is not None and self.promise.units_are_public:
+            return self.share * (int(rows.persons.max(initial=-1)) + 1)
         public = self.promise.rows_are_public or not self.promise.is_private
-        known = training.rows.exact_count if public else self.estimator.public_rows or self.stated
-        return None if known is None else self.share * known
+        known = rows.exact_count if public else self.estimator.public_rows or self.stated
+        return None if known is None else self.share * known / self.promise.rows_per_unit
 
     def _refuse(self, X: Any, sample_weight: Any) -> None:
         found: list[tuple[str, str, Any]] = []
@@ -274,8 +309,11 @@ class Both:
             found.append(("X", "a table in memory, whose rows can be set aside", type(X).__name__))
         if sample_weight is not None:
             found.append(("sample_weight", "None: a certificate is about people, who count once", "weights"))
-        if getattr(self.estimator, "unit", None) is not None:
-            found.append(("unit", "None: coins are thrown for rows, and a person's rows would lie in both parts", "persons"))
+        if self.whose is not None and (self.promise.protects == "sensitive_features" or not self.promise.is_private):
+            each = "None without privacy or with protects='sensitive_features': a certificate counts one row of each person"
+            found.append(("unit", each, "persons"))
+        if self.whose is not None and isinstance(X, Elsewhere):
+            found.append(("unit", "None beside remote data, whose holder throws coins for rows", "persons"))
         if getattr(self.estimator, "checkpoint", None) is not None:
             found.append(("checkpoint", "None: coins are thrown anew, and a resumed fit would see other rows", "a folder"))
         if getattr(self.estimator, "loss", DECISIONS) != DECISIONS:
@@ -293,7 +331,7 @@ class Both:
         of = self.estimator
         one = isinstance(of, DescentClassifier) and self.promise.delta > 0.0 and of.sampling_rate is None and of._module is None
         if self._book is not None and not one:
-            event = plan(self.promise, reads_groups=True).event
+            event = plan(self._counting(self.promise.epsilon), reads_groups=True).event
             require_room(self._book, [event, event], self.promise, "a fit and its certificate")
 
 

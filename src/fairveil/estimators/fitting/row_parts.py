@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
+from ..._types import Ints
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
 from ...facts import RowSource
@@ -46,8 +47,11 @@ def rows_at(given: Any, at: npt.NDArray[np.intp]) -> Any:
     return _safe_indexing(given, at)
 
 
-def aside_of(source: NoiseSource, rows: int, share: float, coins: str) -> npt.NDArray[np.bool_]:
-    """Which rows are set aside: each by a coin of its own, which no other row moves."""
+def aside_of(source: NoiseSource, rows: int, share: float, coins: str, persons: Ints | None = None) -> npt.NDArray[np.bool_]:
+    """Which rows are set aside: each by a coin of its own, which no other row moves. `persons`: a number for each row, whose
+    it is; each person then has one coin."""
+    if persons is not None:
+        return aside_of(source, int(persons.max(initial=-1)) + 1, share, coins)[persons]
     if coins == CERTIFICATE:
         return np.asarray(source.stream("sampling").uniforms(rows) < share)
     aside = np.zeros(rows, bool)

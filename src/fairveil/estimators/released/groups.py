@@ -16,7 +16,7 @@ from ... import _checks
 from ..._types import Floats
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
-from ...errors import InputError, complaint
+from ...errors import InputError, PrivacyError, complaint
 from ...facts import Cells, Reports
 from ...fairness import resolve
 from ...learning.released import clusters, group_counts
@@ -32,9 +32,10 @@ from ...privacy.statement.parts import PublicFact
 from ...privacy.statement.signing_keys import private_key
 from ...privacy.statement.statement import PrivacyStatement
 from ..fitting import promises
-from ..reading import cautions, inputs
+from ..reading import cautions, inputs, units
 from ..reading.carried import groups_of
 from ..reading.coding import Coding
+from ..reading.units import Whose
 from ..wrapped.decided import codes_of
 from .public_features import Ints, expanded_rows, features_of, labels_in, law_given
 from .soft_groups import SoftGroups
@@ -355,6 +356,8 @@ def release_groups(
     reports: Reports | None = None,
     ledger: Any = None,
     random_state: Any = None,
+    unit: Any = None,
+    max_rows_per_unit: int | None = None,
 ) -> ReleasedGroups:
     """Release how many people of each group are in each public cluster, once, with pure epsilon.
 
@@ -386,6 +389,12 @@ def release_groups(
         Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block, if there is one.
     random_state : int, default=None
         None draws secure noise. An integer repeats the release and flags the statement INSECURE.
+    unit : str, mapping of one name, or one value a row, default=None
+        Column of X that tells persons apart, where a person may have several rows. Persons are then protected, with all of
+        their rows. The column is no feature. None: protects each row by itself.
+    max_rows_per_unit : int, default=None
+        Most rows of one person, required beside `unit`. All rows count, so it is at least what the person with most rows has.
+        Noise grows with it.
 
     Returns
     -------
@@ -432,13 +441,19 @@ def release_groups(
         remedy = "Fit a classifier on the remote data; or release the groups where features and labels are."
         expected = "features and labels, which clusters are made of"
         raise InputError(complaint(expected=expected, of="X", got="remote data", remedy=remedy))
-    promise = promise_for(epsilon, delta, protects)
+    whose = units.whose(unit, max_rows_per_unit, schema, epsilon)
+    promise = promise_for(epsilon, delta, protects, whose)
+    if whose is not None and (reports is not None or isinstance(sensitive_features, SoftGroups)):
+        remedy = "Pass the recorded groups as they are; or protect rows: unit=None."
+        expected = "groups that were not drawn by chance, beside a unit"
+        raise PrivacyError(complaint(expected=expected, of="sensitive_features", got="drawn ones", remedy=remedy))
     asked = SimpleNamespace(ledger=ledger, unsafe_data_dependent_bounds=False, random_state=random_state, schema=schema)
     record = promises.ledger_of(asked, promise)
     source = promises.noise_of(random_state)
     sensitive_features, reports = recorded(sensitive_features, reports, source)
     limit = None if clusters is None else _checks.whole(at_least=1, clusters=clusters)
-    training = inputs.read(X, y, sensitive_features, None, promises.ways_of(schema, False, False, float("inf"), promise))
+    ways = promises.ways_of(schema, False, False, float("inf"), promise, whose=whose)
+    training = inputs.read(X, y, sensitive_features, None, ways)
     cautions.of_promise(promise, training.rows.exact_count)
     if record is not None:
         record.require(promise, schema=training.schema)
@@ -495,9 +510,9 @@ def fact_of(reports: Reports, promise: Promise) -> PublicFact:
     return PublicFact("recorded groups", words, "argument")
 
 
-def promise_for(epsilon: Any, delta: Any, protects: Any) -> Promise:
+def promise_for(epsilon: Any, delta: Any, protects: Any, whose: Whose | None = None) -> Promise:
     """The promise; an error where it is not about sensitive features alone."""
-    promise = promises.promise_of(epsilon, delta, protects, None)
+    promise = promises.promise_of(epsilon, delta, protects, None, whose)
     if promise.protects != "sensitive_features":
         group_counts.refuse(promise)
     return promise
