@@ -15,9 +15,8 @@ from fairveil.fairness.dependence import Dependence
 from fairveil.learning import Constraints, Penalty, ProjectedAscent
 from fairveil.learning.checkpoint import check_values
 from fairveil.learning.lagrangian import fermi
-from fairveil.learning.lagrangian.duals import AscentState
+from fairveil.learning.lagrangian.duals import TELLABLE, AscentState, weights_of
 from fairveil.learning.lagrangian.noise import usual_clip
-from fairveil.learning.lagrangian.players import TELLABLE, weights_of
 
 FLOOR = 3.0
 CELLS = Cells((("f", "m", "x"),))

@@ -16,7 +16,6 @@ Guarantees (tests/audit/test_audit_drawn.py):
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
@@ -27,13 +26,12 @@ from ..figures import Curve, CurvesFigure, Measure, svg_curves
 from ..privacy.accounting import accountant as accounting
 from .claims import Claim, EventsClaim, GaussianClaim, PointClaim
 
-if TYPE_CHECKING:
-    from .finding import PrivacyAudit
-
 PLACES = 41
+Points = tuple[tuple[float, float], ...]
+"""Pairs (false alarms, misses)."""
 
 
-def claimed(claim: Claim) -> tuple[tuple[float, float], ...]:
+def claimed(claim: Claim) -> Points:
     """Points (false alarms, misses) of the claim's curve."""
     alarms = np.linspace(0.0, 1.0, PLACES)
     if isinstance(claim, GaussianClaim):
@@ -41,7 +39,7 @@ def claimed(claim: Claim) -> tuple[tuple[float, float], ...]:
     return _points(alarms, _below(alarms, _profile(claim)))
 
 
-def measured(here: Floats, there: Floats, confidence: float) -> tuple[tuple[float, float], ...]:
+def measured(here: Floats, there: Floats, confidence: float) -> Points:
     """Points that the mechanism's curve is at or below, from scores of counted runs."""
     if there.mean() < here.mean():
         here, there = -here, -there
@@ -52,20 +50,19 @@ def measured(here: Floats, there: Floats, confidence: float) -> tuple[tuple[floa
     return tuple(sorted(set(zip(alarms, misses, strict=True))))
 
 
-def figure(audit: PrivacyAudit, *, width: int, name: str) -> str:
-    """An SVG element."""
-    found = f"epsilon at least {audit.epsilon_lower:.3g} of {audit.promise.epsilon:.3g} claimed"
+def figure(title: str, claim: Points, band: Points, confidence: float, trials: int, *, width: int, name: str) -> str:
+    """An SVG element of what `claimed` and `measured` gave."""
     curves = (
-        Curve("claimed: no test is below", audit.claimed_curve),
-        Curve(f"measured: some test is at or below ({100 * audit.confidence:g} %)", audit.band),
+        Curve("claimed: no test is below", claim),
+        Curve(f"measured: some test is at or below ({100 * confidence:g} %)", band),
     )
     notes = (
-        f"{audit.trials} pairs of runs. The claim is refuted where the measured curve falls below the claimed one.",
+        f"{trials} pairs of runs. The claim is refuted where the measured curve falls below the claimed one.",
         "The verdict comes from bets on one test that was fixed before, which is sharper than this band of all tests.",
     )
     return svg_curves(
         CurvesFigure(
-            title=f"Audit of {audit.target}: {found}",
+            title=title,
             across=Measure("false alarms", "plain"),
             up=Measure("misses", "plain"),
             curves=curves,
@@ -99,5 +96,5 @@ def _below(alarms: Floats, profile: list[tuple[float, float]]) -> Floats:
     return np.asarray(np.max(lines, axis=0))
 
 
-def _points(alarms: Floats, misses: Floats) -> tuple[tuple[float, float], ...]:
+def _points(alarms: Floats, misses: Floats) -> Points:
     return tuple((float(a), float(b)) for a, b in zip(alarms, misses, strict=True))

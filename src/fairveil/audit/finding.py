@@ -225,7 +225,8 @@ class PrivacyAudit:
 
     def figure(self, *, width: int = 720, name: str = "privacy-audit") -> str:
         """An SVG element: the claimed trade-off curve, and what the runs allow at most."""
-        return figure(self, width=width, name=name)
+        title = f"Audit of {self.target}: epsilon at least {self.epsilon_lower:.3g} of {self.promise.epsilon:.3g} claimed"
+        return figure(title, self.claimed_curve, self.band, self.confidence, self.trials, width=width, name=name)
 
     def section(self) -> Mapping[str, Any]:
         """What a report shows of it."""

@@ -16,17 +16,14 @@ import warnings
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from .. import _checks
 from ..errors import InputError, RowsOnDisk, complaint
-from ..facts.rows import RowBlock
+from ..facts.rows import RowBlock, RowSource
 from .encoded import EncodedRows, in_blocks_of
 from .encoding import Encoding
 from .store_writer import write_store
-
-if TYPE_CHECKING:
-    from .streamed import StreamedRows
 
 SHARE = 0.25  # of the memory of this machine, or of what the process may use of it
 LIMIT, FOLDER = "FAIRVEIL_MEMORY", "FAIRVEIL_SPILL"
@@ -71,22 +68,21 @@ def within(blocks: Iterable[RowBlock], encoding: Encoding, block_rows: int) -> E
     return EncodedRows(encoding, tuple(kept))
 
 
-def spilled(source: StreamedRows) -> EncodedRows:
+def spilled(source: RowSource, rows: int, encoding: Encoding) -> EncodedRows:
     """The rows of a source in a store of their own, mapped. It is deleted when nobody holds the rows any more."""
     folder, lock = _folder()
     try:
-        size = source.row_count * _bytes_of_row(source)
+        size = rows * _bytes_of_row(source)
         _say(size, folder)
         store = write_store(source, folder / STORE)
     except BaseException:
         _remove(folder, lock)
         raise
     weakref.finalize(store, _remove, folder, lock)
-    schema = source.encoding.schema
-    return store.rows(schema, sensitive_as_feature=source.encoding.sensitive_as_feature)
+    return store.rows(encoding.schema, sensitive_as_feature=encoding.sensitive_as_feature)
 
 
-def _bytes_of_row(source: StreamedRows) -> float:
+def _bytes_of_row(source: RowSource) -> float:
     for block in source.blocks():
         return size_of(block) / max(1, block.rows)
     return 0.0

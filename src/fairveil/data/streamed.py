@@ -66,7 +66,7 @@ class StreamedRows:
     def settled(self) -> EncodedRows:
         """The rows as a fit holds them: in memory where they fit it, else in a coded store of their own (`spilling`)."""
         found = within(self.blocks(), self._encoding, self._block_rows)
-        return spilled(self) if found is None else found
+        return spilled(self, self._rows, self._encoding) if found is None else found
 
     @property
     def encoding(self) -> Encoding:
@@ -133,7 +133,10 @@ def rows_of(reader: Reader, encoding: Encoding, in_memory: bool | None, block_ro
     block_rows = _checks.whole(block_rows=block_rows, at_least=1)
     if in_memory is None:
         found = within(coded(reader, encoding), encoding, block_rows)
-        return spilled(StreamedRows(reader, encoding, block_rows)) if found is None else found
+        if found is not None:
+            return found
+        source = StreamedRows(reader, encoding, block_rows)
+        return spilled(source, source.row_count, encoding)
     if not in_memory:
         return StreamedRows(reader, encoding, block_rows)
     return EncodedRows(encoding, tuple(in_blocks_of(coded(reader, encoding), block_rows)))

@@ -14,6 +14,10 @@ import numpy as np
 from ..._types import Floats
 
 LEAST = 1e-9  # of a scale of excesses: below it all constraints hold exactly
+AVERAGED = 20
+"""Over how many rounds the ascent hears an excess, about: its noise is averaged over them."""
+TELLABLE = 0.04
+"""An excess of a constraint with that much noise is followed by half."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -124,3 +128,8 @@ class ExponentiatedGradient:
         """One round, given noisy excesses; undefined ones count as zero."""
         e = np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
         return ExponentiatedGradientState(state.sums + e, state.squares + float(np.max(e * e, initial=0.0)))
+
+
+def weights_of(spread: Floats) -> Floats:
+    """How far an excess with noise of these deviations is followed."""
+    return np.asarray(TELLABLE**2 / (TELLABLE**2 + spread**2))

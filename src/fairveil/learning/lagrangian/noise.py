@@ -31,7 +31,7 @@ from ...fairness import ConstraintSystem, sampling
 from ...privacy.promise import Promise
 from ..descent import Batch
 from ..systems import heaviest, onto_totals, slopes_of_counts, slopes_of_decisions
-from .players import AVERAGED, weights_of
+from .duals import AVERAGED, weights_of
 from .settings import Settings
 
 if TYPE_CHECKING:

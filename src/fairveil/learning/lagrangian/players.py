@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -22,15 +22,9 @@ from ...fairness.dependence import Dependence, FixedShares, projected
 from ...fairness.systems import FixedCounts
 from ..checkpoint import Value
 from ..systems import slopes_of_decisions
-from .duals import AscentState, ProjectedAscent
+from .duals import AVERAGED, AscentState, ProjectedAscent, weights_of
+from .plan import Plan
 
-if TYPE_CHECKING:
-    from .plan import Plan
-
-AVERAGED = 20
-"""Over how many rounds the ascent hears an excess, about: its noise is averaged over them."""
-TELLABLE = 0.04
-"""An excess of a constraint with that much noise is followed by half."""
 P = TypeVar("P")
 
 
@@ -232,8 +226,3 @@ def constraints_of(planned: Plan, bounds: Floats) -> Constraints:
     horizon = s.dual_horizon if to_the_end else s.rounds
     ascent = ProjectedAscent(horizon, s.dual_bound, s.dual_ki, s.dual_kp, s.dual_ema_nu, s.dual_fade, s.dual_unit)
     return Constraints(planned.system, bounds, ascent, planned.floor, s.dual_start * horizon, s.dual_ease, planned.blur)
-
-
-def weights_of(spread: Floats) -> Floats:
-    """How far an excess with noise of these deviations is followed."""
-    return np.asarray(TELLABLE**2 / (TELLABLE**2 + spread**2))

@@ -120,7 +120,7 @@ class Imported:
         """Charge what a block of the other library's code is about to release: see `Ledger.spend`. The block does not run where
         there is no room."""
         words = f"{purpose} (with {self.library})" if purpose else ""
-        return around(ledger, self.events, words, self.promise(ledger), self.secure_noise, fixed_in_advance)
+        return around(ledger.reserve, self.events, words, self.promise(ledger), self.secure_noise, fixed_in_advance)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, which `read_import` and `fairveil ledger import` take."""

@@ -10,9 +10,8 @@ Guarantees (tests/privacy/ledger/test_ledger_around.py):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from ... import _checks
 from ...errors import InputError, complaint
@@ -21,23 +20,20 @@ from ..promise import Promise
 from .lines import checked_words
 from .spending import Spend
 
-if TYPE_CHECKING:
-    from .handle import Ledger
-
 
 @contextmanager
 def around(
-    ledger: Ledger,
+    reserve: Callable[..., Spend],
     events: Event | Iterable[Event],
     purpose: str,
     asked: Promise | None,
     secure: bool,
     fixed_in_advance: bool,
 ) -> Iterator[Spend]:
-    """The block of `Ledger.spend`. `asked`: whose neighbours the events are priced for, the ledger's unless told."""
+    """The block of `Ledger.spend`. `reserve`: the ledger's; `asked`: whose neighbours the events are priced for, or None."""
     if not checked_words("purpose", purpose).strip():
         remedy = "Say what the block releases: purpose='counts by region'."
         raise InputError(complaint(expected="words", of="purpose", got=purpose, remedy=remedy))
     secure, fixed = _checks.truth(secure=secure), _checks.truth(fixed_in_advance=fixed_in_advance)
-    with ledger.reserve(events, asked, purpose=purpose, secure=secure, fixed=fixed) as spend:
+    with reserve(events, asked, purpose=purpose, secure=secure, fixed=fixed) as spend:
         yield spend

@@ -382,7 +382,7 @@ class Ledger(Account):
         """
         own = self.promise
         asked = None if neighbours is None else Promise(own.epsilon, own.delta, own.protects, neighbours, own.unit)
-        return around(self, events, purpose, asked, secure, fixed_in_advance)
+        return around(self.reserve, events, purpose, asked, secure, fixed_in_advance)
 
     def resume(self, spend: str, sitting: int) -> Spend:
         """Resume a spend in another process.

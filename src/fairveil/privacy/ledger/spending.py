@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ...errors import LedgerError
 from ..accounting.inventory import as_event
@@ -13,13 +13,27 @@ from .stores.entries import Entry
 
 if TYPE_CHECKING:
     from ..statement.parts import Receipt
-    from .handle import Ledger
+    from .spends import Spent
+
+
+class Settling(Protocol):
+    """The ledger of a spend, which writes how it ends."""
+
+    dataset: str
+
+    def standing(self, spend: str) -> Spent:
+        """What is charged for a spend."""
+        ...
+
+    def _settle(self, spend: Spend, events: Event | None, complete: bool) -> None: ...
+
+    def _refund(self, spend: Spend) -> None: ...
 
 
 class Spend:
     """What one release was reserved. Settle it once: `commit` with what was admitted, or `refund` if nothing was."""
 
-    def __init__(self, ledger: Ledger, reserved: Entry, sitting: int = 0) -> None:
+    def __init__(self, ledger: Settling, reserved: Entry, sitting: int = 0) -> None:
         self.ledger, self.id, self.entry, self.hash = ledger, reserved.spend, reserved.number, reserved.hash
         self.sitting, self.was_settled = sitting, False
 

@@ -17,7 +17,7 @@ import numpy as np
 from randomgen import ChaCha
 
 from ...errors import PrivacyError, complaint
-from .samplers import refuse_copy, refuse_fork
+from .refusals import refuse_copy, refuse_fork
 
 ROUNDS = 20
 NEEDED = frozenset(("capsule", "lock", "random_raw", "__class__", "__dict__", "__doc__", "__module__"))

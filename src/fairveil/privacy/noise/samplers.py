@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ... import _checks
-from ...errors import InputError, PrivacyError, complaint
+from ...errors import InputError, complaint
 from . import samplers_exact as exact
+from .refusals import refuse_copy, refuse_fork
 
 LARGEST_SCALE = 2.0**50
 
@@ -320,25 +321,3 @@ def _align(state: NDArray[np.uint64]) -> None:
     """On to the next whole word (a position counts 32-bit halves)."""
     position = _kernels().POSITION
     state[position] += state[position] & np.uint64(1)
-
-
-def refuse_fork() -> NoReturn:
-    raise PrivacyError(
-        complaint(
-            expected="the process that made the source",
-            of="noise source",
-            got="a forked child, which would repeat the parent's noise",
-            remedy="Make a new NoiseSource.secure() in the child.",
-        )
-    )
-
-
-def refuse_copy(what: str) -> NoReturn:
-    raise PrivacyError(
-        complaint(
-            expected="one owner",
-            of="noise source",
-            got=f"a copy or pickle of {what}",
-            remedy="A copied key gives the same noise twice: make a new source where it is needed.",
-        )
-    )

@@ -27,7 +27,8 @@ from collections.abc import Callable
 
 from ... import _checks
 from ...errors import InputError, PrivacyError, complaint
-from .samplers import SECURE, SEEDED, Stream, refuse_copy, refuse_fork
+from .refusals import refuse_copy, refuse_fork
+from .samplers import SECURE, SEEDED, Stream
 
 STREAM_NAMES = ("sampling", "noise", "initialisation", "prediction", "units")
 
