@@ -17,10 +17,7 @@ from .helping import DATA, FAIRNESS, OUTPUT
 if TYPE_CHECKING:
     from ..fairness import Notion
     from ..metrics import GroupTable
-    from .deciding import Fitted
     from .measured import Measured
-    from .samples import Truth
-    from .tables import Place
 
 EXACT = "exact counts of these rows: nothing in this table is private"
 EXPECTED = "rates are expected ones: this classifier is randomized, and one draw of all decisions varies around them"
@@ -89,6 +86,7 @@ def audit(
     from ..errors import InputError, complaint
     from ..estimators.fitting.promises import notions_of
     from .folders import require_page
+    from .judged import decisions_of
     from .measured import measure, table_of
     from .private_table import private_table
 
@@ -114,7 +112,7 @@ def audit(
         private_table(place, target, sensitive, prediction, model, asked_for, html, json, force)
         return
     with waiting("Measuring"):
-        truth, decisions, classes, expected = _decisions(place, target, sensitive, prediction, model)
+        truth, decisions, classes, expected = decisions_of(place, target, sensitive, prediction, model)
         found = table_of(truth, decisions, groups=groups, classes=classes)
         read = {"groups": groups, "classes": classes}
         gaps = [(words, measure(notion, truth, decisions, **read)) for words, notion in _usual(groups)]
@@ -133,74 +131,6 @@ def _usual(groups: str) -> list[tuple[str, Notion]]:
         ("demographic parity", DemographicParity(None, groups=groups)),
         ("equalized odds", EqualizedOdds(None, groups=groups)),
     ]
-
-
-def _decisions(
-    place: Place, target: str | None, sensitive: list[str] | None, prediction: str | None, model: Path | None
-) -> tuple[Truth, Any, Any, bool]:
-    """Labels, groups, decisions (or the law of decisions made by chance), the known classes, and whether it is a law."""
-    from ..errors import InputError, complaint
-    from .deciding import by_chance, loaded, shown_to
-    from .samples import Roles, Truth
-    from .tables import picked
-
-    if model is None:
-        roles = Roles.of(None, target, sensitive, None)
-        _require_groups(roles.sensitive)
-        columns = place.columns(only={roles.target, str(prediction), *roles.sensitive})
-        picked(columns, [roles.target], place.shown, "--target")
-        picked(columns, [str(prediction)], place.shown, "--prediction")
-        truth = Truth(columns[roles.target], picked(columns, roles.sensitive, place.shown, "--sensitive"))
-        decisions = columns[str(prediction)]
-        if not len(decisions):
-            raise InputError(complaint(expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."))
-        return truth, decisions, None, False
-    clf = loaded(model)
-    truth = _truth(clf, place, target, sensitive)
-    return truth, shown_to(clf, place, _read(clf, place, sensitive)).judged(), clf.classes_.tolist(), by_chance(clf)
-
-
-def _truth(clf: Fitted, place: Place, target: str | None, sensitive: list[str] | None) -> Truth:
-    """Labels and groups: by the model's schema where it has one and names them, else as they come."""
-    from ..estimators.reading.coding import SchemaCoding
-    from .deciding import coding_of
-    from .samples import CodedSample, Roles, Truth
-    from .tables import picked
-
-    coding = coding_of(clf)
-    schema = coding.encoding.schema if isinstance(coding, SchemaCoding) else None
-    of_model = () if clf.cells_ is None else clf.cells_.names
-    named = sensitive or list(of_model if schema is None else schema.sensitive)
-    label = target or (None if schema is None else schema.target)
-    known = schema is not None and set(named) <= set(schema.sensitive) and label == schema.target
-    roles = Roles.of(schema if known else None, label, named, None)
-    _require_groups(roles.sensitive)
-    if known:
-        sample = Roles(roles.schema, roles.target, roles.sensitive).read(place)
-        assert isinstance(sample, CodedSample)
-        return sample.truth()
-    words = [roles.target] if all(isinstance(value, str) for value in clf.classes_.tolist()) else []
-    columns = place.columns(words, only={roles.target, *roles.sensitive})
-    labels = picked(columns, [roles.target], place.shown, "--target")[roles.target]
-    return Truth(labels, picked(columns, roles.sensitive, place.shown, "--sensitive"))
-
-
-def _read(clf: Fitted, place: Place, sensitive: list[str] | None) -> list[str] | None:
-    """What --sensitive names, where it stands for the columns by which a model decides: they have other names here."""
-    from .deciding import groups_read
-
-    cells = groups_read(clf)
-    if cells is None or not sensitive or len(sensitive) != len(cells.names):
-        return None
-    return None if set(cells.names) <= set(place.columns(only=())) else sensitive
-
-
-def _require_groups(sensitive: tuple[str, ...]) -> None:
-    from ..errors import InputError, complaint
-
-    if not sensitive:
-        remedy = "Name the column that makes groups: --sensitive sex, for example."
-        raise InputError(complaint(expected="a column", of="--sensitive", got=None, remedy=remedy))
 
 
 def _bound(notion: Notion) -> float:

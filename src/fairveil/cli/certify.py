@@ -14,13 +14,9 @@ from .helping import DATA, FAIRNESS, OUTPUT, PRIVACY
 
 if TYPE_CHECKING:
     from ..estimators import Certificate
-    from ..estimators.wrapped.decided_rows import Made
     from .printing import Fact
-    from .samples import Truth
-    from .tables import Place
 
 RATIO = "selection_rate_ratio"
-ELSEWHERE = "-"
 
 
 def certify(
@@ -97,6 +93,7 @@ def certify(
     from ..estimators import certify as certified
     from ..estimators.certifying.certifying import notions_of
     from .folders import require_file, require_page
+    from .judged import ELSEWHERE, drawn_decisions
     from .ledger_option import opened
 
     if (prediction is None) == (model == ELSEWHERE):
@@ -116,7 +113,7 @@ def certify(
     book = opened(ledger, dataset, purpose)
     place = options.place_of(table, query)
     with waiting("Reading the table"):
-        truth, made = _decisions(model, place, target, sensitive, prediction, seed)
+        truth, made = drawn_decisions(model, place, target, sensitive, prediction, seed)
     with options.warnings_as_notes(), waiting("Certifying"):
         found = certified(
             made,
@@ -139,27 +136,6 @@ def certify(
     typer.echo(found.to_json(), nl=False) if json else _print(found, out, html)
     if not found.certified:
         raise typer.Exit(1)
-
-
-def _decisions(
-    model: str, place: Place, target: str | None, sensitive: list[str] | None, prediction: str | None, seed: int | None
-) -> tuple[Truth, Made]:
-    """Labels, groups and decisions; of a model that decides by chance one draw a person."""
-    from ..estimators.wrapped.decided_rows import GIVEN, Made
-    from .audit import _decisions as of_column
-    from .audit import _read, _truth
-    from .deciding import by_chance, loaded, shown_to
-
-    if model == ELSEWHERE:
-        truth, decisions, _, _ = of_column(place, target, sensitive, prediction, None)
-        return truth, Made(decisions, GIVEN, ())
-    clf = loaded(Path(model))
-    truth = _truth(clf, place, target, sensitive)
-    shown = shown_to(clf, place, _read(clf, place, sensitive))
-    decided = shown.drawn(shown.law(), seed) if by_chance(clf) else shown.decisions()
-    cells = clf.cells_
-    known = cells if cells is not None and set(cells.names) == set(truth.groups) else None
-    return truth, Made(decided, type(clf).__name__, tuple(clf.classes_.tolist()), known)
 
 
 def certificate_facts(clf: Any) -> Iterator[Fact]:

@@ -30,8 +30,8 @@ def private_table(
     from .._waiting import waiting
     from ..errors import InputError, complaint
     from ..estimators import private_audit
-    from .certify import ELSEWHERE, _decisions
     from .folders import require_file
+    from .judged import ELSEWHERE, drawn_decisions
     from .ledger_option import opened
 
     if asked.out is not None:
@@ -43,7 +43,9 @@ def private_table(
     given |= {"protects": None if asked.protects is None else options.protection(asked.protects)}
     book = opened(asked.ledger, asked.dataset, asked.purpose)
     with waiting("Reading the table"):
-        truth, made = _decisions(ELSEWHERE if model is None else str(model), place, target, sensitive, prediction, asked.seed)
+        truth, made = drawn_decisions(
+            ELSEWHERE if model is None else str(model), place, target, sensitive, prediction, asked.seed
+        )
     with options.warnings_as_notes(), waiting("Counting, and finding every interval"):
         found = private_audit(
             made,
