@@ -15,9 +15,9 @@ from typing import Any
 from fairveil.errors import FairveilError, SignatureError
 from fairveil.privacy import NamedGroups, PrivacyStatement, Promise, PublicFact, new_key, sign, verify_signature
 from fairveil.privacy.events import Gaussian, PerCell
-from fairveil.privacy.statement.checks import examine
 from fairveil.privacy.statement.documents import checksum
 from fairveil.privacy.statement.parts import READ_FROM_DATA, Audit, Receipt, StatedBound
+from fairveil.privacy.statement.statement import examine
 
 PLAN = [Gaussian(20.0), PerCell(((40.0, 120.0),), (2.0,))]
 

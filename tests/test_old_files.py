@@ -16,7 +16,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import Overspent
-from fairveil.privacy.statement.checks import examine
+from fairveil.privacy.statement.statement import examine
 
 OLD = Path(__file__).parent / "files_0_1_0"
 EXPECTED: dict[str, Any] = json.loads((OLD / "expected.json").read_text("utf-8"))

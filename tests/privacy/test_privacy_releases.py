@@ -34,11 +34,10 @@ from fairveil.privacy.events import (
     VisiblySampled,
     ZeroConcentrated,
 )
-from fairveil.privacy.statement.checks import examine
 from fairveil.privacy.statement.documents import checksum
 from fairveil.privacy.statement.parts import StatedBound
 from fairveil.privacy.statement.releases import ALL_ROWS, Release, releases_of, same_releases
-from fairveil.privacy.statement.statement import PrivacyStatement
+from fairveil.privacy.statement.statement import PrivacyStatement, examine
 from fairveil.privacy.statement.words import HEADS, items, table, table_lines
 
 PROMISE = Promise(2.0, 1e-6)

@@ -22,11 +22,12 @@ import fairveil as fv
 from fairveil.errors import DataNotFoundError, ExposedKey, InputError, SignatureError, StatementError
 from fairveil.privacy import NamedGroups, PrivacyStatement, Promise, PublicFact, Signature, new_key, sign, verify_signature
 from fairveil.privacy.events import Gaussian, PerCell
-from fairveil.privacy.statement.checks import ON_TRUST, RECOMPUTED, examine
+from fairveil.privacy.statement.checks import ON_TRUST, RECOMPUTED
 from fairveil.privacy.statement.documents import FIELDS, LATER, checksum
 from fairveil.privacy.statement.parts import READ_FROM_DATA, Audit, Receipt, StatedBound
 from fairveil.privacy.statement.releases import releases_of
 from fairveil.privacy.statement.signatures import canonical, remarks
+from fairveil.privacy.statement.statement import examine
 
 PLAN = [Gaussian(20.0), PerCell(((40.0, 120.0),), (2.0,))]
 

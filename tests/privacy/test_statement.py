@@ -34,11 +34,10 @@ from fairveil.privacy.events import (
     VisiblySampled,
 )
 from fairveil.privacy.statement import checks as statement_checks
-from fairveil.privacy.statement.checks import examine
 from fairveil.privacy.statement.documents import checksum
 from fairveil.privacy.statement.parts import READ_FROM_DATA, Audit, PublicFact, Receipt, StatedBound
 from fairveil.privacy.statement.prefixes import is_prefix
-from fairveil.privacy.statement.statement import PrivacyStatement
+from fairveil.privacy.statement.statement import PrivacyStatement, examine
 from fairveil.privacy.statement.words import items
 
 GAUSSIANS = [Gaussian(20.0), *[Gaussian(30.0)] * 5]

@@ -19,10 +19,10 @@ from ..privacy.ledger.handle import Ledger
 from ..privacy.ledger.lines import terms_of
 from ..privacy.ledger.receipts import findings_of
 from ..privacy.ledger.stores.entries import Entry
-from ..privacy.statement.checks import Finding, examine
+from ..privacy.statement.checks import Finding
 from ..privacy.statement.parts import Receipt
 from ..privacy.statement.pricing import UNPRICED
-from ..privacy.statement.statement import PrivacyStatement
+from ..privacy.statement.statement import PrivacyStatement, examine
 from .printing import on_one_line, print_json
 
 SQLITE_HEADER = b"SQLite format 3\x00"

@@ -49,7 +49,7 @@ def verify(
     authorship.
     """
     from ..errors import InputError, complaint
-    from ..privacy.statement.checks import examine
+    from ..privacy.statement.statement import examine
     from .signed import checked
 
     if signature is not None and key is None:

@@ -15,7 +15,7 @@ DIGITS = 3
 WRITTEN = 6
 """Up to so many significant digits a promise is shown as somebody wrote it; one with more was computed, and rounds up."""
 SLACK = 1e-9
-"""A value may exceed its limit by this fraction: the last bits of another processor, as in `statement_checks`."""
+"""A value may exceed its limit by this fraction: the last bits of another processor, as in `statement.checks`."""
 
 
 def at_most(value: float, *limits: float | None) -> str:

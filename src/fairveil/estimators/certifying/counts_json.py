@@ -99,7 +99,7 @@ class CountsFile:
 
     def statement(self, values: Mapping[str, Any]) -> PrivacyStatement:
         """That of the release."""
-        statement, untouched = statement_json.read(json.dumps(values["statement"]))
+        statement, untouched = statement_json.read(json.dumps(values["statement"]), PrivacyStatement)
         if not untouched:
             raise self.malformed("a statement that was changed")
         return statement

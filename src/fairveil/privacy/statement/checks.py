@@ -10,17 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
 
 from ..events import compose
+from .contents import StatementContents
 from .parts import READ_FROM_DATA, GroupGuarantee, Noise, PublicFact, Stamp, StatedBound, UserCode
 from .prefixes import is_prefix, runs_of
 from .pricing import UNPRICED, group_epsilons, reprice
 from .releases import same_releases
-
-if TYPE_CHECKING:
-    from .statement import PrivacyStatement
-
 
 SLACK = 1e-9
 """A recomputed epsilon may exceed the stated one by this fraction and no more: the last bits of another processor."""
@@ -79,16 +75,7 @@ def versions_now(*, with_torch: bool = False) -> tuple[tuple[str, str], ...]:
     return tuple((name, platform.python_version() if name == "python" else _version(name)) for name in names)
 
 
-def examine(text: str) -> tuple[PrivacyStatement, list[Finding]]:
-    """Read a statement's JSON and check it; content that its checksum was not made of is one more grave finding."""
-    from .documents import read
-
-    statement, untouched = read(text)
-    changed = [] if untouched else [Finding(True, "the content is not what the checksum was made of: it was changed")]
-    return statement, changed + findings(statement)
-
-
-def findings(statement: PrivacyStatement) -> list[Finding]:
+def findings(statement: StatementContents) -> list[Finding]:
     """All contradictions, the grave ones first."""
     found = [
         *_relation(statement),
@@ -105,7 +92,7 @@ def findings(statement: PrivacyStatement) -> list[Finding]:
     return sorted(found, key=lambda finding: not finding.grave)
 
 
-def _relation(statement: PrivacyStatement) -> Iterator[Finding]:
+def _relation(statement: StatementContents) -> Iterator[Finding]:
     promise = statement.promise
     if statement.neighbours != promise.neighbours:
         yield Finding(
@@ -117,7 +104,7 @@ def _relation(statement: PrivacyStatement) -> Iterator[Finding]:
         yield Finding(True, f"epsilon is stated at delta {statement.delta:g}, the guarantee is about delta {promise.delta:g}")
 
 
-def _cost(statement: PrivacyStatement) -> Iterator[Finding]:
+def _cost(statement: StatementContents) -> Iterator[Finding]:
     stated, promise = statement.epsilon, statement.promise
     try:
         with warnings.catch_warnings():
@@ -141,7 +128,7 @@ def _cost(statement: PrivacyStatement) -> Iterator[Finding]:
         yield Finding(False, f"priced by {price.route!r} now, by {statement.route!r} when it was written")
 
 
-def _groups(statement: PrivacyStatement) -> Iterator[Finding]:
+def _groups(statement: StatementContents) -> Iterator[Finding]:
     columns: dict[int, list[GroupGuarantee]] = {}
     for group in statement.groups:
         columns.setdefault(group.column, []).append(group)
@@ -175,7 +162,7 @@ def _groups(statement: PrivacyStatement) -> Iterator[Finding]:
                 yield Finding(True, f"group {group.name!r} has a limit of {_number(group.limit)}, which its events exceed")
 
 
-def _keeps(statement: PrivacyStatement, group: GroupGuarantee, cells: int) -> bool:
+def _keeps(statement: StatementContents, group: GroupGuarantee, cells: int) -> bool:
     """Whether what this group's people see are Gaussians whose squared distances add up to no more than its limit allows: a
     filter, so that it is kept whatever the multipliers were made of (theory.md#t10)."""
     from ..accounting.by_group import seen_from
@@ -189,7 +176,7 @@ def _keeps(statement: PrivacyStatement, group: GroupGuarantee, cells: int) -> bo
     return total.private and not total.others and total.total_variation == 0 and total.gaussian <= most * (1 + SLACK)
 
 
-def _stamps(statement: PrivacyStatement) -> Iterator[Finding]:
+def _stamps(statement: StatementContents) -> Iterator[Finding]:
     required = required_stamps(statement.epsilon, statement.noise, statement.user_code, statement.bounds, statement.facts)
     for stamp in required:
         if stamp not in statement.stamps:
@@ -199,7 +186,7 @@ def _stamps(statement: PrivacyStatement) -> Iterator[Finding]:
             yield Finding(True, f"the flag {stamp!r} contradicts the rest")
 
 
-def _log_and_plan(statement: PrivacyStatement) -> Iterator[Finding]:
+def _log_and_plan(statement: StatementContents) -> Iterator[Finding]:
     capped = statement.plan is None and bool(statement.events) and statement.promise.is_private
     if capped and statement.cap is None:
         yield Finding(True, "there is neither a plan nor a filter: nothing was fixed in advance")
@@ -209,7 +196,7 @@ def _log_and_plan(statement: PrivacyStatement) -> Iterator[Finding]:
         yield Finding(True, "the log is not a beginning of the plan: something else was done than was planned")
 
 
-def _releases(statement: PrivacyStatement) -> Iterator[Finding]:
+def _releases(statement: StatementContents) -> Iterator[Finding]:
     """Names are taken on trust, mechanisms and counts are not."""
     if not statement.releases:
         return
@@ -221,7 +208,7 @@ def _releases(statement: PrivacyStatement) -> Iterator[Finding]:
         yield Finding(True, "the table of releases is not that of the events")
 
 
-def _arithmetic(statement: PrivacyStatement) -> Iterator[Finding]:
+def _arithmetic(statement: StatementContents) -> Iterator[Finding]:
     """Only torch computes in float32 beside rows, and a module is the caller's own code; what is written says all three."""
     named, singles = any(name == "torch" for name, _ in statement.versions), statement.arithmetic != "exact"
     if singles and not named:
@@ -232,7 +219,7 @@ def _arithmetic(statement: PrivacyStatement) -> Iterator[Finding]:
         yield Finding(True, f"arithmetic is stated as {statement.arithmetic!r}, that of a module, and user code as 'none'")
 
 
-def _audit(statement: PrivacyStatement) -> Iterator[Finding]:
+def _audit(statement: StatementContents) -> Iterator[Finding]:
     audit = statement.audit
     if audit is not None and audit.epsilon > statement.epsilon:
         yield Finding(
@@ -242,7 +229,7 @@ def _audit(statement: PrivacyStatement) -> Iterator[Finding]:
         )
 
 
-def _versions(statement: PrivacyStatement) -> Iterator[Finding]:
+def _versions(statement: StatementContents) -> Iterator[Finding]:
     named = dict(statement.versions)
     for name in NAMED_VERSIONS:
         if name not in named:
@@ -255,7 +242,7 @@ def _versions(statement: PrivacyStatement) -> Iterator[Finding]:
             yield Finding(False, f"written with {name} {named[name]}, checked with {now[name]}")
 
 
-def _counted_as_one_plan(statement: PrivacyStatement) -> Iterator[Finding]:
+def _counted_as_one_plan(statement: StatementContents) -> Iterator[Finding]:
     """Earlier versions counted every post-processor as one plan, and did not say whether its base had been there before.
 
     Only these have counts of a base's decisions after other releases, and read the group when they decide.

@@ -10,16 +10,18 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..._json import Document, shown
 from ...errors import FairveilError, StatementError, complaint
 from .. import events as event_tree
 from ..events import Composed, Event
 from ..promise import Promise
+from .contents import StatementContents
 from .parts import Audit, Cap, GroupGuarantee, PublicFact, Receipt, StatedBound
 from .releases import Release
-from .statement import PrivacyStatement
+
+Stated = TypeVar("Stated", bound=StatementContents)
 
 FORMAT = "fairveil privacy statement"
 FORMAT_VERSION = 1
@@ -41,7 +43,7 @@ RECEIPT = frozenset(("dataset", "spend", "entry", "hash"))
 RELEASE = frozenset(("name", "mechanism", "numbers", "rows", "times"))
 
 
-def to_dict(statement: PrivacyStatement) -> dict[str, Any]:
+def to_dict(statement: StatementContents) -> dict[str, Any]:
     """Plain JSON values of everything in the statement."""
     out: dict[str, Any] = {
         "format": FORMAT,
@@ -83,12 +85,12 @@ def checksum(values: Mapping[str, Any]) -> str:
     return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def read(text: str) -> tuple[PrivacyStatement, bool]:
-    """The statement in a JSON document, and whether its content is what the checksum was made of."""
+def read(text: str, kind: type[Stated]) -> tuple[Stated, bool]:
+    """The statement of this class in a JSON document, and whether its content is what the checksum was made of."""
     try:
         values = DOCUMENT.json(text)
         _check_counts(values)
-        return _statement(values), values["checksum"] == checksum(values)
+        return _statement(values, kind), values["checksum"] == checksum(values)
     except StatementError:
         raise
     # A stranger's file may be wrong in any way; each is a malformed statement and never a traceback.
@@ -123,7 +125,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def _statement(values: Any) -> PrivacyStatement:
+def _statement(values: Any, kind: type[Stated]) -> Stated:
     fields = _fields(values, FIELDS | LATER.intersection(_mapping(values, "privacy statement")), "privacy statement")
     if fields["format"] != FORMAT or fields["version"] != FORMAT_VERSION or fields["version"] is True:
         raise _malformed(f"{FORMAT!r}, version {FORMAT_VERSION}", "format", (fields["format"], fields["version"]))
@@ -136,7 +138,7 @@ def _statement(values: Any) -> PrivacyStatement:
         audit = Audit(**_fields(audit, frozenset(("epsilon", "confidence", "attack")), "audit"))
     fact_names = frozenset(("name", "value", "origin"))
     bound_names = frozenset(("question", "norm", "sensitivity", "reason", "origin"))
-    return PrivacyStatement(
+    return kind(
         promise=Promise.from_dict(_mapping(fields["promise"], "promise")),
         epsilon=_epsilon(fields["epsilon"]),
         delta=fields["delta"],

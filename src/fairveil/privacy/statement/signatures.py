@@ -102,7 +102,7 @@ def sign(
     The signature is written beside the statement (`statement.json.sig`), or to `out`; `replace`: also where there is one. A
     statement that contradicts itself is refused unless `inconsistent`.
     """
-    from .checks import examine
+    from .statement import examine
 
     statement, folder = _target(path)
     if note is not None and not (note.strip() and note.isprintable()):

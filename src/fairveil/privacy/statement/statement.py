@@ -14,53 +14,24 @@ Guarantees.
    finite or a changed byte in its content is refused.
 
 A statement proves consistency, not authorship: who writes false events gets a consistent false statement. Which fields are
-recomputed and which are taken on trust `statement_checks.RECOMPUTED` and `ON_TRUST` say; a signature (`signatures`) says who
+recomputed and which are taken on trust `checks.RECOMPUTED` and `ON_TRUST` say; a signature (`signatures`) says who
 stands by the latter.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ... import _checks, _html
+from ... import _html
 from ...errors import StatementError, complaint
-from ..events import (
-    Composed,
-    Event,
-    NoOp,
-    OnPart,
-    PoissonSampled,
-    PrivateSelection,
-    Repeated,
-    VisiblySampled,
-    compose,
-    spelled_out,
-)
+from ..events import Composed, Event, NoOp, compose, spelled_out
 from ..promise import Promise
-from .parts import (
-    ARITHMETICS,
-    NOISES,
-    STAMPS,
-    USER_CODES,
-    Arithmetic,
-    Audit,
-    Cap,
-    GroupGuarantee,
-    NamedGroups,
-    Noise,
-    PublicFact,
-    Receipt,
-    Stamp,
-    StatedBound,
-    UserCode,
-    require_words,
-)
-from .releases import Release, releases_of, same_releases
+from .contents import StatementContents
+from .parts import Arithmetic, Audit, NamedGroups, Noise, PublicFact, Receipt, StatedBound, UserCode
+from .releases import Release, same_releases
 
 if TYPE_CHECKING:
     from ..accounting.filters import Filter
@@ -68,8 +39,7 @@ if TYPE_CHECKING:
     from .checks import Finding
 
 
-@dataclass(frozen=True)
-class PrivacyStatement:
+class PrivacyStatement(StatementContents):
     """Statement of a release: its cost, its guarantee, and what the guarantee does not cover.
 
     Make one with `PrivacyStatement.of`. Every fit has one as `privacy_`.
@@ -127,50 +97,6 @@ class PrivacyStatement:
     --------
     Ledger : Adds up the releases of many fits.
     """
-
-    promise: Promise
-    epsilon: float
-    delta: float
-    neighbours: str
-    route: str
-    events: tuple[Event, ...]
-    plan: tuple[Event, ...] | None
-    cap: Cap | None
-    facts: tuple[PublicFact, ...]
-    bounds: tuple[StatedBound, ...]
-    not_covered: tuple[str, ...]
-    tuning: str | None
-    earlier_releases: str | None
-    audit: Audit | None
-    noise: Noise
-    arithmetic: Arithmetic
-    user_code: UserCode
-    stamps: tuple[Stamp, ...]
-    versions: tuple[tuple[str, str], ...]
-    created: str | None = None
-    groups: tuple[GroupGuarantee, ...] = ()
-    ledger: Receipt | None = None
-    releases: tuple[Release, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _checks.non_negative(epsilon=self.epsilon, allow_inf=True))
-        object.__setattr__(self, "delta", _checks.fraction(delta=self.delta, high_open=True))
-        require_words(neighbours=self.neighbours, route=self.route)
-        for sentence in self.not_covered:
-            require_words(not_covered=sentence)
-        for name, text in (("tuning", self.tuning), ("earlier_releases", self.earlier_releases), ("created", self.created)):
-            if text is not None:
-                require_words(**{name: text})
-        _checks.one_of(NOISES, noise=self.noise)
-        _checks.one_of(ARITHMETICS, arithmetic=self.arithmetic)
-        _checks.one_of(USER_CODES, user_code=self.user_code)
-        for stamp in self.stamps:
-            _checks.one_of(STAMPS, stamp=stamp)
-        receipt: object = self.ledger
-        if receipt is not None and not isinstance(receipt, Receipt):
-            remedy = "Pass the receipt of a spend: spend.receipt."
-            got = type(receipt).__name__
-            raise StatementError(complaint(expected="a Receipt, or None", of="ledger", got=got, remedy=remedy))
 
     @classmethod
     def of(
@@ -287,26 +213,6 @@ class PrivacyStatement:
             releases=named,
         )
 
-    @property
-    def is_private(self) -> bool:
-        """False when epsilon is inf."""
-        return not math.isinf(self.epsilon)
-
-    @property
-    def told_releases(self) -> tuple[Release, ...]:
-        """`releases`, or the same made of the events alone, without names."""
-        return self.releases or releases_of(((), event) for event in self.events)
-
-    @property
-    def samples(self) -> bool:
-        """Whether any event worked on a random batch."""
-        return any(_works_on(event, (PoissonSampled, VisiblySampled)) for event in (*self.events, *(self.plan or ())))
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether any event worked on a fixed part of the rows."""
-        return any(_works_on(event, (OnPart,)) for event in (*self.events, *(self.plan or ())))
-
     def check(self) -> list[Finding]:
         """Find every contradiction in this statement. Epsilon is recomputed from the events.
 
@@ -402,7 +308,7 @@ class PrivacyStatement:
         """
         from .documents import read
 
-        statement, untouched = read(text)
+        statement, untouched = read(text, cls)
         if not untouched:
             raise StatementError(
                 complaint(
@@ -422,9 +328,11 @@ def _folded(events: Iterable[Event]) -> tuple[Event, ...]:
     return whole.events if isinstance(whole, Composed) else (whole,)
 
 
-def _works_on(event: Event, kinds: tuple[type[Event], ...]) -> bool:
-    if isinstance(event, kinds):
-        return True
-    if isinstance(event, Composed):
-        return any(_works_on(part, kinds) for part in event.events)
-    return isinstance(event, Repeated | VisiblySampled | PrivateSelection) and _works_on(event.event, kinds)
+def examine(text: str) -> tuple[PrivacyStatement, list[Finding]]:
+    """Read a statement's JSON and check it; content that its checksum was not made of is one more grave finding."""
+    from .checks import Finding, findings
+    from .documents import read
+
+    statement, untouched = read(text, PrivacyStatement)
+    changed = [] if untouched else [Finding(True, "the content is not what the checksum was made of: it was changed")]
+    return statement, changed + findings(statement)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from ..accounting.two_steps import KIND as TWO_STEPS
 from ..events import Composed, Event, OnPart, PerCell, PoissonSampled, PrivateSelection, Repeated, VisiblySampled
 from ..shown import at_least, at_most, promised
+from .contents import StatementContents
 from .parts import READ_FROM_DATA, GroupGuarantee, Stamp
 from .prefixes import is_whole
 from .releases import ALL_ROWS, NORMS, Release
-from .statement import PrivacyStatement
 
 if TYPE_CHECKING:
     from ..promise import Promise
@@ -60,7 +60,7 @@ STAMP_WORDS: dict[Stamp, str] = {
 }
 
 
-def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
+def items(statement: StatementContents) -> tuple[tuple[str, str], ...]:
     """(heading, words) for every item, always the same headings in the same order."""
     return (
         ("Definition and parameters", _definition(statement)),
@@ -84,7 +84,7 @@ def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _definition(statement: PrivacyStatement) -> str:
+def _definition(statement: StatementContents) -> str:
     stamps = "".join(f"{STAMP_WORDS[stamp]}. " for stamp in statement.stamps)
     if not statement.is_private:
         return f"{stamps}Epsilon is infinite: nobody has a guarantee."
@@ -94,7 +94,7 @@ def _definition(statement: PrivacyStatement) -> str:
     return f"{stamps}({spent}, {at})-differential privacy: epsilon = {spent} at delta = {at} was spent, {limit}."
 
 
-def _groups(statement: PrivacyStatement) -> str:
+def _groups(statement: StatementContents) -> str:
     if not statement.groups:
         by_cell = any(_has_cells(event) for event in (*statement.events, *(statement.plan or ())))
         return (
@@ -109,7 +109,7 @@ def _groups(statement: PrivacyStatement) -> str:
     return f"{'; '.join(told)}. {whose}. {' '.join(_when(statement))} {WEAKER}"
 
 
-def _own(group: GroupGuarantee, statement: PrivacyStatement) -> str:
+def _own(group: GroupGuarantee, statement: StatementContents) -> str:
     """A limit that was fixed in advance comes first; a larger number beside it would say nothing."""
     after = "" if group.fixed else " after the fact"
     if math.isinf(group.epsilon):
@@ -124,7 +124,7 @@ def _own(group: GroupGuarantee, statement: PrivacyStatement) -> str:
     return f"{limited} ({words})" if group.epsilon <= min(group.limit, statement.epsilon) else limited
 
 
-def _when(statement: PrivacyStatement) -> Iterator[str]:
+def _when(statement: StatementContents) -> Iterator[str]:
     """How shares were made, once for each way."""
     if any(group.fixed for group in statement.groups):
         yield "Shares of the budget were fixed in advance."
@@ -190,14 +190,14 @@ def _protected(promise: Promise) -> str:
     return f"the sensitive columns only: features, labels, sample weights and the number of rows{whose} are treated as public."
 
 
-def _trust(statement: PrivacyStatement) -> str:
+def _trust(statement: StatementContents) -> str:
     words = "a central curator holds the rows, is trusted, and gives out nothing but what is listed here."
     if statement.user_code == "trusted":
         return words + " The caller's own code ran beside the rows and was trusted too: it could have leaked."
     return words + " No code of the caller ran beside the rows."
 
 
-def table(statement: PrivacyStatement) -> tuple[tuple[str, ...], ...]:
+def table(statement: StatementContents) -> tuple[tuple[str, ...], ...]:
     """A row of texts for each kind of release, under `HEADS`; none where nothing was read."""
     bounds = {(bound.question, bound.norm): bound.sensitivity for bound in statement.bounds}
     lines = [
@@ -206,7 +206,7 @@ def table(statement: PrivacyStatement) -> tuple[tuple[str, ...], ...]:
     return tuple(lines)
 
 
-def table_lines(statement: PrivacyStatement) -> Iterator[str]:
+def table_lines(statement: StatementContents) -> Iterator[str]:
     """The table as lines of one width a column."""
     told = table(statement)
     rows = [HEADS, *told[:MOST_RELEASES]]
@@ -217,7 +217,7 @@ def table_lines(statement: PrivacyStatement) -> Iterator[str]:
         yield f"and {len(told) - MOST_RELEASES} more, listed in the JSON"
 
 
-def _mechanisms(statement: PrivacyStatement) -> Iterator[str]:
+def _mechanisms(statement: StatementContents) -> Iterator[str]:
     """The same in one sentence: for the twin of a page, and for a reader without columns."""
     told = table(statement)
     for release, numbers, sensitivity, rows, times in told[:MOST_RELEASES]:
@@ -255,7 +255,7 @@ def _sensitivity(one: Release, bounds: dict[tuple[str, str], float]) -> str:
     return norm if known is None else f"{norm} {known:g}"
 
 
-def _bounds(statement: PrivacyStatement) -> Iterator[str]:
+def _bounds(statement: StatementContents) -> Iterator[str]:
     for bound in statement.bounds:
         source = "read from the data, which is NOT covered" if bound.origin == READ_FROM_DATA else f"from: {bound.origin}"
         yield f"{bound.question}: {bound.norm} sensitivity {bound.sensitivity:g}, {bound.reason} ({source})"
@@ -263,7 +263,7 @@ def _bounds(statement: PrivacyStatement) -> Iterator[str]:
         yield "none are listed; noise is stated as a multiple of each sensitivity"
 
 
-def _composition(statement: PrivacyStatement) -> str:
+def _composition(statement: StatementContents) -> str:
     if statement.cap is not None and statement.cap.kind == TWO_STEPS:
         how = (
             "all releases but the last were fixed in advance; the last was chosen afterwards, and may depend on their values. "
@@ -288,7 +288,7 @@ def _composition(statement: PrivacyStatement) -> str:
     return f"{how}; epsilon was computed by: {statement.route}, under {statement.neighbours}."
 
 
-def _sampling(statement: PrivacyStatement) -> str:
+def _sampling(statement: StatementContents) -> str:
     whose = "row" if statement.promise.unit is None else "person"
     fixed = (
         f"some releases read one of a number of fixed parts of the rows, cut by a {whose}'s place alone; a person is in one "
@@ -305,7 +305,7 @@ def _sampling(statement: PrivacyStatement) -> str:
     )
 
 
-def _earlier(statement: PrivacyStatement) -> str:
+def _earlier(statement: StatementContents) -> str:
     said, receipt = _said(statement.earlier_releases), statement.ledger
     if receipt is None:
         return said or "nothing was said: what was released before adds to this cost and is not counted."
@@ -316,7 +316,7 @@ def _earlier(statement: PrivacyStatement) -> str:
     return recorded if said is None else f"{said} {recorded[0].upper()}{recorded[1:]}"
 
 
-def _noise(statement: PrivacyStatement) -> str:
+def _noise(statement: StatementContents) -> str:
     if statement.noise == "secure":
         return "a cryptographic generator (ChaCha20) keyed by the operating system."
     return (
@@ -324,7 +324,7 @@ def _noise(statement: PrivacyStatement) -> str:
     )
 
 
-def _arithmetic(statement: PrivacyStatement) -> str:
+def _arithmetic(statement: StatementContents) -> str:
     if statement.arithmetic == "exact":
         return "contributions are put on a grid and added exactly, noise is drawn on the same grid; no rounding can leak."
     grid = "contributions are put on a grid, bounded there and added exactly, noise is drawn on the same grid. "
@@ -341,14 +341,14 @@ def _arithmetic(statement: PrivacyStatement) -> str:
     )
 
 
-def _facts(statement: PrivacyStatement) -> Iterator[str]:
+def _facts(statement: StatementContents) -> Iterator[str]:
     for fact in statement.facts:
         yield f"{fact.name} = {fact.value} ({fact.origin})"
     if not statement.facts:
         yield "nothing but what this statement itself says"
 
 
-def _not_covered(statement: PrivacyStatement) -> Iterator[str]:
+def _not_covered(statement: StatementContents) -> Iterator[str]:
     yield from (sentence.rstrip(".") for sentence in statement.not_covered)
     for fact in statement.facts:
         if fact.origin == READ_FROM_DATA:
@@ -359,7 +359,7 @@ def _not_covered(statement: PrivacyStatement) -> Iterator[str]:
     yield "whatever was done with the data outside this library"
 
 
-def _audit(statement: PrivacyStatement) -> str:
+def _audit(statement: StatementContents) -> str:
     audit = statement.audit
     if audit is None:
         return "none was made."
