@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fairveil
 from fairveil.data import encoding
-from fairveil.estimators.certifying import certificate_json, private_table_json
+from fairveil.estimators.certifying import certificate, private_table
 from fairveil.estimators.released import saving
 from fairveil.facts import schema
 from fairveil.privacy.ledger.stores import migrations
@@ -21,7 +21,7 @@ def test_every_format_is_listed_with_its_version() -> None:
     listed = {
         name: int(version) for name, version in re.findall(r"^\| `(fairveil[- ][a-z -]+)` \| (\d+) \|", PAGE, re.MULTILINE)
     }
-    found = {file.FILE.format: file.FILE.version for file in (certificate_json, private_table_json)}
+    found = {file.FILE.format: file.FILE.version for file in (certificate, private_table)}
     found[saving.FILE_FORMAT] = saving.FILE_VERSION
     for module in pkgutil.walk_packages(fairveil.__path__, "fairveil."):
         path = Path(str(module.module_finder.path), f"{module.name.rpartition('.')[2]}.py")  # type: ignore[union-attr]

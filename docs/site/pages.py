@@ -55,11 +55,18 @@ def object_page(room: str, name: str) -> str:
     value = getattr(importlib.import_module(room), name)
     lines = [name, "=" * len(name), "", f".. currentmodule:: {room}", ""]
     if inspect.isclass(value):
-        members = [] if issubclass(value, BaseException) else ["   :members:"]
-        lines += [f".. autoclass:: {name}", *members]
+        lines += [f".. autoclass:: {name}", *_members(value)]
     else:
         lines += [f".. autofunction:: {name}"]
     return "\n".join(lines) + "\n"
+
+
+def _members(kind: type) -> list[str]:
+    """Options of a class's page. What it inherits from classes of this library alone is its own for a reader."""
+    if issubclass(kind, BaseException):
+        return []
+    foreign = [one for one in kind.__mro__ if one.__module__.partition(".")[0] not in ("fairveil", "builtins", "abc", "typing")]
+    return ["   :members:", *([] if foreign else ["   :inherited-members:"])]
 
 
 def room_page(room: str, names: list[str]) -> str:

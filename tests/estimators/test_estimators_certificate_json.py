@@ -11,7 +11,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError
-from fairveil.estimators.certifying.certificate_json import examine
+from fairveil.estimators.certifying.certificate import examine
 from fairveil.estimators.certifying.counts_json import checksum
 
 RNG = np.random.default_rng(0)

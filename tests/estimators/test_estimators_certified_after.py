@@ -13,7 +13,7 @@ import pytest
 import fairveil as fv
 from fairveil.errors import FairveilError
 from fairveil.estimators.certifying import certified_run
-from fairveil.estimators.certifying.certificate_json import examine
+from fairveil.estimators.certifying.certificate import examine
 
 
 @pytest.fixture(autouse=True)

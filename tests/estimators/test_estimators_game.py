@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, FairveilError, InputError, PrivacyError
-from fairveil.estimators.reading.inputs import Coded as Source
+from fairveil.estimators.reading.training import Coded as Source
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.learning.game import game as games
 from fairveil.privacy.accounting import accountant as accounting

@@ -15,7 +15,7 @@ from group_objective_samples import GROUPS, METHODS, ODDS, ROWS, SEX, X, Y, fair
 
 import fairveil as fv
 from fairveil.errors import FairveilError
-from fairveil.estimators.reading.inputs import Coded as Source
+from fairveil.estimators.reading.training import Coded as Source
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.fairness import objectives as ob
 

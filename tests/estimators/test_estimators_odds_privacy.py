@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.audit import audit_fit
 from fairveil.errors import BudgetError, PrivacyError
-from fairveil.estimators.reading.inputs import Coded
+from fairveil.estimators.reading.training import Coded
 from fairveil.estimators.wrapped import bases
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.learning.postprocessing import mixing, mixing_bounds

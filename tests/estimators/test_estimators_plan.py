@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.errors import InputError, WeakDelta
 from fairveil.estimators.fitting.planning import Planning
-from fairveil.estimators.reading.inputs import Ways
+from fairveil.estimators.reading.training import Ways
 from fairveil.estimators.reading.unread import Unread
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.fairness import resolve

@@ -12,7 +12,7 @@ import pytest
 import fairveil as fv
 from fairveil.errors import InputError
 from fairveil.estimators.certifying.counts_json import checksum
-from fairveil.estimators.certifying.private_table_json import examine
+from fairveil.estimators.certifying.private_table import examine
 
 RNG = np.random.default_rng(0)
 SEX = np.array(["f", "m"])[RNG.integers(2, size=600)]

@@ -58,7 +58,7 @@ def resolved(given: Mapping[str, dict[str, float]], groups: str, sample: Sample)
 
 def _groups(groups: str, sample: Sample) -> dict[str, Hashable]:
     from ..estimators.reading import inputs
-    from ..estimators.reading.inputs import Ways
+    from ..estimators.reading.training import Ways
 
     rows = inputs.read(*sample.fit_arguments, None, Ways()).rows
     if not rows.layout.sensitive:

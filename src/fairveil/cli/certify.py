@@ -140,7 +140,7 @@ def certify(
 
 def certificate_facts(clf: Any) -> Iterator[Fact]:
     """What a fit certified, if it did: the verdict, and a line for each bound."""
-    from ..estimators.certifying.certificate import CERTIFIED, REFUSED
+    from ..estimators.certifying.certificate_contents import CERTIFIED, REFUSED
     from .printing import Fact
 
     found = getattr(clf, "certificate_", None)
@@ -155,7 +155,7 @@ def certificate_facts(clf: Any) -> Iterator[Fact]:
 
 
 def _print(found: Certificate, out: Path | None, html: Path | None) -> None:
-    from ..estimators.certifying.certificate import CERTIFIED, REFUSED
+    from ..estimators.certifying.certificate_contents import CERTIFIED, REFUSED
     from ..privacy.shown import at_most
     from .printing import Fact, print_facts
 

@@ -18,7 +18,7 @@ from ..estimators import (
     RateConstrainedClassifier,
     TailoredClassifier,
 )
-from ..estimators.certifying.certified_fits import IF_REFUSED
+from ..estimators.certifying.asked import IF_REFUSED
 from ..estimators.certifying.certified_run import CONFIDENCE
 from ..estimators.certifying.certifying import notions_of as certifiable
 from ..estimators.fitting.promises import notions_of

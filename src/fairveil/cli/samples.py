@@ -17,7 +17,7 @@ from ..errors import InputError, complaint
 from ..estimators.faces.coded import as_array
 from ..estimators.reading import inputs
 from ..estimators.reading.coding import TableCoding
-from ..estimators.reading.inputs import Ways
+from ..estimators.reading.training import Ways
 from ..facts import Schema
 from ..facts.rows import PERSON_BY_PERSON
 from ..privacy.statement.parts import PublicFact

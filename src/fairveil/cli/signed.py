@@ -39,11 +39,12 @@ def checked(path: Path, key: Path | None, file: Path | None) -> Signed:
 def inside(text: str, path: Path, key: Path | None) -> Signed:
     """The signature inside a file of released groups, held against a public key."""
     from ..errors import SignatureError
+    from ..estimators.released.released_counts import ReleasedCounts
     from ..estimators.released.saving import read, require_signed
     from ..privacy.statement.signing_keys import public_key
 
     if key is None:
-        if read(text)[1] is None:
+        if read(text, ReleasedCounts)[1] is None:
             return Signed((), None)
         return Signed(("note: there is a signature, which was not checked: pass --key holder.pub",), {"valid": None})
     try:

@@ -124,14 +124,14 @@ def _is_certificate(text: str) -> bool:
     """By its first words: the rest is looked at when it is one."""
     if '"fairveil certificate"' not in text[:200]:
         return False
-    from ..estimators.certifying.certificate_json import is_certificate
+    from ..estimators.certifying.certificate import is_certificate
 
     return is_certificate(text)
 
 
 def _certificate(text: str, json: bool, signed: Signed) -> None:
     """A certificate: everything that follows from its counts, again."""
-    from ..estimators.certifying.certificate_json import ON_TRUST, RECOMPUTED, examine
+    from ..estimators.certifying.certificate import ON_TRUST, RECOMPUTED, examine
 
     certificate, found = examine(text)
     own = {"certified": certificate.recomputed.holds}
@@ -142,14 +142,14 @@ def _is_private_table(text: str) -> bool:
     """By its first words: the rest is looked at when it is one."""
     if '"fairveil private table"' not in text[:200]:
         return False
-    from ..estimators.certifying.private_table_json import is_private_table
+    from ..estimators.certifying.private_table import is_private_table
 
     return is_private_table(text)
 
 
 def _private_table(text: str, json: bool, signed: Signed) -> None:
     """A private table: everything that follows from its counts, again."""
-    from ..estimators.certifying.private_table_json import ON_TRUST, RECOMPUTED, examine
+    from ..estimators.certifying.private_table import ON_TRUST, RECOMPUTED, examine
 
     table, found = examine(text)
     _say_of_counts(str(table), {}, found, RECOMPUTED, ON_TRUST, json, signed)

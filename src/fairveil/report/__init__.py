@@ -14,14 +14,15 @@ from .contents import (
     GroupSection,
     LedgerSection,
     Payments,
-    Report,
+    PrivateTableSection,
 )
 from .first_lines import FirstLine, Part, first_lines
 from .ledger import ledger
 from .numbers import to_dict
 from .page import render
 from .payments import payments
-from .private_tables import PrivateTableSection, private_table
+from .private_tables import private_table
+from .whole import Report
 from .writing import Written, write
 
 __all__ = [

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _checks
-from ..figures import CurvesFigure, FrontierFigure, GapFigure
+from ..figures import CurvesFigure, FrontierFigure, GapFigure, RatesFigure
 from ..figures.checked import finite, line, sentences, several
 from ..figures.contents import UNITS, Unit
 from ..metrics import GroupTable
@@ -16,7 +15,6 @@ from ..privacy.ledger.terms import Terms
 from ..privacy.statement.checks import Finding
 from ..privacy.statement.statement import PrivacyStatement
 from .certificates import CertificateSection
-from .private_tables import PrivateTableSection
 
 
 @dataclass(frozen=True)
@@ -189,22 +187,27 @@ class LedgerSection:
 
 
 @dataclass(frozen=True)
-class Report:
-    """A page. Everything but the title may be left out; sections that have nothing are left out too.
+class PrivateTableSection:
+    """Rates by group with noise. `how`: what the intervals hold; `gaps`: a sentence each. `report.private_table` makes it."""
 
-    `subject`: one or two sentences on data and model. `verdict`: a paragraph in words (None: written from statements, gaps and
-    tables). `all_models`: the statement of all models together whose numbers the page shows, where `statement` is that of one
-    of them (or the same one): the page says first what looking at all of them costs. `statement_file`: where `statement` lies
-    beside the page, for `fairveil verify`. `method`: how the model was found, by name. `guarantee`: what is certain of it
-    (`report.certain`). `payments`: how its budget was shared among groups (`report.payments`). `ledger`: a budget that many
-    releases share (`report.ledger`). `verify`: more commands.
-    `not_covered`: sentences beside the statement's own; exact tables and held-out figures are added by themselves.
-    `terms`: what an additive model says of each number.
-    `baselines`: what the model is held against in training (`report.baselines`). `warnings`: sentences that stand above all
-    else. `certificate`: what holds for people who were not in the table (`report.certificate`).
-    `private_table`: rates by group from private counts (`report.private_table`).
-    `created`: a date in words; without one none is printed, and the same report gives the same bytes.
-    """
+    how: str
+    gaps: tuple[str, ...]
+    rates: tuple[RatesFigure, ...]
+    numbers: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        line(how=self.how)
+        object.__setattr__(self, "gaps", sentences("gaps", self.gaps))
+        object.__setattr__(self, "rates", several(RatesFigure, "rates", self.rates))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"how": self.how, "gaps": list(self.gaps), "names": [one.name for one in self.rates], **self.numbers}
+
+
+@dataclass(frozen=True)
+class ReportContents:
+    """What stands on a page. See `Report`."""
 
     title: str
     subject: str = ""
@@ -260,10 +263,3 @@ class Report:
             object.__setattr__(self, name, several(kind, name, values) if values != () and values != [] else ())
         for name in ("not_covered", "verify", "notes", "warnings"):
             object.__setattr__(self, name, sentences(name, getattr(self, name)))
-
-    def _repr_html_(self) -> str:
-        """The page in a frame of its own, so that its style and the notebook's leave each other alone."""
-        from .page import render
-
-        page = html.escape(render(self), quote=True)
-        return f'<iframe title="{html.escape(self.title)}" srcdoc="{page}" width="100%" height="800"></iframe>'

@@ -19,7 +19,7 @@ from ..figures.words import percent
 from ..privacy.shown import at_most, promised
 from ..privacy.statement.statement import PrivacyStatement
 from .baselines import SAME, AgainstConstant, against_constant
-from .contents import Baselines, GroupSection, Report
+from .contents import Baselines, GroupSection, ReportContents
 from .ledger import ledger_left, ledger_verdict
 from .other_gaps import gaps_of
 from .phrases import GUARDED, alone, capital, count, delta_words, names_in_full, own_curves, stamps
@@ -72,7 +72,7 @@ class _Lines:
             self.found.append(FirstLine(label, kept))
 
 
-def first_lines(report: Report) -> tuple[FirstLine, ...]:
+def first_lines(report: ReportContents) -> tuple[FirstLine, ...]:
     """What a reader is told first, in this order; lines about which nothing is known are left out, but for a model's error."""
     lines = _Lines()
     lines.add("Warning", [[Part(sentence)] for sentence in warnings(report)])
@@ -89,12 +89,12 @@ def first_lines(report: Report) -> tuple[FirstLine, ...]:
     return tuple(lines.found)
 
 
-def verdict(report: Report) -> str:
+def verdict(report: ReportContents) -> str:
     """The page in one paragraph: its own verdict, else the first lines one after another."""
     return report.verdict or " ".join(map(str, first_lines(report))) or "This page holds no results."
 
 
-def warnings(report: Report) -> tuple[str, ...]:
+def warnings(report: ReportContents) -> tuple[str, ...]:
     """What must not be overlooked, in whole sentences: a model that is worse than a constant first, then the stamps."""
     found = list(report.warnings)
     if report.baselines is not None:
@@ -143,7 +143,7 @@ def _ends(low: float, high: float, unit: Unit) -> str:
 # Privacy
 
 
-def _privacy(report: Report) -> Iterator[Part]:
+def _privacy(report: ReportContents) -> Iterator[Part]:
     if report.all_models is not None:
         yield Part(_of_all(report, report.all_models))
         yield from _strength(report.all_models)
@@ -162,7 +162,7 @@ def _strength(statement: PrivacyStatement) -> Iterator[Part]:
         yield Part(strength(statement.epsilon, statement.delta, statement.promise) if rated else NOT_RATED)
 
 
-def _of_all(report: Report, whole: PrivacyStatement) -> str:
+def _of_all(report: ReportContents, whole: PrivacyStatement) -> str:
     """What looking at the page has cost comes first, what one of its models costs alone stands beside it."""
     if whole.is_private:
         guarded, at = GUARDED[whole.promise.protects], delta_words(whole.delta)
@@ -186,7 +186,7 @@ def _of_one(statement: PrivacyStatement) -> str:
 # Error
 
 
-def _errors(report: Report) -> Iterator[list[Part]]:
+def _errors(report: ReportContents) -> Iterator[list[Part]]:
     for section in report.tables:
         error = section.table.overall.rates["error"]
         if math.isnan(error.value):
@@ -264,7 +264,7 @@ def _worse_held_out(section: GroupSection) -> Iterator[str]:
 # Other gaps
 
 
-def _other_gaps(report: Report, section: GroupSection) -> Iterator[Part]:
+def _other_gaps(report: ReportContents, section: GroupSection) -> Iterator[Part]:
     found = [one for one in gaps_of(section.table, report.gaps) if not one.required]
     if not found:
         return
@@ -288,7 +288,7 @@ def _cut(name: str) -> str:
 # Frontiers
 
 
-def _frontiers(report: Report) -> Iterator[Part]:
+def _frontiers(report: ReportContents) -> Iterator[Part]:
     if report.frontiers:
         published = sum(one.published for figure in report.frontiers for one in figure.series)
         beside = f", beside {count(published, 'published one')}" if published else ""

@@ -15,7 +15,7 @@ from ..figures.words import PROTECTED, frontier_description, frontier_title, gap
 from ..privacy.statement.checks import versions_now
 from ..privacy.statement.words import HEADS, MOST_RELEASES, items, table
 from .baselines import against_constant
-from .contents import Baselines, Certainty, GroupSection, Payments, Report
+from .contents import Baselines, Certainty, GroupSection, Payments, ReportContents
 from .first_lines import first_lines, warnings
 from .ledger import course_figure, ledger_numbers
 from .other_gaps import OtherGap, gaps_of
@@ -32,7 +32,7 @@ NO_GROUPS = (
 )
 
 
-def to_dict(report: Report, *, twin: str = "report.json") -> dict[str, Any]:
+def to_dict(report: ReportContents, *, twin: str = "report.json") -> dict[str, Any]:
     """Plain JSON values: what the page shows and more, numbers unrounded; undefined is null, an infinite epsilon "inf".
 
     `twin`: the name of the file that they go to, which the page mentions.
@@ -86,7 +86,7 @@ def to_json(twin: dict[str, Any]) -> str:
     return json.dumps(twin, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _numbered(report: Report) -> list[dict[str, Any]]:
+def _numbered(report: ReportContents) -> list[dict[str, Any]]:
     """The tables at the end of the page, in order."""
     keys = [f"gap-{k}" for k in range(1, len(report.gaps) + 1)]
     keys += [f"{kind}-{k}" for k in range(1, len(report.tables) + 1) for kind in ("groups", "others")]

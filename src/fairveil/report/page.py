@@ -17,7 +17,7 @@ from ..figures.scales import ON_AXIS, number
 from ..figures.words import percent
 from ..privacy.shown import at_most, promised
 from .certain import bound_text
-from .contents import Report
+from .contents import ReportContents
 from .ledger import budget_figure, course_figure
 from .numbers import to_dict
 from .rates import panels_of, panels_title
@@ -29,7 +29,7 @@ WIDE, NARROW = 640, 350
 UNDEFINED = "undefined"
 
 
-def render(report: Report, *, twin: str = "report.json") -> str:
+def render(report: ReportContents, *, twin: str = "report.json") -> str:
     """The page of a report as HTML. `twin` is the name of the JSON file beside it.
 
     Guarantees (of the page, for whoever opens it):
@@ -41,7 +41,7 @@ def render(report: Report, *, twin: str = "report.json") -> str:
     return page(report, to_dict(report, twin=twin))
 
 
-def page(report: Report, numbers: dict[str, Any]) -> str:
+def page(report: ReportContents, numbers: dict[str, Any]) -> str:
     """The page of a report whose twin has been made."""
     figures: dict[str, Any] = {
         "frontiers": [_twice(svg_frontier, figure, f"frontier-{k}") for k, figure in enumerate(report.frontiers, 1)],

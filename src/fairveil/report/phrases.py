@@ -6,7 +6,7 @@ from ..figures import Series
 from ..privacy.shown import at_most, promised
 from ..privacy.statement.statement import PrivacyStatement
 from ..privacy.statement.words import STAMP_WORDS
-from .contents import LedgerSection, Report
+from .contents import LedgerSection, ReportContents
 from .ledger import CONTRADICTS
 
 GUARDED = {"records": "records", "sensitive_features": "the sensitive columns only"}
@@ -31,17 +31,17 @@ def delta_words(delta: float) -> str:
     return f"{delta:g}".replace("e-0", "e-")
 
 
-def own_curves(report: Report) -> list[Series]:
+def own_curves(report: ReportContents) -> list[Series]:
     """The curves that are not published ones."""
     return [one for figure in report.frontiers for one in figure.series if not one.published]
 
 
-def names_in_full(report: Report) -> bool:
+def names_in_full(report: ReportContents) -> bool:
     """Whether one of several models stands on the page in full."""
     return report.statement is not None and report.statement != report.all_models
 
 
-def alone(report: Report) -> str:
+def alone(report: ReportContents) -> str:
     """The epsilon of one model by itself: of the one shown in full, else of each curve's."""
     if names_in_full(report):
         assert report.statement is not None

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..figures import Rate, RatesFigure
-from ..figures.checked import line, sentences, several
 from ..tables.keys import shown
+from .contents import PrivateTableSection
+from .rates import printable, rate_words
 
 if TYPE_CHECKING:
     from ..estimators import PrivateTable
 
 
-@dataclass(frozen=True)
-class PrivateTableSection:
-    """Rates by group with noise. `how`: what the intervals hold; `gaps`: a sentence each. `report.private_table` makes it."""
-
-    how: str
-    gaps: tuple[str, ...]
-    rates: tuple[RatesFigure, ...]
-    numbers: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        line(how=self.how)
-        object.__setattr__(self, "gaps", sentences("gaps", self.gaps))
-        object.__setattr__(self, "rates", several(RatesFigure, "rates", self.rates))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {"how": self.how, "gaps": list(self.gaps), "names": [one.name for one in self.rates], **self.numbers}
-
-
 def private_table(found: PrivateTable) -> PrivateTableSection:
     """The section of a private table. Metrics that are no shares have no figure, and stand in the twin."""
-    from .rates import printable, rate_words
-
     rates = [
         RatesFigure(rate_words(name), tuple(_rates(found, name)), found.confidence)
         for name in found.layout.main
@@ -50,8 +29,6 @@ def private_table(found: PrivateTable) -> PrivateTableSection:
 
 
 def _rates(found: PrivateTable, name: str) -> list[Rate]:
-    from .rates import printable
-
     out = []
     for (_, key), one in found.lines.items():
         rate = one.rates[name]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ..figures.scales import with_unit
 from ..privacy.promise import Promise
-from .contents import Report
+from .contents import ReportContents
 from .first_lines import verdict
 from .ledger import NOT_RECORDED, TO_CHECK, ledger_facts
 from .phrases import GUARDED, alone, capital, delta_words, names_in_full, own_curves, spent, stamps
@@ -24,7 +24,7 @@ def neighbours_of(promise: Promise) -> str:
     return words if promise.unit is None else f"{words.replace('row', 'person')}, with {promise.unit.extent}"
 
 
-def key_facts(report: Report) -> Iterator[tuple[str, str, str]]:
+def key_facts(report: ReportContents) -> Iterator[tuple[str, str, str]]:
     """(name, value, remark) of the few facts at the head of the page."""
     whole = report.all_models or report.statement
     if whole is not None:
@@ -56,7 +56,7 @@ def key_facts(report: Report) -> Iterator[tuple[str, str, str]]:
             yield "Error", with_unit(error.value, "percent"), f"of {section.table.overall.rows:,} {section.of}"
 
 
-def not_covered(report: Report) -> list[str]:
+def not_covered(report: ReportContents) -> list[str]:
     """What on this page lies outside the guarantee, beside what the statement lists itself."""
     found = list(report.not_covered)
     found += [
@@ -78,7 +78,7 @@ def not_covered(report: Report) -> list[str]:
     return found
 
 
-def how_to_verify(report: Report, twin: str) -> Iterator[tuple[str, str | None]]:
+def how_to_verify(report: ReportContents, twin: str) -> Iterator[tuple[str, str | None]]:
     """(words, command or None)."""
     if report.statement_file is not None:
         words = (

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError, complaint
-from .contents import Report
 from .numbers import to_dict, to_json
 from .page import page
+from .whole import Report
 
 SUFFIXES = (".html", ".htm")
 

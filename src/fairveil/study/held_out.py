@@ -14,7 +14,7 @@ from ..errors import InputError, complaint
 from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
 from ..estimators.reading.columns import read_labels
-from ..estimators.reading.inputs import Training, Ways
+from ..estimators.reading.training import Training, Ways
 from ..facts import Cells, RowBlock, RowSource
 from ..metrics.inputs import read_groups
 from ..models import Model

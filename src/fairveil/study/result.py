@@ -1,30 +1,28 @@
-"""A frontier: error against fairness gap at several epsilons, and what looking at all of its models has cost."""
+"""A frontier, and its JSON: all runs, the table made of them, one statement of all models, known curves. Undefined is null."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from .. import _html
-from ..errors import InputError, complaint
-from ..estimators import RateConstrainedClassifier
-from ..figures import Floor, FrontierFigure, Measure, Point, Series, svg_frontier
-from ..privacy.shown import at_most
+from .._json import Document, Node
+from ..errors import FairveilError
+from ..figures import Point, Series
 from ..privacy.statement.statement import PrivacyStatement
-from .runs import Run, point
+from .result_contents import FrontierContents
+from .runs import Run
 
-Key = tuple[float, float | None, int | None]
+FORMAT = "fairveil-frontier"
+FORMAT_VERSION = 1
+LATER = {"met", "cannot_be_told"}
+ENDS = ("error_low", "error_high", "gap_low", "gap_high")
+DOCUMENT = Document("frontier", "Write frontiers with Frontier.to_json().")
+FIELDS = {"format", "version", "measure", "held_out_rows", "runs", "table", "privacy", "published"}
 
 
-@dataclass(frozen=True, eq=False)
-class Frontier:
+class Frontier(FrontierContents):
     """Models over bounds, budgets and seeds, measured on held-out rows: what `frontier` returns.
 
     It holds released values, and exact tables of held-out rows, which no guarantee covers.
@@ -50,127 +48,6 @@ class Frontier:
     FrontierDisplay : Draws one on axes.
     """
 
-    measure: str
-    runs: tuple[Run, ...]
-    privacy: PrivacyStatement
-    held_out_rows: int | None = None
-    published: tuple[Series, ...] = ()
-    models: Mapping[Key, RateConstrainedClassifier] = field(default_factory=dict, repr=False)
-
-    @property
-    def epsilon(self) -> float:
-        """The price of looking at all models, at `privacy.delta`."""
-        return self.privacy.epsilon
-
-    @property
-    def epsilons(self) -> tuple[float, ...]:
-        """The epsilon of one model each, in the order asked for."""
-        return tuple(dict.fromkeys(run.epsilon for run in self.runs))
-
-    @property
-    def targets(self) -> tuple[float | None, ...]:
-        """The gaps that were required; None: no bound."""
-        return tuple(dict.fromkeys(run.target for run in self.runs))
-
-    def table(self) -> list[dict[str, Any]]:
-        """The frontier as a table, one line for each epsilon and target.
-
-        Returns
-        -------
-        list of dict
-            Lines of plain values: see `runs.point`.
-        """
-        groups: dict[tuple[float, float | None], list[Run]] = {}
-        for run in self.runs:
-            groups.setdefault((run.epsilon, run.target), []).append(run)
-        return [point(runs) for runs in groups.values()]
-
-    def columns(self) -> dict[str, npt.NDArray[np.float64]]:
-        """The table as one array a column, NaN where nothing is known.
-
-        Returns
-        -------
-        dict of ndarray
-            Arrays by name, as `pandas.DataFrame` takes them.
-        """
-        lines = self.table()
-        return {name: np.array([math.nan if line[name] is None else line[name] for line in lines]) for name in lines[0]}
-
-    def figure(
-        self, *, dataset: str = "held-out rows", floor: Floor | None = None, notes: Sequence[str] = (), layout: str = "auto"
-    ) -> FrontierFigure:
-        """Figure of error against the swept gap on held-out rows, one curve an epsilon.
-
-        Parameters
-        ----------
-        dataset : str, default="held-out rows"
-            Whose rows, for the title.
-        floor : Floor, default=None
-            Gap that an exactly fair model measures at on so few rows. None: not drawn.
-        notes : sequence of str, default=()
-            Sentences for the text alternative.
-        layout : {"auto", "together", "by-epsilon"}, default="auto"
-            One pair of axes for all curves, or one for each epsilon. ``"auto"``: chosen for the curves.
-
-        Returns
-        -------
-        FrontierFigure
-            Contents to draw as SVG, or on axes by `FrontierDisplay`.
-        """
-        if self.held_out_rows is None:
-            raise InputError(
-                complaint(
-                    expected="held-out rows",
-                    of="plot",
-                    got=None,
-                    remedy="Errors of training rows are not released: pass frontier(..., test=(X, y, sensitive_features)).",
-                )
-            )
-        lines = [line for line in self.table() if line["error"] is not None and line["held_out_gap"] is not None]
-        left_out = len(self.table()) - len(lines)
-        if left_out:
-            notes = (*notes, f"{left_out} points are left out: their gap is undefined on the held-out rows.")
-        series = [self._series(epsilon, lines) for epsilon in self.epsilons if any(x["epsilon"] == epsilon for x in lines)]
-        if not series:
-            remedy = "A group has no held-out row that a rate is about: hold more rows out."
-            raise InputError(complaint(expected="a gap that is defined", of="plot", got="none", remedy=remedy))
-        unit: Any = "points" if self.measure.endswith("gap") else "percent"
-        return FrontierFigure(
-            self.measure.removesuffix(" gap"),
-            dataset,
-            (*series, *self.published),
-            floor=floor,
-            notes=tuple(notes),
-            interval=self._interval,
-            gap=Measure(self.measure, unit),
-            layout=layout,  # type: ignore[arg-type]  # the figure checks the word
-        )
-
-    def plot(self, path: str | os.PathLike[str] | None = None, *, width: int = 720, **options: Any) -> str:
-        """Draw the figure as SVG.
-
-        Parameters
-        ----------
-        path : path, default=None
-            File that it is written to, ending in .svg. None: it is not written.
-        width : int, default=720
-            Width in pixels.
-        **options
-            Those of `figure`.
-
-        Returns
-        -------
-        str
-            The SVG.
-        """
-        drawn = svg_frontier(self.figure(**options), width=width)
-        if path is not None:
-            if Path(path).suffix.lower() != ".svg":
-                remedy = "Pass plot('frontier.svg')."
-                raise InputError(complaint(expected="a name that ends .svg", of="path", got=str(path), remedy=remedy))
-            Path(path).write_text(drawn + "\n", encoding="utf-8")
-        return drawn
-
     def to_json(self) -> str:
         """Every number of the frontier as a JSON document, with the statement.
 
@@ -179,8 +56,6 @@ class Frontier:
         str
             The document. Models are saved with `fairveil.save`.
         """
-        from .result_json import to_json
-
         return to_json(self)
 
     @staticmethod
@@ -199,45 +74,115 @@ class Frontier:
         Frontier
             The frontier.
         """
-        from .result_json import from_json
-
         return from_json(text)
 
-    def _repr_html_(self) -> str:
-        drawn = "" if self.held_out_rows is None else svg_frontier(self.figure(), name=f"frontier-{id(self):x}")
-        return _html.paragraph(str(self)) + drawn
 
-    def __str__(self) -> str:
-        count = f"{len(self.runs)} models, {len(self.epsilons)} epsilons, {len(self.targets)} targets of the {self.measure}"
-        if math.isinf(self.epsilon):
-            price = "some are not private: looking at them all is covered by no guarantee"
-        else:
-            price = f"looking at all of them costs epsilon {at_most(self.epsilon)} at delta {self.privacy.delta:g}"
-        return f"{count}; {price}."
+def to_json(frontier: FrontierContents) -> str:
+    """The document."""
+    content = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "measure": frontier.measure,
+        "held_out_rows": frontier.held_out_rows,
+        "runs": [_plain(dataclasses.asdict(run)) for run in frontier.runs],
+        "table": [_plain(line) for line in frontier.table()],
+        "privacy": frontier.privacy.to_dict(),
+        "published": [_plain(dataclasses.asdict(series)) for series in frontier.published],
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
-    @property
-    def _interval(self) -> str:
-        many = any(line["models"] > 1 for line in self.table())
-        alone = any(line["models"] == 1 for line in self.table())
-        one = "95% intervals of this very model for people like the held-out ones (Wilson, Newcombe)"
-        if not many:
-            return one
-        return "95% intervals of the mean over seeds" + (f"; of a point with one model, {one}" if alone else "")
 
-    def _series(self, epsilon: float, lines: Sequence[Mapping[str, Any]]) -> Series:
-        private = not math.isinf(epsilon)
-        points = tuple(
-            Point(
-                line["error"],
-                line["held_out_gap"],
-                line["error_low"],
-                line["error_high"],
-                line["held_out_gap_low"],
-                line["held_out_gap_high"],
-                target=line["target"],
-                seeds=line["models"],
-            )
-            for line in lines
-            if line["epsilon"] == epsilon
+def from_json(text: str) -> Frontier:
+    """The frontier; its table is made again from its runs and must be the one that is written."""
+    content = DOCUMENT.node(text)
+    if content.mapping().get("format") != FORMAT or type(content.value.get("version")) is not int:
+        content.refuse(f"an object of format {FORMAT!r}, version {FORMAT_VERSION}", content.value)
+    if content.value["version"] != FORMAT_VERSION:
+        content["version"].refuse(f"version {FORMAT_VERSION}", content.value["version"])
+    content.only(FIELDS)
+    rows = content["held_out_rows"]
+    runs = tuple(_run(run) for run in content["runs"].list())
+    if not runs:
+        content["runs"].refuse("at least one run", "none")
+    try:
+        found = Frontier(
+            content["measure"].text(),
+            runs,
+            PrivacyStatement.from_json(json.dumps(content["privacy"].mapping())),
+            None if rows.is_null else rows.whole(),
+            tuple(_series(series) for series in content["published"].list()),
         )
-        return Series("Fairveil", epsilon, self.privacy.promise.protects if private else "nothing", points)
+        table = [_plain(line) for line in found.table()]
+    except FairveilError:
+        raise
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+        table, wrong = None, type(error).__name__
+    if table is None:
+        content.refuse("a complete frontier", f"one whose parts do not fit ({wrong})")
+    if not _same_table(content["table"], table):
+        content["table"].refuse("the table that its runs make", "another")
+    return found
+
+
+def _same_table(written: Node, made: list[Any]) -> bool:
+    """Whether a written table is the one that was made, but for columns that an earlier version had not."""
+    lines = [line.mapping() for line in written.list()]
+    if len(lines) != len(made) or any(not set(line) >= set(one) - LATER for line, one in zip(lines, made, strict=True)):
+        return False
+    return lines == [{name: one[name] for name in line if name in one} for line, one in zip(lines, made, strict=True)]
+
+
+def _run(node: Node) -> Run:
+    names = [field.name for field in dataclasses.fields(Run) if field.name not in ENDS]
+    node.only(names, ENDS)  # what earlier versions wrote has no ends
+    return Run(
+        epsilon=_number(node["epsilon"]),
+        target=_known(node["target"]),
+        seed=None if node["seed"].is_null else node["seed"].whole(),
+        met=None if node["met"].is_null else node["met"].truth(),
+        reason=node["reason"].text(),
+        rounds=node["rounds"].whole(),
+        **{name: _known(node[name]) for name in ("training", "noise", "error", "gap", "excess")},
+        **{name: _known(node[name]) for name in ENDS if name in node.value},
+    )
+
+
+def _series(node: Node) -> Series:
+    fields = {field.name for field in dataclasses.fields(Series)}
+    optional = {field.name for field in dataclasses.fields(Series) if field.default is not dataclasses.MISSING}
+    values = node.only(fields - optional, optional).mapping()
+    points = tuple(_point(point) for point in node["points"].list())
+    for name in {"label", "protects", "source", "short"} & set(values):
+        node[name].text()
+    if "published" in values:
+        node["published"].truth()
+    return Series(**{**values, "epsilon": _number(node["epsilon"]), "points": points})
+
+
+def _point(node: Node) -> Point:
+    fields = {field.name for field in dataclasses.fields(Point)}
+    optional = {field.name for field in dataclasses.fields(Point) if field.default is not dataclasses.MISSING}
+    node.only(fields - optional, optional)
+    seeds = {"seeds": node["seeds"].whole()} if node.value.get("seeds") is not None else {}
+    return Point(**{name: _known(node[name]) for name in node.mapping() if name != "seeds"}, **seeds)  # type: ignore[arg-type]
+
+
+def _known(node: Node) -> float | None:
+    return None if node.is_null else _number(node)
+
+
+def _number(node: Node) -> float:
+    """What is undefined is null in a frontier, and never NaN."""
+    value = node.number(words=True)
+    if math.isnan(value):
+        node.refuse("a number, or null where it is undefined", node.value)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinities: "inf", as everywhere in the library."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return "inf" if isinstance(value, float) and math.isinf(value) else value

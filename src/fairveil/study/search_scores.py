@@ -25,6 +25,7 @@ from ..errors import InputError, complaint
 from ..estimators.fitting.promises import notions_of
 from ..estimators.reading.units import Whose
 from ..estimators.wrapped import decided_rows
+from ..estimators.wrapped.people import DecidedRows
 from ..fairness import resolve
 from ..learning.certificates.plan import PartsPlan
 from ..privacy.accounting.accountant import epsilon as epsilon_of
@@ -119,7 +120,7 @@ def counted(
     return Counted(np.asarray(found, np.float64).reshape(shape), people.cells, people.classes)
 
 
-def _run_of(people: decided_rows.DecidedRows, promise: Promise, price: SearchPrice) -> dict[str, Any]:
+def _run_of(people: DecidedRows, promise: Promise, price: SearchPrice) -> dict[str, Any]:
     """The guarantee of one count, and its plan where another holder keeps the budget; here its cost is the search's affair."""
     if not people.rows.is_elsewhere:
         return {"promise": replace(promise, epsilon=4.0 * max(promise.epsilon, price.epsilon))}

@@ -42,7 +42,7 @@ from ..estimators.fitting.intents import Intent
 from ..estimators.fitting.progress import progress as bar
 from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
-from ..estimators.reading.inputs import Training, Ways
+from ..estimators.reading.training import Training, Ways
 from ..fairness import DemographicParity
 from ..figures import Series
 from ..metrics.intervals import largest
@@ -55,7 +55,8 @@ from ..privacy.statement.parts import ARITHMETICS, StatedBound
 from ..privacy.statement.statement import PrivacyStatement
 from .families import Family, Judge
 from .held_out import HeldOut, error_of
-from .result import Frontier, Key
+from .result import Frontier
+from .result_contents import Key
 from .runs import CONFIDENCE, Run
 
 GAPS = (0.2, 0.15, 0.1, 0.05, 0.02)

@@ -12,16 +12,9 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from ...errors import InputError, complaint
-from ...fairness import Notion
-from ...fairness.objectives import Bound, parse_constraint
-from ..fitting import promises
 from . import seen
-
-REPLACE = "replace"
-IF_REFUSED = (REPLACE, "keep")
-"""What becomes of a model that is not certified."""
-CONSTRAINTS, CONSTRAINT, CERTIFY = "constraints", "constraint", "certify"
-"""The parameters that may say what is certified."""
+from .asked import CERTIFY, REPLACE, listed_in, parameter_of
+from .certified_run import Both
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -34,8 +27,6 @@ def certified(fit: Fit) -> Fit:
         of = parameter_of(self)
         notions, beside = listed_in(self, of)
         if notions and (of == CERTIFY or any(getattr(notion, "confidence", None) is not None for notion in notions)):
-            from .certified_run import Both  # it certifies with estimators that are decorated here
-
             Both(self, fit, of, notions, beside).run(X, y, sensitive_features, sample_weight)
             seen.remember(self, X)
             return self
@@ -49,24 +40,6 @@ def certified(fit: Fit) -> Fit:
         return self
 
     return cast(Fit, fitted)
-
-
-def parameter_of(estimator: Any) -> str:
-    """Where this estimator says what is to be certified."""
-    return next(name for name in (CONSTRAINTS, CONSTRAINT, CERTIFY) if hasattr(estimator, name))
-
-
-def listed_in(estimator: Any, of: str) -> tuple[list[Notion], list[Bound]]:
-    """The notions of this parameter, and bounds on other functions, which cannot be certified."""
-    given = getattr(estimator, of)
-    if of == CONSTRAINT:
-        parsed = parse_constraint(given)
-        return list(parsed.notions), list(parsed.bounds)
-    if of == CERTIFY and given is not None:
-        from .certifying import notions_of
-
-        return notions_of(given, of=of, certified=True), []
-    return promises.notions_of(given, certified=True), []
 
 
 def refuse_certify(estimator: Any) -> None:

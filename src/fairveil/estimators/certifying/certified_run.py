@@ -63,8 +63,9 @@ from ..fitting.recorded import remembered, require_room
 from ..fitting.row_parts import CERTIFICATE, aside_of, length_of, parts_elsewhere, rows_at
 from ..reading import cautions, units
 from ..reading.columns import names_in, read_labels
-from ..reading.inputs import Training
+from ..reading.training import Training
 from ..wrapped import bases, decided
+from .asked import CERTIFY, IF_REFUSED, REPLACE, listed_in
 from .certificate import Certificate
 from .certified_aim import (
     CHANCE,
@@ -77,7 +78,6 @@ from .certified_aim import (
     shares_stated,
     tightened,
 )
-from .certified_fits import CERTIFY, IF_REFUSED, REPLACE, listed_in
 from .certifying import certify_beside, confidence_of, require_compared
 
 DECISIONS = "zero_one"

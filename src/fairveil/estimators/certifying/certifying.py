@@ -30,8 +30,10 @@ from ..fitting import promises
 from ..reading import cautions, units
 from ..reading.units import Whose
 from ..wrapped import bases, decided_rows
+from ..wrapped.people import DecidedRows
 from . import seen
-from .certificate import ASSUMED, Certificate
+from .certificate import Certificate
+from .certificate_contents import ASSUMED
 
 ONE_ROW = "each person counts once, by one of their rows, which a coin chose whatever it holds"
 OWN_DECISIONS = (
@@ -294,7 +296,7 @@ def confidence_of(confidence: Any) -> float:
     return float(found)
 
 
-def _require_groups(notions: list[Notion], people: decided_rows.DecidedRows) -> None:
+def _require_groups(notions: list[Notion], people: DecidedRows) -> None:
     compared = [one for one in notions if isinstance(one, SelectionRateRatio) or uses_groups(one)]
     if compared and not people.rows.layout.sensitive:
         remedy = "Pass sensitive_features=...: columns, or names of columns of X."

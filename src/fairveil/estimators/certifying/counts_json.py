@@ -16,6 +16,9 @@ from typing import Any, TypeVar
 from ..._json import Document
 from ...errors import FairveilError, InputError, complaint
 from ...facts import Cells
+from ...fairness import Notion
+from ...fairness.notions import from_dict as notion_of
+from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.plan import noise_of
 from ...learning.counts.noise import CountNoise
 from ...privacy.events import NonPrivate, NoOp
@@ -154,3 +157,10 @@ def of_release(statement: PrivacyStatement, noise: CountNoise) -> list[Finding]:
             Finding(True, f"the noise is said to be {noise.kind} {noise.scale:g}, the statement says {law.kind} {law.scale:g}")
         )
     return out
+
+
+def notion_from(values: Any) -> Notion:
+    """A notion, ratios of selection rates among them."""
+    if isinstance(values, dict) and values.get("notion") == SelectionRateRatio.kind:
+        return SelectionRateRatio.from_dict(values)
+    return notion_of(values)

@@ -43,8 +43,8 @@ from ..fitting import promises
 from ..wrapped import bases, decided_rows
 from ..wrapped.decided_rows import Made
 from . import monitor_state
-from .certificate_json import notion_from
 from .certifying import notions_of, required_promise
+from .counts_json import notion_from
 
 IN_PARALLEL = (
     "a monitor's periods: each person was taken to be in one period alone, so that all of them together cost what one costs"

@@ -29,9 +29,10 @@ from ..fitting import promises
 from ..reading import cautions
 from ..reading.units import Whose
 from ..wrapped import bases, decided_rows
-from ..wrapped.decided_rows import DecidedRows
+from ..wrapped.people import DecidedRows
 from .certifying import ONE_ROW, OWN_DECISIONS, confidence_of, one_row_each, required_promise
-from .private_table import ALL, EACH, PrivateTable
+from .private_table import PrivateTable
+from .private_table_contents import ALL, EACH
 from .row_metric import TRUSTED, RowMetric, metrics_of, thrown
 
 OUTCOMES = "the outcomes themselves"

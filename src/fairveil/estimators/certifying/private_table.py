@@ -1,73 +1,44 @@
-"""A group table with noise: rates, counts, gaps and errors of any decisions, each with an honest interval."""
+"""Private tables, as JSON files too, and how one is computed again: from counts, noise, confidence, groups, and nothing else.
+
+Guarantees (tests/estimators/test_estimators_private_table_json.py):
+1. `read(to_json)` gives the same table.
+2. A file in which a count, rate, gap, interval, confidence, group or noise was changed is refused.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ... import _html
-from ...errors import InputError, complaint
-from ...figures import Measure, Rate
-from ...figures.axes import axes_of
-from ...figures.axes_rows import draw_rows
-from ...figures.contents import Unit
-from ...learning.counts.noise import CountNoise
-from ...learning.private_tables import gaps as table_gaps
-from ...learning.private_tables.layout import EVERYONE, TableLayout
-from ...learning.private_tables.rates import TableEvidence, TableLine, TableRate
-from ...privacy.statement.statement import PrivacyStatement
+from ...facts import Cells
+from ...learning.private_tables.layout import Metric, TableLayout
+from ...privacy.statement.checks import Finding
+from ...privacy.statement.documents import write
 from ...tables import keys
+from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, of_release
+from .private_table_contents import ALL, EACH, PrivateTableContents
 
-if TYPE_CHECKING:
-    from ...learning.private_tables.gaps import TableGap
-    from ...privacy.statement.checks import Finding
-
-EACH, ALL = "each", "all"
-Keys = tuple[Hashable, ...]
-
-
-@dataclass(frozen=True)
-class Gap:
-    """The widest difference, or the smallest ratio, of one rate among groups.
-
-    `value`: as released; `low` and `high`: between them lies the population's. `pair`: the group with the larger rate and that
-    with the smaller one. `named_with`: the confidence with which this pair is the widest in the population; None: less than one
-    half. `others`: pairs that may be it instead. `undefined`: groups without a rate; then there is no value, and no upper end.
-    """
-
-    rate: str
-    value: float | None
-    low: float | None
-    high: float | None
-    pair: Keys | None
-    named_with: float | None
-    others: tuple[Keys, ...]
-    undefined: Keys
-
-    def __str__(self) -> str:
-        if self.value is None:
-            absent = ", ".join(keys.shown(key) for key in self.undefined)
-            return f"{self.rate}: undefined{f' (perhaps nobody: {absent})' if absent else ''}"
-        ends = f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
-        if self.pair is None:
-            return f"{self.rate}: {ends}"
-        sure = (
-            f"the widest pair with {self.named_with:.4g} confidence"
-            if self.named_with
-            else "which pair is the widest is unclear"
+FILE = CountsFile(
+    "private table",
+    frozenset(
+        (
+            *("format", "version", "checksum", "confidence", "intervals", "small_below", "model", "groups", "depth", "classes"),
+            *("labelled", "metrics", "counts", "known", "noise", "lines", "gaps", "statement"),
         )
-        return f"{self.rate}: {ends}, {keys.shown(self.pair[0])} above {keys.shown(self.pair[1])}: {sure}"
+    ),
+)
+TOLERANCE = 1e-6
+RECOMPUTED = ("counts that fit", "rates", "gaps", "intervals", "noise", "the statement's epsilon", "checksum")
+ON_TRUST = ("counts as released", "known totals", "model", "groups", "classes", "what the statement takes on trust")
 
 
-@dataclass(frozen=True, eq=False)
-class PrivateTable:
+class PrivateTable(PrivateTableContents):
     """Rates, counts and gaps by group from one private count, with a hierarchy of groups.
 
     `private_audit` makes it. `by_group`, `overall`, `difference`, `ratio` and `to_frame` are as in fairlearn's `MetricFrame`,
@@ -107,179 +78,6 @@ class PrivateTable:
     group_table : The same for rows that need no privacy, exactly.
     """
 
-    ABOUT_ROWS: ClassVar[str] = "counts are about these rows"
-    ABOUT_PEOPLE: ClassVar[str] = "rates and gaps are about the population that these rows are a sample of"
-    layout: TableLayout
-    counts: npt.NDArray[np.float64]
-    noise: CountNoise
-    known: npt.NDArray[np.float64] | None
-    confidence: float
-    intervals: str
-    small_below: int
-    privacy_: PrivacyStatement
-    model: str = "a model"
-    stated: dict[str, Any] | None = field(default=None, repr=False)
-
-    @cached_property
-    def evidence(self) -> TableEvidence:
-        """The released counts and their bounds."""
-        options = {"known": self.known, "together": self.intervals == ALL}
-        return TableEvidence(self.layout, self.counts, self.noise, self.confidence, **options)  # type: ignore[arg-type]
-
-    @cached_property
-    def lines(self) -> dict[tuple[tuple[int, ...], Hashable], TableLine]:
-        """Every group of every level, by the columns that make it and its key."""
-        found = enumerate(self.layout.groups)
-        return {(one.columns, one.key): self.evidence.line(at, self.small_below) for at, one in found}
-
-    @property
-    def rates(self) -> tuple[str, ...]:
-        """Names of the rates and metrics."""
-        return tuple(self.layout.shares)
-
-    @property
-    def overall(self) -> dict[str, TableRate]:
-        """The rates of everyone, by name."""
-        return self.lines[EVERYONE, None].rates
-
-    @property
-    def by_group(self) -> dict[Hashable, dict[str, TableRate]]:
-        """The rates of the finest groups, by key and name."""
-        return {key: line.rates for key, line in self.level().items()}
-
-    def level(self, *columns: str) -> dict[Hashable, TableLine]:
-        """Lines of the groups that these sensitive columns make.
-
-        Parameters
-        ----------
-        *columns : str
-            Sensitive columns that make the groups; without one, those of the finest level.
-
-        Returns
-        -------
-        dict
-            Lines by key of the group.
-        """
-        level = self._level(columns)
-        return {key: line for (made_by, key), line in self.lines.items() if made_by == level}
-
-    def difference(self, rate: str | None = None, *columns: str) -> Gap:
-        """Widest difference of a rate among groups.
-
-        Parameters
-        ----------
-        rate : str, default=None
-            Name of the rate. None: the first.
-        *columns : str
-            Sensitive columns that make the groups; without one, those of the finest level.
-
-        Returns
-        -------
-        Gap
-            The difference, its interval and its pair of groups.
-        """
-        return self._gap(table_gaps.difference(self.evidence, self._groups(columns), self._rate(rate)))
-
-    def ratio(self, rate: str | None = None, *columns: str) -> Gap:
-        """Smallest ratio of a rate among groups: the smaller over the larger.
-
-        Parameters
-        ----------
-        rate : str, default=None
-            Name of the rate. None: the first.
-        *columns : str
-            Sensitive columns that make the groups; without one, those of the finest level.
-
-        Returns
-        -------
-        Gap
-            The ratio, its interval and its pair of groups.
-        """
-        name = self._rate(rate)
-        if self.layout.shares[name].low < 0.0:
-            remedy = "Take difference(), or a metric whose low is 0 or more."
-            raise InputError(complaint(expected="a rate that is never negative", of="rate", got=name, remedy=remedy))
-        return self._gap(table_gaps.ratio(self.evidence, self._groups(columns), name))
-
-    @cached_property
-    def gaps(self) -> dict[tuple[int, ...], tuple[Gap, ...]]:
-        """The widest differences of the main rates, for each level of the hierarchy."""
-        names = self.layout.cells.names
-        return {
-            level: tuple(self.difference(rate, *(names[j] for j in level)) for rate in self.layout.main)
-            for level in self.levels
-        }
-
-    @property
-    def levels(self) -> tuple[tuple[int, ...], ...]:
-        """Which columns make the groups of each level; that of everyone is not listed."""
-        return self.layout.levels
-
-    @property
-    def held(self) -> str:
-        """Whether intervals hold by themselves or together, in words."""
-        return "all of them together" if self.intervals == ALL else "each by itself"
-
-    @cached_property
-    def results(self) -> dict[str, Any]:
-        """All that follows from the counts, as plain JSON values."""
-        from .private_table_json import results
-
-        return results(self)
-
-    def to_frame(self) -> Any:
-        """A pandas frame with a line a group.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns `rate`, `rate.low` and `rate.high` for every rate; undefined is NaN.
-        """
-        try:
-            import pandas as pd
-        except ImportError:
-            remedy = "Install pandas, or use to_dict()."
-            raise InputError(complaint(expected="pandas to be installed", of="to_frame", got=None, remedy=remedy)) from None
-        out = []
-        for (columns, key), line in self.lines.items():
-            values: dict[str, Any] = {"columns": self._columns(columns), "group": self._shown(key), "small": line.small}
-            values |= {"people": line.people.value, "people.low": line.people.low, "people.high": line.people.high}
-            for name, rate in line.rates.items():
-                values |= {name: rate.value, f"{name}.low": rate.low, f"{name}.high": rate.high}
-            out.append(values)
-        frame = pd.DataFrame(out)
-        return frame.astype(dict.fromkeys((name for name in frame if frame[name].isna().any()), float))
-
-    def plot(self, rate: str | None = None, *columns: str, ax: Any = None) -> Any:
-        """Draw points with their intervals by group. Marks of small groups are hollow.
-
-        Parameters
-        ----------
-        rate : str, default=None
-            Name of the rate. None: the first.
-        *columns : str
-            Sensitive columns that make the groups; without one, those of the finest level.
-        ax : matplotlib axes, default=None
-            Axes to draw on. None: new axes.
-
-        Returns
-        -------
-        matplotlib axes
-            The axes.
-        """
-        name, groups = self._rate(rate), self.level(*columns)
-        axes, rates = axes_of(ax), []
-        for label, line in [
-            *((keys.shown(key), line) for key, line in groups.items()),
-            ("everyone", self.lines[EVERYONE, None]),
-        ]:
-            found = line.rates[name]
-            rates.append(Rate(label, found.value, found.low, found.high, found.people, line.small))
-        share = self.layout.shares[name]
-        unit: Unit = "percent" if (share.low, share.high) == (0.0, 1.0) else "plain"
-        draw_rows(rates, Measure(name.replace("_", " "), unit), axes)
-        return axes
-
     def check(self) -> list[Finding]:
         """Find every contradiction between stated values and what follows from the counts.
 
@@ -288,8 +86,6 @@ class PrivateTable:
         list of Finding
             Empty if there is none.
         """
-        from .private_table_json import findings
-
         return findings(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -300,8 +96,6 @@ class PrivateTable:
         dict
             Plain JSON values, as `to_json` writes them.
         """
-        from .private_table_json import to_dict
-
         return to_dict(self)
 
     def to_json(self) -> str:
@@ -330,8 +124,6 @@ class PrivateTable:
         PrivateTable
             The same, checked.
         """
-        from .private_table_json import read
-
         return read(text)
 
     def write(self, path: str | Path) -> Path:
@@ -347,86 +139,100 @@ class PrivateTable:
         Path
             The file.
         """
-        from ...privacy.statement.documents import write
-
         return write(Path(path), self.to_json())
 
-    def _table(self) -> list[list[str]]:
-        """The head and a line a group, in words."""
-        head = ["group", "people", *(name.replace("_", " ") for name in self.layout.main)]
-        table = [head]
-        for (_, key), line in self.lines.items():
-            title = self._shown(key) + (" *" if line.small else "")
-            people = f"{line.people.value:,.0f} ({line.people.low:,.0f}-{line.people.high:,.0f})"
-            table.append([title, people, *(self._cell(name, line.rates[name]) for name in self.layout.main)])
-        return table
 
-    def _repr_html_(self) -> str:
-        head, *lines = self._table()
-        return _html.table(head, lines) + "".join(map(_html.paragraph, self._notes()))
+def to_dict(table: PrivateTableContents) -> dict[str, Any]:
+    """Plain JSON values, with a checksum."""
+    layout = table.layout
+    out: dict[str, Any] = {
+        "format": FILE.format,
+        "version": FILE.version,
+        "confidence": table.confidence,
+        "intervals": table.intervals,
+        "small_below": table.small_below,
+        "model": table.model,
+        "groups": groups_to_dict(layout.cells),
+        "depth": layout.depth,
+        "classes": [keys.to_json(value, of="class") for value in layout.classes],
+        "labelled": layout.labelled,
+        "metrics": [asdict(metric) for metric in layout.metrics],
+        "counts": [float(count) for count in table.counts],
+        "known": None if table.known is None else np.asarray(table.known).tolist(),
+        "noise": {"kind": table.noise.kind, "scale": table.noise.scale},
+        **(table.results if table.stated is None else table.stated),
+        "statement": table.privacy_.to_dict(),
+    }
+    return out | {"checksum": checksum(out)}
 
-    def __str__(self) -> str:
-        table = self._table()
-        head = table[0]
-        widths = [max(len(line[j]) for line in table) for j in range(len(head))]
-        text = [
-            "  ".join(cell.ljust(w) if j == 0 else cell.rjust(w) for j, (cell, w) in enumerate(zip(line, widths, strict=True)))
-            for line in table
-        ]
-        return "\n".join([*(line.rstrip() for line in text), *self._notes()])
 
-    def _notes(self) -> list[str]:
-        notes = [f"Intervals: {self.confidence:.6g}, {self.held}, noise and sampling together. '-': undefined."]
-        few = any(line.small for line in self.lines.values())
-        return notes + ([f"*: perhaps fewer than {self.small_below} people."] if few else [])
+def is_private_table(text: str) -> bool:
+    """Whether a document says that it is one."""
+    return FILE.is_one(text)
 
-    def _cell(self, name: str, rate: TableRate) -> str:
-        if rate.value is None or rate.low is None or rate.high is None:
-            return "-"
-        share = self.layout.shares[name]
-        if (share.low, share.high) == (0.0, 1.0):
-            return f"{100 * rate.value:.1f}% ({100 * rate.low:.1f}-{100 * rate.high:.1f})"
-        return f"{rate.value:.3g} ({rate.low:.3g}-{rate.high:.3g})"
 
-    def _gap(self, found: TableGap) -> Gap:
-        def named(groups: Sequence[int]) -> Keys:
-            return tuple(self.layout.groups[at].key for at in groups)
+def examine(text: str) -> tuple[PrivateTable, list[Finding]]:
+    """A table, and all that contradicts it; malformed documents are an error."""
+    return FILE.examine(text, _read, lambda table, _: findings(table))
 
-        pair = None if found.pair is None else named(found.pair)
-        others = tuple(named(one) for one in found.others)
-        return Gap(found.name, found.value, found.low, found.high, pair, found.named_with, others, named(found.undefined))
 
-    def _groups(self, columns: tuple[str, ...]) -> list[int]:
-        level = self._level(columns)
-        return [at for at, one in enumerate(self.layout.groups) if one.columns == level]
+def read(text: str) -> PrivateTable:
+    """A table that agrees with itself; an error that names the first contradiction, if there is one."""
+    return FILE.agreeing(examine(text))
 
-    def _level(self, columns: tuple[str, ...]) -> tuple[int, ...]:
-        names = self.layout.cells.names
-        if not self.levels:
-            return EVERYONE
-        if not columns and len([level for level in self.levels if len(level) == len(self.levels[-1])]) == 1:
-            return self.levels[-1]
-        found = tuple(sorted(names.index(name) for name in columns if name in names))
-        if found not in self.levels or len(found) != len(columns):
-            known = [" and ".join(names[j] for j in level) for level in self.levels]
-            remedy = f"Name the columns of one level: {', '.join(known)}."
-            raise InputError(
-                complaint(expected="a level of this table", of="columns", got=list(columns) or None, remedy=remedy)
-            )
-        return found
 
-    def _rate(self, name: str | None) -> str:
-        if name is None:
-            return self.layout.main[0]
-        if name not in self.layout.shares:
-            remedy = f"Rates: {', '.join(self.rates)}."
-            raise InputError(
-                complaint(expected="a rate of this table", of="rate", got=name, remedy=remedy, among=list(self.rates))
-            )
-        return name
+def findings(table: PrivateTableContents) -> list[Finding]:
+    """Compare what is stated with what follows from the counts."""
+    out = of_release(table.privacy_, table.noise)
+    if table.stated is not None:
+        places = list(_differing(table.stated, table.results, ""))
+        out += [Finding(True, f"{place} does not follow from the counts") for place in places[:10]]
+    return out
 
-    def _columns(self, level: tuple[int, ...]) -> str:
-        return ", ".join(self.layout.cells.names[j] for j in level)
 
-    def _shown(self, key: Hashable) -> str:
-        return "everyone" if key is None else keys.shown(key)
+def _differing(one: Any, other: Any, place: str) -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict) and set(one) == set(other):
+        for name in one:
+            yield from _differing(one[name], other[name], f"{place}, {name}" if place else str(name))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for at, (a, b) in enumerate(zip(one, other, strict=True), 1):
+            yield from _differing(a, b, f"{place} {at}")
+    elif type(one) in (int, float) and type(other) in (int, float):
+        if not math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            yield place
+    elif type(one) is not type(other) or one != other:
+        yield place
+
+
+def _read(values: Any) -> PrivateTable:
+    statement, noise = FILE.statement(values), FILE.noise(values)
+    confidence, groups = values["confidence"], values["groups"]
+    if not isinstance(confidence, float) or not 0.5 <= confidence < 1.0 or values["intervals"] not in (EACH, ALL):
+        raise FILE.malformed("a confidence that is none")
+    layout = TableLayout(
+        Cells(columns_of(groups), names=tuple(FILE.line(name) for name in groups["names"])),
+        tuple(keys.plain(value, of="class") for value in values["classes"]),
+        values["labelled"] is True,
+        tuple(Metric(FILE.line(one["name"]), float(one["low"]), float(one["high"])) for one in values["metrics"]),
+        int(values["depth"]),
+    )
+    counts = np.array([float(count) for count in values["counts"]])
+    known = None if values["known"] is None else np.array(values["known"], np.float64)
+    if counts.shape != (layout.parts,) or (np.abs(counts) > 2.0**53).any() or (counts != np.rint(counts)).any():
+        raise FILE.malformed("counts that are not those of its groups and classes")
+    if known is not None and (known.shape not in ((), (layout.kinds,)) or not ((known >= 0) & (known < 2.0**53)).all()):
+        raise FILE.malformed("known totals that are none")
+    if (known is not None) and statement.is_private and not statement.promise.rows_are_public:
+        raise FILE.malformed("known totals, where the number of rows is private")
+    return PrivateTable(
+        layout,
+        counts,
+        noise,
+        known,
+        confidence,
+        str(values["intervals"]),
+        int(values["small_below"]),
+        statement,
+        FILE.line(values["model"]),
+        {"lines": values["lines"], "gaps": values["gaps"]},
+    )

@@ -22,7 +22,7 @@ from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded
 from ..reading.additive import takes_steps
 from ..reading.coding import Coding, TableCoding
-from ..reading.inputs import Training
+from ..reading.training import Training
 
 
 class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

@@ -18,7 +18,7 @@ from ...learning.group_objective.public_features import PublicSearch
 from ...learning.group_objective.running import run
 from ...learning.oracles.choosing import LinearClass
 from ...models import DerandomisedModel, MixtureModel, Model
-from ..reading.inputs import Training
+from ..reading.training import Training
 
 Search = Sampling | Loop | PublicSearch | LossDescent
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..._types import Floats
 from ...errors import InputError, complaint
 from ...facts import RowSource
-from ..reading.inputs import Training
+from ..reading.training import Training
 from .coded import axes_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...facts import Cells
 from ...learning import LinearDescent, NetworkDescent
 from ...privacy.promise import Promise
-from ..reading.inputs import Training
+from ..reading.training import Training
 from .openings import Opening
 
 Descent = LinearDescent | NetworkDescent

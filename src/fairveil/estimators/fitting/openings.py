@@ -15,7 +15,7 @@ from ...privacy.promise import Promise
 from ...privacy.statement.parts import PublicFact
 from ..reading import cautions, origins
 from ..reading.cautions import Numbers
-from ..reading.inputs import Training
+from ..reading.training import Training
 from . import promises
 from .publish import read_from_data
 

@@ -21,7 +21,7 @@ from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ..reading.additive import Additive
 from ..reading.coding import SchemaCoding
-from ..reading.inputs import Training, Ways
+from ..reading.training import Training, Ways
 from ..reading.units import Whose
 from .recorded import remembered
 

@@ -8,7 +8,7 @@ from ...curator import Curator
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import READ_FROM_DATA, NamedGroups, StatedBound
 from ...privacy.statement.statement import PrivacyStatement
-from ..reading.inputs import Training
+from ..reading.training import Training
 
 READS_GROUPS = (
     "the classifier reads a person's group when it decides: what it decides about a person may tell their group, which no "

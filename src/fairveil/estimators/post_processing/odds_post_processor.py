@@ -41,7 +41,7 @@ from ..fitting.requirements import said
 from ..rate_constrained import RateConstrainedClassifier
 from ..reading import cautions, origins, units
 from ..reading.carried import groups_of
-from ..reading.inputs import Training
+from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.baselines import BaselineReport, warn_if_worse
 from ..reports.constraint_report import ConstraintReport

@@ -37,7 +37,7 @@ from ..fitting.recorded import Recorded, require_room
 from ..fitting.requirements import said
 from ..rate_constrained import RateConstrainedClassifier
 from ..reading import cautions, origins, units
-from ..reading.inputs import Training
+from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.constraint_report import ConstraintLine, ConstraintReport
 from ..wrapped import bases, decided, unlabelled

@@ -13,7 +13,7 @@ from ...facts import Cells, RowSource
 from ...privacy.promise import Promise
 from ..fitting import promises
 from ..reading import cautions
-from ..reading.inputs import Ways
+from ..reading.training import Ways
 from ..reading.units import Whose
 from ..wrapped import bases, decided, unlabelled
 from ..wrapped.bases import Base, BaseOptions

@@ -12,14 +12,11 @@ Guarantees (tests/estimators/test_estimators_many_groups.py):
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ...errors import InputError, complaint
 from ...facts import Cells
 from ...privacy.statement.parts import READ_FROM_DATA
-
-if TYPE_CHECKING:
-    from .inputs import Training
+from .training import Training
 
 MOST_CELLS = 1000
 """Cells at most, whoever states the groups."""

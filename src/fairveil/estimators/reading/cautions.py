@@ -28,8 +28,8 @@ from ...curator.rows.sharded import ShardedRows
 from ...errors import FairveilWarning, RawUnits, UnprotectedStep, UnstatedBounds, WeakDelta, WeakEpsilon, complaint
 from ...privacy.promise import Promise
 from .coding import SchemaCoding, TableCoding
-from .inputs import Training
 from .pipelines import Step, steps_before
+from .training import Training
 
 Numbers = Literal["scaled", "as given", "unread"]
 """How a search takes numbers: it scales dense public ones itself, it takes them as they are, or it reads none."""

@@ -14,7 +14,7 @@ from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, complaint
 from . import shapes_json, units
 from .columns import names_in
-from .inputs import Training, Ways
+from .training import Training, Ways
 from .unread import Unread
 
 

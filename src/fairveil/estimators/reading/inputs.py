@@ -6,8 +6,8 @@ What is read from the data rather than stated is listed as a public fact with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,105 +18,30 @@ from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...curator.rows.sharded import ShardedRows
 from ...errors import InputError, complaint
-from ...facts import RowBlock, RowLayout, RowSource, Schema
-from ...models.model import known_classes
+from ...facts import RowBlock, RowSource, Schema
 from ...privacy.statement.parts import READ_FROM_DATA, PublicFact
 from ...tables.columns import read_weights
-from ...tables.distinct import in_words
 from ...tables.grids import refuse_duplicates
 from . import sharded
 from . import units as units_of
-from .additive import Additive, words_of
 from .blocks import Blocks
 from .coding import Coding, SchemaCoding, TableCoding
 from .copies import refuse_copies
+from .elsewhere import training_of
 from .read_as import as_it_comes, by_schema, from_rows, refuse_sensitive_features
 from .standard import Standard
-from .targets import NumericTarget, TargetScale, beside
-from .units import Whose
+from .targets import beside
+from .training import Coded, need_classes, with_steps
+from .training import Training as Training
+from .training import Ways as Ways
 
 THIN = 0.25
 """Below this share of numbers that are not zero a dense matrix is kept sparse."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
-class Training:
-    """The rows of a fit, and what is public about them.
-
-    `columns`: the names of X's columns (with a schema, of those that are features), none where X had no names. `n_features`:
-    how many such columns there are. `rows_stated`: the schema's number of rows, if any. `target`: the scale of a target that is
-    a number. `schema`: as it was given, or as coded rows have it. `supposed`: of a plan, how many rows there may be: it has
-    none.
-    """
-
-    rows: Rows
-    coding: Coding
-    facts: tuple[PublicFact, ...]
-    not_covered: tuple[str, ...]
-    columns: tuple[str, ...]
-    n_features: int
-    rows_stated: int | None = None
-    target: TargetScale | None = None
-    schema: Schema | None = None
-    supposed: int | None = None
-
-    @property
-    def exact_rows(self) -> int:
-        """How many rows there are; of a plan, which has none, how many are supposed."""
-        return self.rows.exact_count if self.supposed is None else self.supposed
-
-    @property
-    def classes(self) -> tuple[Hashable, ...]:
-        """The classes, in the order of their codes."""
-        return self.rows.layout.classes or ()
-
-
-@dataclass(frozen=True)
-class Ways:
-    """How rows are to be read: the arguments of an estimator that say so.
-
-    `features_are_public`: sensitive columns alone are protected, so no feature may be one of them. `thin`: numbers are never
-    shifted inside, so mostly empty ones may be kept sparse, which is faster and gives the same bits. `target`: how y is read
-    where it is a number; None: it is one of several classes. `additive`: the steps that are wanted, if any; whether there
-    are to be steps may hang on the number of rows, where that was passed (`public_rows`) or is public.
-    """
-
-    schema: Schema | None = None
-    sensitive_as_feature: bool = False
-    standardise: bool = False
-    max_sample_weight: float = 1.0
-    features_are_public: bool = False
-    thin: bool = False
-    target: NumericTarget | None = None
-    additive: Additive | None = None
-    public_rows: int | None = None
-    rows_are_public: bool = False
-    whose: Whose | None = None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Coded:
-    """Coded rows with their weights, as a `RowSource`. `is_mapped`: blocks are views of a file."""
-
-    layout: RowLayout
-    _blocks: Sequence[RowBlock]
-    is_mapped: bool = False
-
-    def blocks(self) -> Iterator[RowBlock]:
-        """All rows."""
-        return iter(self._blocks)
-
-    @property
-    def require_same(self) -> Callable[[], None] | None:
-        """An error where a file has changed; None where there is none."""
-        return getattr(getattr(self._blocks, "source", None), "require_same", None)
-
-
 def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways) -> Training:
     """The rows of a fit, checked before any release."""
     if isinstance(X, Elsewhere):
-        from .elsewhere import training_of
-
         return training_of(X, y, sensitive_features, sample_weight, ways)
     schema: Any = ways.schema
     if schema is not None and not isinstance(schema, Schema):
@@ -199,31 +124,6 @@ def read(X: Any, y: Any, sensitive_features: Any, sample_weight: Any, ways: Ways
     by = getattr(getattr(X, "encoding", None), "schema", None) if schema is None else schema
     facts = tuple(found.facts)
     return Training(rows, coding, facts, not_covered, found.columns, found.n_features, stated, found.target, by)
-
-
-def with_steps(
-    ways: Ways, facts: list[PublicFact], coding: Coding, layout: RowLayout, rows: int | None, blocks: Sequence[RowBlock] = ()
-) -> tuple[Coding, RowLayout]:
-    """A coding that adds the steps of an additive model, and the shape of its rows. `rows`: how many, where that is public."""
-    assert ways.additive is not None
-    if any(sparse.issparse(block.numbers) for block in blocks):
-        remedy = "Pass the columns that matter as a dense table; or model=None, a linear model."
-        raise InputError(complaint(expected="a dense table, for an additive model", of="X", got="a sparse one", remedy=remedy))
-    shapes = ways.additive.shapes(coding, layout, rows if ways.public_rows is None else ways.public_rows)
-    facts.append(PublicFact("model", words_of(shapes), "argument"))
-    coding = replace(coding, shapes=shapes)  # type: ignore[type-var]
-    return coding, layout if shapes is None else shapes.layout(layout)
-
-
-def need_classes(layout: RowLayout) -> None:
-    """An error where labels are numbers, or all alike."""
-    if len(layout.classes or ()) < 2:
-        got = f"one class: {in_words(layout.classes or ())}" if layout.classes else "numbers"
-        remedy = "Pass labels of at least two classes; a schema may list classes that do not occur."
-        if not layout.classes:
-            remedy = "Declare the target a Category, or fit a regressor: GroupObjectiveRegressor."
-        raise InputError(complaint(expected="labels of at least two classes", of="y", got=got, remedy=remedy))
-    known_classes(layout.classes or ())
 
 
 def _names_of_features(coding: Coding) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 from ...privacy.statement.parts import Origin, PublicFact
-from .inputs import Training
+from .training import Training
 
 DEFAULT: Origin = "library default"
 

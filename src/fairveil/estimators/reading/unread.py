@@ -20,10 +20,10 @@ from ...facts import Schema
 from ...facts.columns import Boolean, Category
 from ...learning.forecasting.supposed import Supposed
 from .coding import Coding, SchemaCoding
-from .inputs import Coded, Training, Ways, need_classes, with_steps
 from .read_as import facts_of_schema
 from .standard import Standard
 from .targets import need_number, scale_of
+from .training import Coded, Training, Ways, need_classes, with_steps
 
 Read = Callable[[Ways], Training]
 HOW = 'Schema.load("schema.toml"), say'

@@ -29,8 +29,8 @@ from ..faces.coded import CodedReader, as_array
 from ..fitting import promises
 from ..reading.coding import SchemaCoding, TableCoding
 from ..wrapped.decided import codes_of, names_of, without
-from .groups import ReleasedGroups
 from .public_features import features_of, labels_in
+from .released_counts import ReleasedCounts
 
 FEASIBLE = 1e-6
 
@@ -39,7 +39,7 @@ FEASIBLE = 1e-6
 class Searched:
     """Candidates and what they do. `rules`: linear models, fitted estimators, or codes of a constant class."""
 
-    released: ReleasedGroups
+    released: ReleasedCounts
     soft: Soft
     rules: tuple[Any, ...]
     laws: tuple[Floats, ...]
@@ -236,7 +236,7 @@ def publish_columns(estimator: Any, X: Any) -> None:
 
 def searched(given: Any, X: Any, y: Any, constraints: Any, estimator: Any, rounds: Any) -> Searched:
     """Candidates for these constraints, by memberships alone."""
-    if not isinstance(given, ReleasedGroups):
+    if not isinstance(given, ReleasedCounts):
         remedy = "Release the groups first: released = fairveil.release_groups(X, y, sensitive_features=...)."
         got = type(given).__name__
         raise InputError(complaint(expected="a ReleasedGroups", of="sensitive_features", got=got, remedy=remedy))
@@ -259,7 +259,7 @@ def searched(given: Any, X: Any, y: Any, constraints: Any, estimator: Any, round
     return Searched(given, soft, tuple(rules), tuple(laws), Candidates.of(soft, laws))
 
 
-def soft_of(given: ReleasedGroups, X: Any, y: Any, system: ConstraintSystem) -> Soft:
+def soft_of(given: ReleasedCounts, X: Any, y: Any, system: ConstraintSystem) -> Soft:
     """Public rows, whitened, with memberships."""
     features = features_of(given.coding, X)
     labels = codes_of(labels_in(X, y, given.classes), given.classes, "y")
@@ -270,7 +270,7 @@ def soft_of(given: ReleasedGroups, X: Any, y: Any, system: ConstraintSystem) -> 
     return Soft.of(PublicRows(table @ basis.T, basis, labels, members, weights, len(given.classes), True), system)
 
 
-def _taught(given: ReleasedGroups, soft: Soft, X: Any, estimator: Any, rounds: int) -> Sequence[tuple[Any, Floats]]:
+def _taught(given: ReleasedCounts, soft: Soft, X: Any, estimator: Any, rounds: int) -> Sequence[tuple[Any, Floats]]:
     if not has_fit_parameter(estimator, "sample_weight"):
         remedy = "Use one that takes sample weights, or rows of released.expanded(X, y, copies=1)."
         raise InputError(
@@ -299,13 +299,13 @@ def features_for(X: Any, sensitive: Sequence[str]) -> Any:
     return without(X, [name for name in sensitive if name in names]) if names else X
 
 
-def linear_of(given: ReleasedGroups, rows: PublicRows, v: Floats) -> LinearModel:
+def linear_of(given: ReleasedCounts, rows: PublicRows, v: Floats) -> LinearModel:
     """A model of coded rows."""
     weights = v @ rows.basis
     return LinearModel(weights[:, 1:], weights[:, 0], classes=given.classes, layout=given.coding.layout)
 
 
-def constant_of(given: ReleasedGroups, k: int) -> LinearModel:
+def constant_of(given: ReleasedCounts, k: int) -> LinearModel:
     """One class for everybody."""
     outputs = 1 if len(given.classes) == 2 else len(given.classes)
     intercept = np.full(outputs, 1.0 if k else -1.0) if outputs == 1 else np.eye(outputs)[k]

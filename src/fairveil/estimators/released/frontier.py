@@ -16,7 +16,7 @@ from ...fairness.notions import parse
 from ...privacy.statement.statement import PrivacyStatement
 from ..fitting import promises
 from .classifier import ReleasedClassifier, searched
-from .groups import ReleasedGroups
+from .released_counts import ReleasedCounts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,7 +47,7 @@ class ReleasedFrontier:
 
 
 def swept(
-    released: ReleasedGroups, X: Any, y: Any, constraint: Any, gaps: Iterable[float | None], estimator: Any, rounds: int
+    released: ReleasedCounts, X: Any, y: Any, constraint: Any, gaps: Iterable[float | None], estimator: Any, rounds: int
 ) -> ReleasedFrontier:
     """One search, and a linear program a gap. `constraint`: a notion's name, or a function from a gap to constraints."""
     listed = tuple(_checks.non_negative(gaps=gap) for gap in gaps)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,40 +16,32 @@ from ..._types import Floats
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, PrivacyError, complaint
-from ...facts import Cells, Reports
-from ...fairness import resolve
+from ...facts import Reports
 from ...learning.released import clusters, group_counts
-from ...learning.released import rates as soft_rates
 from ...learning.released.clusters import Clusters
-from ...learning.released.group_counts import GroupCounts
-from ...learning.released.rates import SoftValue
 from ...models.model import known_classes
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ...privacy.shown import at_most
 from ...privacy.statement.parts import PublicFact
 from ...privacy.statement.signing_keys import private_key
-from ...privacy.statement.statement import PrivacyStatement
 from ..fitting import promises
 from ..reading import cautions, inputs, units
 from ..reading.carried import groups_of
-from ..reading.coding import Coding
 from ..reading.units import Whose
-from ..wrapped.decided import codes_of
-from .public_features import Ints, expanded_rows, features_of, labels_in, law_given
+from . import saving
+from .classifier import ReleasedClassifier
+from .frontier import ReleasedFrontier, swept
+from .public_features import Ints, features_of, labels_in
+from .released_counts import ReleasedCounts, expanded_rows
 from .soft_groups import SoftGroups
-
-if TYPE_CHECKING:
-    from .classifier import ReleasedClassifier
-    from .frontier import ReleasedFrontier
 
 PURPOSE = "release_groups"
 LAST = 12
 """Digits of an epsilon behind the point: what is behind them is last bits, and rounds none up."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ReleasedGroups:
+class ReleasedGroups(ReleasedCounts):
     """Noisy counts of groups in public clusters, which may be published.
 
     It holds nothing else of the groups. Every method is arithmetic on the release and on public rows, so calls cost no further
@@ -76,101 +67,6 @@ class ReleasedGroups:
     release_groups : Makes the release.
     ReleasedClassifier : Is fitted from it.
     """
-
-    privacy: PrivacyStatement
-    cells: Cells
-    classes: tuple[Hashable, ...]
-    coding: Coding
-    clusters: Clusters
-    counts: GroupCounts
-
-    @property
-    def groups(self) -> tuple[Hashable, ...]:
-        """The groups, in the order of the memberships' columns."""
-        return self.cells.keys
-
-    def memberships(self, X: Any, y: Any = None) -> Floats:
-        """Released share of each group in each row's cluster.
-
-        Parameters
-        ----------
-        X : table or array
-            Features.
-        y : array, default=None
-            Labels, or None where rows have none.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_groups)
-            P(group | cluster of the row).
-        """
-        return np.asarray(self.counts.memberships[self.codes(X, y)])
-
-    def codes(self, X: Any, y: Any = None) -> Ints:
-        """Cluster of each row, a function of its features and label.
-
-        Parameters
-        ----------
-        X : table or array
-            Features.
-        y : array, default=None
-            Labels, or None where rows have none.
-
-        Returns
-        -------
-        ndarray of int
-            Clusters.
-        """
-        labels = codes_of(labels_in(X, y, self.classes), self.classes, "y")
-        return self.clusters.codes(features_of(self.coding, X), labels)
-
-    def rates(self, X: Any, y: Any, predictions: Any, constraints: Any, *, confidence: float = 0.95) -> tuple[SoftValue, ...]:
-        """Value of each comparison of the constraints for these predictions, with error bars.
-
-        Parameters
-        ----------
-        X : table or array
-            Features of the rows of the release.
-        y : array
-            Their labels.
-        predictions : array
-            Classes, or probabilities of decisions (rows, classes).
-        constraints : notion, str or list of these
-            Constraints that are compared.
-        confidence : float, default=0.95
-            Confidence of the error bars.
-
-        Returns
-        -------
-        tuple of SoftValue
-            One for each comparison.
-        """
-        probability = 1.0 - _checks.fraction(confidence=confidence, low_open=True, high_open=True)
-        system = resolve(promises.notions_of(constraints), self.cells, self.classes)
-        at = self.own_codes(X, y)
-        law = law_given(predictions, self.classes, len(at))
-        return tuple(soft_rates.values(self.counts, at, self.clusters.labels, law, system, probability))
-
-    def own_codes(self, X: Any, y: Any) -> Ints:
-        """Clusters of the rows of the release.
-
-        Parameters
-        ----------
-        X : table or array
-            Features of the rows of the release.
-        y : array
-            Their labels.
-
-        Returns
-        -------
-        ndarray of int
-            Clusters. Other rows are an error, since the release says nothing exact about them.
-        """
-        at = self.codes(X, y)
-        if not np.array_equal(np.bincount(at, minlength=self.clusters.count), self.counts.sizes):
-            remedy = "Pass the X and y of release_groups; measure other rows where their groups are known."
-            raise InputError(complaint(expected="the rows of the release", of="X, y", got="others", remedy=remedy))
-        return at
 
     def expanded(
         self, X: Any, y: Any, *, copies: int | None = None, random_state: Any = None
@@ -220,8 +116,6 @@ class ReleasedGroups:
         ReleasedClassifier
             The fitted classifier; it costs no further privacy.
         """
-        from .classifier import ReleasedClassifier
-
         return ReleasedClassifier(constraints, estimator=estimator, rounds=rounds).fit(X, y, sensitive_features=self)
 
     def frontier(
@@ -256,8 +150,6 @@ class ReleasedGroups:
         ReleasedFrontier
             Classifiers and their measured gaps.
         """
-        from .frontier import swept
-
         return swept(self, X, y, constraint, gaps, estimator, rounds)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -275,9 +167,7 @@ class ReleasedGroups:
         Path
             The folder.
         """
-        from .saving import save
-
-        return save(self, path, overwrite=overwrite)
+        return saving.save(self, path, overwrite=overwrite)
 
     def write(
         self,
@@ -308,13 +198,11 @@ class ReleasedGroups:
         Path
             The file.
         """
-        from .saving import write
-
         target = Path(path)
         if target.is_dir() or (target.exists() and not overwrite):
             remedy = "Name another file, or pass overwrite=True."
             raise InputError(complaint(expected="a file that is not there yet", of="path", got=str(path), remedy=remedy))
-        write(self, target, None if key is None else private_key(key, passphrase), note)
+        saving.write(self, target, None if key is None else private_key(key, passphrase), note)
         return target
 
     @staticmethod
@@ -334,13 +222,7 @@ class ReleasedGroups:
         ReleasedGroups
             The release. Unexpected content is an error that names it.
         """
-        from .saving import load
-
-        return load(path, key)
-
-    def __repr__(self) -> str:
-        price = f"epsilon {self.privacy.epsilon:.3g}"
-        return f"ReleasedGroups({len(self.groups)} groups in {self.clusters.count} clusters of public rows, {price})"
+        return saving.load(path, key, ReleasedGroups)
 
 
 def release_groups(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,9 @@ from ..reading.coding import Coding
 from ..reading.columns import read_labels
 from ..wrapped.decided import codes_of
 
-if TYPE_CHECKING:
-    from .groups import ReleasedGroups
-
 Ints = npt.NDArray[np.intp]
 MOST = 1 << 28
 """Numbers of a dense table of features."""
-LEAST = 1e-12  # a membership below has no row
 
 
 def features_of(coding: Coding, X: Any) -> Floats:
@@ -65,26 +61,6 @@ def law_given(predictions: Any, classes: Sequence[Hashable], rows: int) -> Float
         got = f"an array of shape {given.shape}"
         raise InputError(complaint(expected="decisions", of="predictions", got=got, remedy=remedy, quote=False))
     return law
-
-
-def expanded_rows(
-    released: ReleasedGroups, X: Any, labels: npt.NDArray[Any], copies: int | None, seed: int | None
-) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
-    """See `ReleasedGroups.expanded`."""
-    from sklearn.utils import _safe_indexing
-
-    if isinstance(X, RowSource):
-        remedy = "Pass an array or a table."
-        raise InputError(complaint(expected="rows that can be repeated", of="X", got=type(X).__name__, remedy=remedy))
-    keys = as_array(released.groups)
-    if copies is None:
-        soft = released.memberships(X, labels)
-        rows, cells = np.nonzero(soft > LEAST)
-        return _safe_indexing(X, rows), labels[rows], keys[cells], soft[rows, cells]
-    codes, rng = released.codes(X, labels), np.random.default_rng(seed)
-    cells = np.concatenate([dealt(codes, released.counts.memberships, rng) for _ in range(copies)])
-    rows = np.tile(np.arange(len(codes)), copies)
-    return _safe_indexing(X, rows), labels[rows], keys[cells], np.ones(len(rows))
 
 
 def dealt(codes: Ints, shares: Floats, rng: np.random.Generator) -> Ints:

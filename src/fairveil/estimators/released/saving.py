@@ -14,7 +14,7 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,7 +34,9 @@ from ...privacy.statement.statement import PrivacyStatement
 from ...tables import keys
 from ..reading import coding_json
 from ..saving import values as files_json
-from .groups import ReleasedGroups
+from .released_counts import ReleasedCounts
+
+Released = TypeVar("Released", bound=ReleasedCounts)
 
 FORMAT, VERSION = "fairveil-released-groups", 1
 GROUPS_FILE, STATEMENT_FILE = "groups.json", "statement.json"
@@ -51,7 +53,7 @@ NOISES = ("none", "discrete-laplace")
 SLACK = 1e-9
 
 
-def save(released: ReleasedGroups, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+def save(released: ReleasedCounts, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a folder, whole or not at all."""
     statement = released.privacy.to_json().encode()
     content = {"format": FORMAT, "version": VERSION, **_content(released)}
@@ -61,7 +63,7 @@ def save(released: ReleasedGroups, path: str | os.PathLike[str], *, overwrite: b
     return write_folder(path, files, replaces=GROUPS_FILE if overwrite else None)
 
 
-def _content(released: ReleasedGroups) -> dict[str, Any]:
+def _content(released: ReleasedCounts) -> dict[str, Any]:
     return {
         "cells": files_json.cells_to_dict(released.cells),
         "classes": [keys.to_json(value, of="classes") for value in released.classes],
@@ -74,13 +76,13 @@ def _content(released: ReleasedGroups) -> dict[str, Any]:
     }
 
 
-def load(path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None) -> ReleasedGroups:
+def load(path: str | os.PathLike[str], key: str | os.PathLike[str] | None, kind: type[Released]) -> Released:
     """The inverse of `save`, and of `write`. `key`: the public key that must have signed it."""
     if Path(path).is_file():
         text = text_of(path)
         if key is not None:
             require_signed(text, signing_keys.public_key(key), str(path))
-        return read(text)[0]
+        return read(text, kind)[0]
     if key is not None:
         signatures.verify_signature(path, key)
     files = read_folder(path, (GROUPS_FILE, STATEMENT_FILE))
@@ -92,10 +94,10 @@ def load(path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None
     if found != content["statement_sha256"].text():
         remedy = "A file is damaged or from another folder: save the released groups again."
         raise ChecksumError(complaint(expected="the statement of these counts", of=STATEMENT_FILE, got=found, remedy=remedy))
-    return _released(content, PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace")))
+    return _released(content, PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace")), kind)
 
 
-def _released(content: Node, statement: PrivacyStatement) -> ReleasedGroups:
+def _released(content: Node, statement: PrivacyStatement, kind: type[Released]) -> Released:
     cells: Any = files_json.cells_from_dict(content["cells"])
     classes = known_classes([keys.plain(value.value, of="classes") for value in content["classes"].list()])
     coding = coding_json.from_dict(content["coding"])
@@ -109,10 +111,10 @@ def _released(content: Node, statement: PrivacyStatement) -> ReleasedGroups:
     told = content["reports"] if "reports" in content.mapping() else None
     reports = None if told is None else Reports.from_node(told, cells.keys)
     counts = GroupCounts(raw, sizes, _noise(content["noise"]), reports)
-    return ReleasedGroups(statement, cells, classes, coding, made, counts)
+    return kind(statement, cells, classes, coding, made, counts)
 
 
-def write(released: ReleasedGroups, path: Path, private: Any, note: str | None) -> Signature | None:
+def write(released: ReleasedCounts, path: Path, private: Any, note: str | None) -> Signature | None:
     """One file with counts and statement. `private`: the key that signs both, or None."""
     statement, groups = released.privacy.to_json(), _content(released)
     signed = None if private is None else signatures.signed_text(statement, private, note=note, files=_signed(groups))
@@ -134,7 +136,7 @@ def text_of(path: str | os.PathLike[str]) -> str:
     return read_text(path, what="a file of released groups", most=LARGEST_TEXT, remedy=remedy)
 
 
-def read(text: str) -> tuple[ReleasedGroups, Signature | None]:
+def read(text: str, kind: type[Released]) -> tuple[Released, Signature | None]:
     """What `write` wrote, and its signature, which is not held against a key here: see `require_signed`."""
     content = FILE_DOCUMENT.node(text)
     if content.mapping().get("format") != FILE_FORMAT or content.mapping().get("version") != FILE_VERSION:
@@ -146,13 +148,13 @@ def read(text: str) -> tuple[ReleasedGroups, Signature | None]:
         raise ChecksumError(complaint(expected="the counts that were written", of="groups", got="others", remedy=remedy))
     signature = content["signature"]
     found = None if signature.is_null else Signature.from_json(json.dumps(signature.value))
-    return _released(groups, PrivacyStatement.from_json(json.dumps(content["statement"].value))), found
+    return _released(groups, PrivacyStatement.from_json(json.dumps(content["statement"].value)), kind), found
 
 
 def require_signed(text: str, public: Any, of: str) -> Signature:
     """The signature, made with the private half of this key over these counts and this statement; else an error."""
     content = FILE_DOCUMENT.json(text)
-    _, found = read(text)
+    _, found = read(text, ReleasedCounts)
     expected, remedy = "a signature", "Ask the attribute's holder to sign it."
     if found is None:
         raise SignatureError(complaint(expected=expected, of=of, got=None, remedy=remedy))
@@ -163,9 +165,9 @@ def require_signed(text: str, public: Any, of: str) -> Signature:
     return found
 
 
-def examine(text: str) -> tuple[ReleasedGroups, list[Finding]]:
+def examine(text: str) -> tuple[ReleasedCounts, list[Finding]]:
     """The release, and what in it does not fit together."""
-    released, _ = read(text)
+    released, _ = read(text, ReleasedCounts)
     found = list(released.privacy.check())
     counts, promise = released.counts, released.privacy.promise
     if promise.protects != "sensitive_features":

@@ -30,7 +30,7 @@ from ...learning.postprocessing import score_bins
 from ...learning.postprocessing.counting import CountPlan
 from ...models.postprocessed import logits
 from ...tables.columns import same_length
-from ..reading.inputs import Training
+from ..reading.training import Training
 from . import bases, decided
 from .decided import Codes, asked_of_base, in_blocks
 

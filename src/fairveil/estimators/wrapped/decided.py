@@ -33,7 +33,8 @@ from ..reading.carried import require_few_classes
 from ..reading.coding import RowsCoding
 from ..reading.columns import coded_groups, names_in, read_labels
 from ..reading.copies import refuse_copies
-from ..reading.inputs import Coded, Training, Ways, read, weights_of
+from ..reading.inputs import read, weights_of
+from ..reading.training import Coded, Training, Ways
 from ..reading.units import Whose, require_apart
 from . import bases
 

@@ -35,12 +35,11 @@ from ..faces.coded import as_array as values_array
 from ..fitting import promises
 from ..reading.carried import require_few_values
 from ..reading.columns import read_labels
-from ..reading.inputs import Coded
+from ..reading.training import Coded
 from ..reading.units import Whose
-from . import bases, decided
+from . import bases, decided, elsewhere
+from .people import DecidedRows
 
-Codes = npt.NDArray[np.intp]
-PartOf = Callable[[Codes, Codes, Codes], npt.NDArray[Any]]
 GIVEN = "decisions made elsewhere"
 
 
@@ -52,31 +51,6 @@ class Made:
     name: str
     classes_: tuple[Hashable, ...]
     cells_: Cells | None = None
-
-
-@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
-class DecidedRows:
-    """The rows for a curator, with labels, cells and decisions; `model`: in words; `labelled`: whether labels were given."""
-
-    rows: Rows
-    cells: Cells
-    classes: tuple[Hashable, ...]
-    labels: Codes
-    ids: Codes
-    decisions: Codes
-    facts: tuple[PublicFact, ...]
-    not_covered: tuple[str, ...]
-    model: str
-    labelled: bool
-    by_group: bool
-
-    def codes_by(self, part_of: PartOf) -> Any:
-        """Each row's code, by its group, label and decision, as `Curator.attach_codes` takes it."""
-        return decided.in_blocks(np.asarray(part_of(self.ids, self.labels, self.decisions), np.intp), self.rows)
-
-    def parts(self, part_of: npt.NDArray[np.int64]) -> Any:
-        """The same from a table."""
-        return self.codes_by(lambda ids, labels, decisions: part_of[ids, labels, decisions])
 
 
 def read(
@@ -91,9 +65,7 @@ def read(
 ) -> DecidedRows:
     """The people, and what the model decides about them. `whose`: whose each row is, where persons have several."""
     if isinstance(X, Elsewhere):
-        from .elsewhere import read as read_elsewhere
-
-        return read_elsewhere(model, X, y, sensitive_features, schema, promise, whose)
+        return elsewhere.read(model, X, y, sensitive_features, schema, promise, whose)
     if schema is not None or isinstance(X, RowSource):
         return _by_schema(model, X, y, sensitive_features, schema, promise, seed, whose)
     columns, _ = decided.columns_of(X, sensitive_features)

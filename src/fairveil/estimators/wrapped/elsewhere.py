@@ -26,10 +26,10 @@ from ..fitting import promises
 from ..reading import shapes_json
 from ..reading.coding import SchemaCoding
 from ..reading.elsewhere import training_of
-from ..reading.inputs import Training
+from ..reading.training import Training
 from ..reading.units import Whose
 from . import bases
-from .decided_rows import Codes, DecidedRows, PartOf
+from .people import Codes, DecidedRows, PartOf
 
 KNOWN = (LinearModel, MixtureModel)
 NOBODY: Codes = np.zeros(0, np.intp)

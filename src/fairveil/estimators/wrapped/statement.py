@@ -17,7 +17,7 @@ from ...privacy.statement.parts import Origin, PublicFact, Receipt
 from ...privacy.statement.releases import same_releases
 from ...privacy.statement.statement import PrivacyStatement
 from ..fitting.publish import READS_GROUPS
-from ..reading.inputs import Training
+from ..reading.training import Training
 from .bases import Base
 
 FITTED_BEFORE = "fitted before: its cost is counted, and what was released after it may have been chosen by looking at it"

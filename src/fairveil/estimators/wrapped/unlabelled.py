@@ -27,7 +27,8 @@ from ...tables.grids import refuse_duplicates
 from ...tables.raw import Plain
 from ..reading.coding import RowsCoding
 from ..reading.columns import coded_groups, named_as_declared, names_in
-from ..reading.inputs import Coded, Training, Ways, weights_of
+from ..reading.inputs import weights_of
+from ..reading.training import Coded, Training, Ways
 from . import decided
 from .decided import DecidedRows
 

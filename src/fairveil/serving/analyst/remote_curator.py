@@ -34,7 +34,7 @@ from ...privacy.statement.statement import PrivacyStatement
 from ..wire.catalogue import CodesHandle, ModelHandle, ask_described, described
 from ..wire.described import rule_described
 from ..wire.messages import Message, Packing
-from .remote import RemoteData, run_content
+from .holder import HolderData, run_content
 
 Floats = npt.NDArray[np.float64]
 MOST_LINE = 200
@@ -46,7 +46,7 @@ class RemoteRows(RowsElsewhere):
     def __init__(
         self,
         layout: RowLayout,
-        data: RemoteData,
+        data: HolderData,
         view: dict[str, Any],
         *,
         weight_cap: float | None = None,

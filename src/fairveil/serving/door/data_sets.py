@@ -25,8 +25,8 @@ from ...data import open as open_rows
 from ...errors import InputError, complaint
 from ...estimators.fitting.row_parts import rows_at
 from ...estimators.reading import shapes_json
-from ...estimators.reading.inputs import Coded
 from ...estimators.reading.targets import beside, need_number, scale_of
+from ...estimators.reading.training import Coded
 from ...facts import RowLayout, RowSource, Schema
 from ...privacy.ledger import Ledger
 from ...privacy.promise import Promise

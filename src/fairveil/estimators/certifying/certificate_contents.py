@@ -1,0 +1,168 @@
+"""A certificate: what holds for people who were not in the table, with a confidence and a price."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _html
+from ...facts import Cells
+from ...fairness import Notion
+from ...fairness.ratios import SelectionRateRatio
+from ...fairness.sentences import per_cent, points, sentence
+from ...learning.certificates.certificate import Certified, NotionBound, RateInterval, certified
+from ...learning.certificates.parts import Layout, layout_of
+from ...learning.certificates.replacing import Replaced
+from ...learning.counts.noise import CountNoise
+from ...privacy.statement.statement import PrivacyStatement
+
+if TYPE_CHECKING:
+    pass
+
+CERTIFIED, REFUSED = "certified", "not certified"
+ASSUMED = (
+    "the people set aside are independent draws from the population that this certificate is about",
+    "the model was made without them, and neither it, the notions, their bounds, the confidence nor epsilon was chosen by "
+    "looking at them",
+    "what the model decides about a person depends on that person's row alone",
+)
+"""Nothing of this can be seen from counts. Whoever relies on a certificate relies on it."""
+
+
+@dataclass(frozen=True, eq=False)
+class CertificateContents:
+    """The counts, what they were made of, and all that follows from them. See `Certificate`."""
+
+    notions: tuple[Notion, ...]
+    cells: Cells
+    classes: tuple[Hashable, ...]
+    counts: npt.NDArray[np.float64]
+    noise: CountNoise
+    confidence: float
+    privacy_: PrivacyStatement
+    model: str = "a model"
+    assumptions: tuple[str, ...] = ASSUMED
+    found: Certified | None = field(default=None, repr=False)
+    replaced: Replaced | None = None
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Which counts each rate is made of."""
+        return layout_of(self.notions, self.cells, self.classes)
+
+    @cached_property
+    def recomputed(self) -> Certified:
+        """All bounds again, from the counts, the noise and the confidence."""
+        layout = self.layout
+        blind = None if self.replaced is None else self.replaced.within(layout)
+        return certified(layout.rates, layout.lines, len(self.notions), self.counts, self.noise, self.confidence, blind)
+
+    @property
+    def result(self) -> Certified:
+        """The bounds as they were stated."""
+        return self.recomputed if self.found is None else self.found
+
+    @property
+    def certified(self) -> bool:
+        """Whether every notion is certified."""
+        return self.result.holds
+
+    @property
+    def bounds(self) -> tuple[NotionBound, ...]:
+        """What is certified of each notion."""
+        return self.result.notions
+
+    @property
+    def rates(self) -> tuple[RateInterval, ...]:
+        """Each rate that is compared: as released, and its interval, at this confidence by itself."""
+        return self.result.rates
+
+    @property
+    def people(self) -> float:
+        """How many people were set aside, as released: noisy where the counts are."""
+        return float(self.counts.sum())
+
+    @property
+    def people_needed(self) -> int | None:
+        """About how many people set aside would do for all notions, at the released rates.
+
+        None: no more are needed, or no number would do.
+        """
+        needed = [one.people_needed for one in self.bounds if not one.certified]
+        known = [number for number in needed if number is not None]
+        return max(known) if known and len(known) == len(needed) else None
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One sentence a notion."""
+        return tuple(self._sentence(notion, bound) for notion, bound in zip(self.notions, self.bounds, strict=True))
+
+    @property
+    def verdict(self) -> str:
+        """Certified or not, and why."""
+        head = CERTIFIED if self.certified else REFUSED
+        after = "" if self.replaced is None else f" (of what is handed out: {self.handed_out})"
+        return f"{head} with {self.confidence:.6g} confidence: {'; '.join(self.sentences)}{after}"
+
+    @property
+    def handed_out(self) -> str:
+        """What is certified, where decisions of the model were replaced; else nothing to say."""
+        return "" if self.replaced is None else self.replaced.in_words(self.classes)
+
+    def _repr_html_(self) -> str:
+        shares = [(one.value, one.low, one.high) for one in self.rates]
+        shown = [["undefined" if share is None else per_cent(share) for share in line] for line in shares]
+        rates = [(one.name, *line) for one, line in zip(self.rates, shown, strict=True)]
+        caption = f"Rates in the population, each with {self.confidence:.6g} confidence"
+        said = "".join(map(_html.paragraph, str(self).splitlines()))
+        return said + (_html.table(("rate", "released", "at least", "at most"), rates, caption) if rates else "")
+
+    def __str__(self) -> str:
+        lines = [self.verdict]
+        lines += [f"Assumed: {one}." for one in self.assumptions]
+        lines.append(f"People set aside, as released: {self.people:,.0f}. {self.privacy_.promise}")
+        return "\n".join(lines)
+
+    def _sentence(self, notion: Notion, bound: NotionBound) -> str:
+        asked = asked_of(notion, self.cells, self.classes)
+        if bound.refused:
+            few = "" if bound.in_each_group is None else f"; about {bound.in_each_group:,} people of each group would do"
+            return f"{asked}: not certified, {bound.refused}{few}"
+        if isinstance(notion, SelectionRateRatio):
+            ratio = math.floor(1000 * max(bound.ratio or 0.0, 0.0) + 1e-9) / 1000
+            found = f"the ratio is at least {ratio:g} in the population"
+        else:
+            found = f"at most {upwards(bound.at_most, self._gap(notion))} in the population"
+        if bound.certified:
+            return f"{asked}: {found}"
+        few = "no number of people would do at these rates"
+        if bound.people_needed is not None:
+            few = f"with these groups and this noise about {bound.people_needed:,} people set aside would do"
+        return f"{asked}: not certified, {found}; {few}"
+
+    @staticmethod
+    def _gap(notion: Notion) -> bool:
+        return hasattr(notion, "max_gap")
+
+
+def asked_of(notion: Notion, cells: Cells, classes: tuple[Hashable, ...]) -> str:
+    """What is asked, in words."""
+    if isinstance(notion, SelectionRateRatio):
+        return f"the selection rate of any group is at least {notion.min_ratio:g} of any other's"
+    return sentence(notion, cells, classes)
+
+
+def upwards(share: float | None, gap: bool) -> str:
+    """A bound with one decimal, rounded up.
+
+    >>> upwards(0.04612, True), upwards(0.2, False)
+    ('4.7 points', '20.0%')
+    """
+    number = math.ceil(1000 * (share or 0.0) - 1e-9) / 1000
+    return points(number) if gap else per_cent(number)

@@ -1,0 +1,356 @@
+"""A group table with noise: rates, counts, gaps and errors of any decisions, each with an honest interval."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _html
+from ...errors import InputError, complaint
+from ...figures import Measure, Rate
+from ...figures.axes import axes_of
+from ...figures.axes_rows import draw_rows
+from ...figures.contents import Unit
+from ...learning.counts.noise import CountNoise
+from ...learning.private_tables import gaps as table_gaps
+from ...learning.private_tables.layout import EVERYONE, TableLayout
+from ...learning.private_tables.rates import TableEvidence, TableLine, TableRate
+from ...privacy.statement.statement import PrivacyStatement
+from ...tables import keys
+
+if TYPE_CHECKING:
+    from ...learning.private_tables.gaps import TableGap
+
+EACH, ALL = "each", "all"
+Keys = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The widest difference, or the smallest ratio, of one rate among groups.
+
+    `value`: as released; `low` and `high`: between them lies the population's. `pair`: the group with the larger rate and that
+    with the smaller one. `named_with`: the confidence with which this pair is the widest in the population; None: less than one
+    half. `others`: pairs that may be it instead. `undefined`: groups without a rate; then there is no value, and no upper end.
+    """
+
+    rate: str
+    value: float | None
+    low: float | None
+    high: float | None
+    pair: Keys | None
+    named_with: float | None
+    others: tuple[Keys, ...]
+    undefined: Keys
+
+    def __str__(self) -> str:
+        if self.value is None:
+            absent = ", ".join(keys.shown(key) for key in self.undefined)
+            return f"{self.rate}: undefined{f' (perhaps nobody: {absent})' if absent else ''}"
+        ends = f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
+        if self.pair is None:
+            return f"{self.rate}: {ends}"
+        sure = (
+            f"the widest pair with {self.named_with:.4g} confidence"
+            if self.named_with
+            else "which pair is the widest is unclear"
+        )
+        return f"{self.rate}: {ends}, {keys.shown(self.pair[0])} above {keys.shown(self.pair[1])}: {sure}"
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateTableContents:
+    """The counts, what they were made of, and all that follows from them. See `PrivateTable`."""
+
+    ABOUT_ROWS: ClassVar[str] = "counts are about these rows"
+    ABOUT_PEOPLE: ClassVar[str] = "rates and gaps are about the population that these rows are a sample of"
+    layout: TableLayout
+    counts: npt.NDArray[np.float64]
+    noise: CountNoise
+    known: npt.NDArray[np.float64] | None
+    confidence: float
+    intervals: str
+    small_below: int
+    privacy_: PrivacyStatement
+    model: str = "a model"
+    stated: dict[str, Any] | None = field(default=None, repr=False)
+
+    @cached_property
+    def evidence(self) -> TableEvidence:
+        """The released counts and their bounds."""
+        options = {"known": self.known, "together": self.intervals == ALL}
+        return TableEvidence(self.layout, self.counts, self.noise, self.confidence, **options)  # type: ignore[arg-type]
+
+    @cached_property
+    def lines(self) -> dict[tuple[tuple[int, ...], Hashable], TableLine]:
+        """Every group of every level, by the columns that make it and its key."""
+        found = enumerate(self.layout.groups)
+        return {(one.columns, one.key): self.evidence.line(at, self.small_below) for at, one in found}
+
+    @property
+    def rates(self) -> tuple[str, ...]:
+        """Names of the rates and metrics."""
+        return tuple(self.layout.shares)
+
+    @property
+    def overall(self) -> dict[str, TableRate]:
+        """The rates of everyone, by name."""
+        return self.lines[EVERYONE, None].rates
+
+    @property
+    def by_group(self) -> dict[Hashable, dict[str, TableRate]]:
+        """The rates of the finest groups, by key and name."""
+        return {key: line.rates for key, line in self.level().items()}
+
+    def level(self, *columns: str) -> dict[Hashable, TableLine]:
+        """Lines of the groups that these sensitive columns make.
+
+        Parameters
+        ----------
+        *columns : str
+            Sensitive columns that make the groups; without one, those of the finest level.
+
+        Returns
+        -------
+        dict
+            Lines by key of the group.
+        """
+        level = self._level(columns)
+        return {key: line for (made_by, key), line in self.lines.items() if made_by == level}
+
+    def difference(self, rate: str | None = None, *columns: str) -> Gap:
+        """Widest difference of a rate among groups.
+
+        Parameters
+        ----------
+        rate : str, default=None
+            Name of the rate. None: the first.
+        *columns : str
+            Sensitive columns that make the groups; without one, those of the finest level.
+
+        Returns
+        -------
+        Gap
+            The difference, its interval and its pair of groups.
+        """
+        return self._gap(table_gaps.difference(self.evidence, self._groups(columns), self._rate(rate)))
+
+    def ratio(self, rate: str | None = None, *columns: str) -> Gap:
+        """Smallest ratio of a rate among groups: the smaller over the larger.
+
+        Parameters
+        ----------
+        rate : str, default=None
+            Name of the rate. None: the first.
+        *columns : str
+            Sensitive columns that make the groups; without one, those of the finest level.
+
+        Returns
+        -------
+        Gap
+            The ratio, its interval and its pair of groups.
+        """
+        name = self._rate(rate)
+        if self.layout.shares[name].low < 0.0:
+            remedy = "Take difference(), or a metric whose low is 0 or more."
+            raise InputError(complaint(expected="a rate that is never negative", of="rate", got=name, remedy=remedy))
+        return self._gap(table_gaps.ratio(self.evidence, self._groups(columns), name))
+
+    @cached_property
+    def gaps(self) -> dict[tuple[int, ...], tuple[Gap, ...]]:
+        """The widest differences of the main rates, for each level of the hierarchy."""
+        names = self.layout.cells.names
+        return {
+            level: tuple(self.difference(rate, *(names[j] for j in level)) for rate in self.layout.main)
+            for level in self.levels
+        }
+
+    @property
+    def levels(self) -> tuple[tuple[int, ...], ...]:
+        """Which columns make the groups of each level; that of everyone is not listed."""
+        return self.layout.levels
+
+    @property
+    def held(self) -> str:
+        """Whether intervals hold by themselves or together, in words."""
+        return "all of them together" if self.intervals == ALL else "each by itself"
+
+    @cached_property
+    def results(self) -> dict[str, Any]:
+        """All that follows from the counts, as plain JSON values."""
+        return results(self)
+
+    def to_frame(self) -> Any:
+        """A pandas frame with a line a group.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns `rate`, `rate.low` and `rate.high` for every rate; undefined is NaN.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            remedy = "Install pandas, or use to_dict()."
+            raise InputError(complaint(expected="pandas to be installed", of="to_frame", got=None, remedy=remedy)) from None
+        out = []
+        for (columns, key), line in self.lines.items():
+            values: dict[str, Any] = {"columns": self._columns(columns), "group": self._shown(key), "small": line.small}
+            values |= {"people": line.people.value, "people.low": line.people.low, "people.high": line.people.high}
+            for name, rate in line.rates.items():
+                values |= {name: rate.value, f"{name}.low": rate.low, f"{name}.high": rate.high}
+            out.append(values)
+        frame = pd.DataFrame(out)
+        return frame.astype(dict.fromkeys((name for name in frame if frame[name].isna().any()), float))
+
+    def plot(self, rate: str | None = None, *columns: str, ax: Any = None) -> Any:
+        """Draw points with their intervals by group. Marks of small groups are hollow.
+
+        Parameters
+        ----------
+        rate : str, default=None
+            Name of the rate. None: the first.
+        *columns : str
+            Sensitive columns that make the groups; without one, those of the finest level.
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+
+        Returns
+        -------
+        matplotlib axes
+            The axes.
+        """
+        name, groups = self._rate(rate), self.level(*columns)
+        axes, rates = axes_of(ax), []
+        for label, line in [
+            *((keys.shown(key), line) for key, line in groups.items()),
+            ("everyone", self.lines[EVERYONE, None]),
+        ]:
+            found = line.rates[name]
+            rates.append(Rate(label, found.value, found.low, found.high, found.people, line.small))
+        share = self.layout.shares[name]
+        unit: Unit = "percent" if (share.low, share.high) == (0.0, 1.0) else "plain"
+        draw_rows(rates, Measure(name.replace("_", " "), unit), axes)
+        return axes
+
+    def _table(self) -> list[list[str]]:
+        """The head and a line a group, in words."""
+        head = ["group", "people", *(name.replace("_", " ") for name in self.layout.main)]
+        table = [head]
+        for (_, key), line in self.lines.items():
+            title = self._shown(key) + (" *" if line.small else "")
+            people = f"{line.people.value:,.0f} ({line.people.low:,.0f}-{line.people.high:,.0f})"
+            table.append([title, people, *(self._cell(name, line.rates[name]) for name in self.layout.main)])
+        return table
+
+    def _repr_html_(self) -> str:
+        head, *lines = self._table()
+        return _html.table(head, lines) + "".join(map(_html.paragraph, self._notes()))
+
+    def __str__(self) -> str:
+        table = self._table()
+        head = table[0]
+        widths = [max(len(line[j]) for line in table) for j in range(len(head))]
+        text = [
+            "  ".join(cell.ljust(w) if j == 0 else cell.rjust(w) for j, (cell, w) in enumerate(zip(line, widths, strict=True)))
+            for line in table
+        ]
+        return "\n".join([*(line.rstrip() for line in text), *self._notes()])
+
+    def _notes(self) -> list[str]:
+        notes = [f"Intervals: {self.confidence:.6g}, {self.held}, noise and sampling together. '-': undefined."]
+        few = any(line.small for line in self.lines.values())
+        return notes + ([f"*: perhaps fewer than {self.small_below} people."] if few else [])
+
+    def _cell(self, name: str, rate: TableRate) -> str:
+        if rate.value is None or rate.low is None or rate.high is None:
+            return "-"
+        share = self.layout.shares[name]
+        if (share.low, share.high) == (0.0, 1.0):
+            return f"{100 * rate.value:.1f}% ({100 * rate.low:.1f}-{100 * rate.high:.1f})"
+        return f"{rate.value:.3g} ({rate.low:.3g}-{rate.high:.3g})"
+
+    def _gap(self, found: TableGap) -> Gap:
+        def named(groups: Sequence[int]) -> Keys:
+            return tuple(self.layout.groups[at].key for at in groups)
+
+        pair = None if found.pair is None else named(found.pair)
+        others = tuple(named(one) for one in found.others)
+        return Gap(found.name, found.value, found.low, found.high, pair, found.named_with, others, named(found.undefined))
+
+    def _groups(self, columns: tuple[str, ...]) -> list[int]:
+        level = self._level(columns)
+        return [at for at, one in enumerate(self.layout.groups) if one.columns == level]
+
+    def _level(self, columns: tuple[str, ...]) -> tuple[int, ...]:
+        names = self.layout.cells.names
+        if not self.levels:
+            return EVERYONE
+        if not columns and len([level for level in self.levels if len(level) == len(self.levels[-1])]) == 1:
+            return self.levels[-1]
+        found = tuple(sorted(names.index(name) for name in columns if name in names))
+        if found not in self.levels or len(found) != len(columns):
+            known = [" and ".join(names[j] for j in level) for level in self.levels]
+            remedy = f"Name the columns of one level: {', '.join(known)}."
+            raise InputError(
+                complaint(expected="a level of this table", of="columns", got=list(columns) or None, remedy=remedy)
+            )
+        return found
+
+    def _rate(self, name: str | None) -> str:
+        if name is None:
+            return self.layout.main[0]
+        if name not in self.layout.shares:
+            remedy = f"Rates: {', '.join(self.rates)}."
+            raise InputError(
+                complaint(expected="a rate of this table", of="rate", got=name, remedy=remedy, among=list(self.rates))
+            )
+        return name
+
+    def _columns(self, level: tuple[int, ...]) -> str:
+        return ", ".join(self.layout.cells.names[j] for j in level)
+
+    def _shown(self, key: Hashable) -> str:
+        return "everyone" if key is None else keys.shown(key)
+
+
+def results(table: PrivateTableContents) -> dict[str, Any]:
+    """All that follows from the counts."""
+    names = table.layout.cells.names
+    lines = [
+        {
+            "columns": [names[j] for j in columns],
+            "group": keys.to_json(key, of="group"),
+            "people": asdict(line.people),
+            "labels": [asdict(one) for one in line.labels],
+            "small": line.small,
+            "rates": {name: asdict(rate) for name, rate in line.rates.items()},
+        }
+        for (columns, key), line in table.lines.items()
+    ]
+    gaps = [
+        {"columns": [names[j] for j in level], "differences": [_gap(gap) for gap in found]}
+        for level, found in table.gaps.items()
+    ]
+    return {"lines": lines, "gaps": gaps}
+
+
+def _gap(gap: Gap) -> dict[str, Any]:
+    def key(value: Any) -> Any:
+        return keys.to_json(value, of="group")
+
+    return {
+        "rate": gap.rate,
+        "value": gap.value,
+        "low": gap.low,
+        "high": gap.high,
+        "pair": None if gap.pair is None else [key(one) for one in gap.pair],
+        "named_with": gap.named_with,
+        "others": [[key(one) for one in pair] for pair in gap.others],
+        "undefined": [key(one) for one in gap.undefined],
+    }
