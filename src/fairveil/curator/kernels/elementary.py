@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from ..._types import Array, Floats
+
 TILE = 512
 
 
@@ -48,7 +50,7 @@ def jit(function: Kernel) -> Kernel:
 
 
 @jit
-def exp_into(x: Any, out: Any, work: Any, m: int) -> None:
+def exp_into(x: Floats, out: Array, work: Floats, m: int) -> None:
     """out = exp(x) for |x| <= FARTHEST: 2^n times a Taylor polynomial of degree 13 on |r| <= ln(2)/2."""
     bits = work.view(np.int64)
     for t in range(m):
@@ -77,7 +79,7 @@ def exp_into(x: Any, out: Any, work: Any, m: int) -> None:
 
 
 @jit
-def log_into(x: Any, out: Any, work: Any, m: int) -> None:
+def log_into(x: Floats, out: Array, work: Floats, m: int) -> None:
     """out = log(x) for normal x > 0: exponent times ln 2 plus 2 atanh((f - 1)/(f + 1)), f in [1, 2)."""
     bits = work.view(np.int64)
     for t in range(m):
@@ -95,7 +97,7 @@ def log_into(x: Any, out: Any, work: Any, m: int) -> None:
 
 
 @jit
-def sigmoid_into(z: Any, sharpness: float, p: Any, a: Any, b: Any, m: int) -> None:
+def sigmoid_into(z: Floats, sharpness: float, p: Floats, a: Floats, b: Floats, m: int) -> None:
     """p = 1 / (1 + exp(-sharpness z)), by exp of a non-positive number."""
     for t in range(m):
         y = abs(z[t] * sharpness)
@@ -107,7 +109,7 @@ def sigmoid_into(z: Any, sharpness: float, p: Any, a: Any, b: Any, m: int) -> No
 
 
 @jit
-def softmax_into(z: Any, sharpness: float, p: Any, top: Any, total: Any, a: Any, b: Any, m: int) -> None:
+def softmax_into(z: Floats, sharpness: float, p: Floats, top: Floats, total: Floats, a: Floats, b: Floats, m: int) -> None:
     """p[k] = exp(sharpness (z[k] - max z)) / sum, classes in order."""
     K = z.shape[0]
     for t in range(m):

@@ -9,10 +9,9 @@ Guarantee (tests/curator/test_curator_torch_layers.py):
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ..._types import Numbers
 from .elementary import MAGIC, MAGIC_BITS, jit
 
 EXPONENT = 126  # the bits of a float32 above its 23 of fraction, less this: e of m 2^e with m in [1/2, 1)
@@ -20,7 +19,9 @@ NO_NUMBER = 0x7F800000  # the bits of infinity; NaN's are above
 
 
 @jit
-def whole_numbers(x: Any, least: int, bits: int, width: int, a: Any, up: Any, norms: Any, start: int, stop: int) -> None:
+def whole_numbers(
+    x: Singles, least: int, bits: int, width: int, a: Numbers, up: Numbers, norms: Numbers, start: int, stop: int
+) -> None:
     """Rows start to stop of x (rows, width) as whole numbers of at most 2^bits, `a`, in units of `up` a row.
 
     `least`: the bits of the float32 below which a row's largest number is not taken to lie. A column of `a` beyond `width` gets
@@ -58,7 +59,7 @@ def whole_numbers(x: Any, least: int, bits: int, width: int, a: Any, up: Any, no
 
 
 @jit
-def scaled(d: Any, factors: Any, start: int, stop: int) -> None:
+def scaled(d: Numbers, factors: Numbers, start: int, stop: int) -> None:
     """Rows start to stop of d times a factor each, rounded to whole numbers."""
     for i in range(start, stop):
         factor = factors[i]

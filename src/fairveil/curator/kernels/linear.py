@@ -13,17 +13,25 @@ Guarantees (tests/curator/test_curator_kernels.py):
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ..._types import Array, Floats, Integers, Numbers
 from .elementary import MAGIC, MAGIC_BITS, TILE, jit, sigmoid_into, softmax_into
 from .tiles import LOG_LOSS, SOFT, add_costs, cell_index_into, clip_into, residuals_into, scores_into, weigh_by_cell
 
 
 @jit
 def add_gradient(
-    numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, r: Any, lo: int, m: int, work: Any, out: Any
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    r: Floats,
+    lo: int,
+    m: int,
+    work: Floats,
+    out: Array,
 ) -> None:
     """out[...] += round(r[t] x row[t]) for every coordinate, exactly. r is already in grid units."""
     bits = work.view(np.int64)
@@ -71,7 +79,7 @@ def add_gradient(
 
 @jit
 def add_histogram(
-    kind: int, z: Any, p: Any, index: Any, weights: Any, scale: float, lo: int, m: int, work: Any, out: Any
+    kind: int, z: Floats, p: Floats, index: Integers, weights: Floats, scale: float, lo: int, m: int, work: Floats, out: Array
 ) -> None:
     """out[index[t], k] += round(weight x prediction[k, t] x scale); soft: probabilities, hard: the first largest score."""
     K = z.shape[0]
@@ -101,30 +109,30 @@ def add_histogram(
 
 @jit
 def descend(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    cells: Any,
-    weights: Any,
-    coef: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
+    coef: Floats,
     start: int,
     stop: int,
     loss: int,
     loss_weight: float,
-    cell_weights: Any,
+    cell_weights: Floats,
     sharpness: float,
-    costs: Any,
+    costs: Floats,
     cost_labels: int,
     clip: float,
     scale: float,
-    gradient: Any,
+    gradient: Array,
     kind: int,
     hist_labels: int,
     hist_scale: float,
-    histogram: Any,
+    histogram: Array,
 ) -> None:
     """One fused pass for one model: its clipped gradient sum and its histogram of predictions, in grid units.
 
@@ -174,29 +182,29 @@ def descend(
 
 @jit
 def descend_chosen(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    cells: Any,
-    weights: Any,
-    chosen: Any,
-    coef: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
+    chosen: Integers,
+    coef: Floats,
     loss: int,
     loss_weight: float,
-    cell_weights: Any,
+    cell_weights: Floats,
     sharpness: float,
-    costs: Any,
+    costs: Floats,
     cost_labels: int,
     clip: float,
     scale: float,
-    gradient: Any,
+    gradient: Array,
     kind: int,
     hist_labels: int,
     hist_scale: float,
-    histogram: Any,
+    histogram: Array,
 ) -> None:
     """`descend` over the rows of dense numbers whose places are listed: a batch, gathered a few tiles at a time."""
     most = min(chosen.shape[0], 2 * TILE)
@@ -231,7 +239,16 @@ def descend_chosen(
 
 @jit
 def predict(
-    numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, coef: Any, sharpness: float, z: Any, p: Any, s2: Any
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    coef: Floats,
+    sharpness: float,
+    z: Floats,
+    p: Floats,
+    s2: Floats,
 ) -> None:
     """Scores z and probabilities p (outputs, rows) and |row|^2 (rows,) of a block, as the passes above compute them.
 

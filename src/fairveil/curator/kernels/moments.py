@@ -5,16 +5,17 @@ The same rules as in `kernels`: one fixed sequence of operations a row, contribu
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ..._types import Array, Floats, Integers, Numbers
 from .elementary import MAGIC, MAGIC_BITS, TILE, jit, log_into, softmax_into
 from .tiles import ZERO_ONE_LOSS, cell_index_into, cell_of, scores_into
 
 
 @jit
-def count(labels: Any, cells: Any, weights: Any, start: int, stop: int, n_labels: int, scale: float, out: Any) -> None:
+def count(
+    labels: Array, cells: Integers, weights: Floats, start: int, stop: int, n_labels: int, scale: float, out: Array
+) -> None:
     """out[cell x labels] += round(weight x scale)."""
     index = np.empty(TILE, np.int64)
     for lo in range(start, stop, TILE):
@@ -28,16 +29,16 @@ def count(labels: Any, cells: Any, weights: Any, start: int, stop: int, n_labels
 
 @jit
 def scatter(
-    values: Any,
-    labels: Any,
-    cells: Any,
-    weights: Any,
+    values: Floats,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
     start: int,
     stop: int,
     n_labels: int,
     hard: bool,
     scale: float,
-    out: Any,
+    out: Array,
 ) -> None:
     """out[cell x labels, k] += round(value[k] x weight x scale); hard: of an indicator, of the first largest value.
 
@@ -61,21 +62,21 @@ def scatter(
 
 @jit
 def score_bins(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    cells: Any,
-    weights: Any,
-    coef: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
+    coef: Floats,
     start: int,
     stop: int,
-    edges: Any,
+    edges: Floats,
     n_labels: int,
     scale: float,
-    out: Any,
+    out: Array,
 ) -> None:
     """out[cell x labels, bin] += round(weight x scale), where bin is the number of edges that the score is above.
 
@@ -109,7 +110,15 @@ def score_bins(
 
 @jit
 def number_moments(
-    numbers: Any, indptr: Any, indices: Any, weights: Any, start: int, stop: int, clip: float, scale: float, out: Any
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    weights: Floats,
+    start: int,
+    stop: int,
+    clip: float,
+    scale: float,
+    out: Array,
 ) -> None:
     """out[0, j] += round(weight x number_j x shrink x scale), out[1, j] the same of its square; rows not finite count zero."""
     p = numbers.shape[0]
@@ -131,7 +140,16 @@ def number_moments(
 
 
 @jit
-def row_into(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, i: int, where: Any, value: Any) -> int:
+def row_into(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    i: int,
+    where: Integers,
+    value: Floats,
+) -> int:
     """The nonzero coordinates of (1, row i), in order: places into `where`, values into `value`; returns how many."""
     where[0] = 0
     value[0] = 1.0
@@ -154,7 +172,7 @@ def row_into(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, 
 
 
 @jit
-def project(value: Any, n: int, clip: float) -> None:
+def project(value: Floats, n: int, clip: float) -> None:
     """The first n values onto the ball of radius `clip`; to zero where they are not finite."""
     s2 = 0.0
     for a in range(n):
@@ -170,21 +188,21 @@ def project(value: Any, n: int, clip: float) -> None:
 
 @jit
 def feature_sums(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    cells: Any,
-    weights: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
     start: int,
     stop: int,
     longest: int,
     n_labels: int,
     clip: float,
     scale: float,
-    out: Any,
+    out: Array,
 ) -> None:
     """out[cell x labels, coordinate] += round(weight x clipped (1, row) x scale)."""
     where = np.empty(longest, np.int64)
@@ -200,7 +218,7 @@ def feature_sums(
 
 
 @jit
-def along(basis: Any, where: Any, value: Any, n: int, r: Any) -> None:
+def along(basis: Floats, where: Integers, value: Floats, n: int, r: Floats) -> None:
     """r = basis' (row), the row's nonzero coordinates in order; `basis` (1 + width, k)."""
     for j in range(r.shape[0]):
         r[j] = 0.0
@@ -213,22 +231,22 @@ def along(basis: Any, where: Any, value: Any, n: int, r: Any) -> None:
 
 @jit
 def basis_sums(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    cells: Any,
-    weights: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
     start: int,
     stop: int,
     longest: int,
     n_labels: int,
-    basis: Any,
+    basis: Floats,
     clip: float,
     scale: float,
-    out: Any,
+    out: Array,
 ) -> None:
     """out[cell x labels, j] += round(weight x clipped (basis' (1, row))_j x scale)."""
     where = np.empty(longest, np.int64)
@@ -246,7 +264,16 @@ def basis_sums(
 
 
 @jit
-def basis_sizes(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, longest: int, basis: Any, out: Any) -> None:
+def basis_sizes(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    longest: int,
+    basis: Floats,
+    out: Array,
+) -> None:
     """out[i] = |basis' (1, row i)|, of the very numbers that `basis_sums` adds."""
     where = np.empty(longest, np.int64)
     value = np.empty(longest)
@@ -262,21 +289,21 @@ def basis_sizes(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: An
 
 @jit
 def grams(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    cells: Any,
-    weights: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
     start: int,
     stop: int,
     longest: int,
     with_target: bool,
     clip: float,
     scale: float,
-    out: Any,
+    out: Array,
 ) -> None:
     """out[cell, a, b] += round(weight x r_a r_b x scale) for places a <= b, r = clipped (1, row[, target])."""
     where = np.empty(longest + 1, np.int64)
@@ -310,21 +337,21 @@ def grams(
 
 @jit
 def class_losses(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    cells: Any,
-    weights: Any,
-    coef: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
+    coef: Floats,
     start: int,
     stop: int,
     loss: int,
     clip: float,
     scale: float,
-    out: Any,
+    out: Array,
 ) -> None:
     """out[cell] += round(weight x min(loss, clip) x scale) for one softmax model: zero-one or log loss."""
     K = coef.shape[0]

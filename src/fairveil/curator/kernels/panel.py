@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import Array, Floats, Integers, Numbers
 from .elementary import FARTHEST, MAGIC, exp_into, jit, log_into, sigmoid_into
 from .tiles import HARD, LOG_LOSS, NO_LOSS, SQUARED_LOSS, ZERO_ONE_LOSS, cell_of
 
@@ -19,7 +20,9 @@ TOGETHER = 16  # rows whose probabilities are computed in one go
 
 
 @jit
-def row_scores(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, coef: Any, i: int, z: Any) -> Any:
+def row_scores(
+    numbers: Numbers, indptr: Integers, indices: Integers, codes: Integers, offsets: Integers, coef: Floats, i: int, z: Floats
+) -> Any:
     """z[m] = score of row i under model m; returns |row|^2. `coef` is (1 + width, models).
 
     Terms are added one after the other, in order; several to a loop only to save loads and stores.
@@ -65,7 +68,15 @@ def row_scores(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any
 
 @jit
 def add_gradients(
-    numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, r: Any, lo: int, rows: int, out: Any
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    r: Floats,
+    lo: int,
+    rows: int,
+    out: Array,
 ) -> None:
     """out[coordinate, m] += round(r[t, m] x coordinate of row lo + t), t < rows.
 
@@ -118,7 +129,7 @@ def add_gradients(
 
 
 @jit
-def flush(sums: Any, out: Any) -> None:
+def flush(sums: Floats, out: Array) -> None:
     """out += sums, which go back to zero: from exact integers in float64 to 64-bit integers."""
     for j in range(out.shape[0]):
         for m in range(out.shape[1]):
@@ -127,7 +138,7 @@ def flush(sums: Any, out: Any) -> None:
 
 
 @jit
-def row_residuals(loss: int, weight: Any, label: Any, p: Any, z: Any, u: Any) -> None:
+def row_residuals(loss: int, weight: Floats, label: float, p: Floats, z: Floats, u: Floats) -> None:
     """u[m] = weight[m] x d loss / d score."""
     M = z.shape[0]
     if loss == NO_LOSS:
@@ -143,7 +154,7 @@ def row_residuals(loss: int, weight: Any, label: Any, p: Any, z: Any, u: Any) ->
 
 
 @jit
-def row_weigh_by_cell(cell_weights: Any, cells: Any, i: int, u: Any, total: Any) -> None:
+def row_weigh_by_cell(cell_weights: Floats, cells: Integers, i: int, u: Floats, total: Floats) -> None:
     """u[m] <- u[m] x the sum of the weights of row i's cells under model m. `cell_weights` is (cells, models)."""
     M = u.shape[0]
     for m in range(M):
@@ -157,7 +168,7 @@ def row_weigh_by_cell(cell_weights: Any, cells: Any, i: int, u: Any, total: Any)
 
 
 @jit
-def row_clip(u: Any, s2: float, clip: float, weight: float, scale: Any) -> None:
+def row_clip(u: Floats, s2: float, clip: float, weight: float, scale: Floats) -> None:
     """u[m] <- weight x (u[m] cut at clip / |row|) x scale; zero where that is not finite."""
     limit = clip / np.sqrt(s2) if clip < np.inf else np.inf
     limit = limit if limit >= 0.0 else 0.0
@@ -169,7 +180,7 @@ def row_clip(u: Any, s2: float, clip: float, weight: float, scale: Any) -> None:
 
 
 @jit
-def row_histogram(kind: int, z: Any, p: Any, weight: float, scale: Any, work: Any, to: Any) -> None:
+def row_histogram(kind: int, z: Floats, p: Floats, weight: float, scale: Floats, work: Floats, to: Floats) -> None:
     """to[m] += round(weight x prediction[m] x scale), integers in float64."""
     M = z.shape[0]
     if kind == HARD:
@@ -185,30 +196,30 @@ def row_histogram(kind: int, z: Any, p: Any, weight: float, scale: Any, work: An
 
 @jit
 def descend_panel(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    cells: Any,
-    weights: Any,
-    coef: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
+    coef: Floats,
     start: int,
     stop: int,
     loss: int,
-    loss_weight: Any,
-    cell_weights: Any,
+    loss_weight: Floats,
+    cell_weights: Floats,
     sharpness: float,
-    costs: Any,
+    costs: Floats,
     cost_labels: int,
     clip: float,
-    scale: Any,
-    gradient: Any,
+    scale: Floats,
+    gradient: Array,
     kind: int,
     hist_labels: int,
-    hist_scale: Any,
-    histogram: Any,
+    hist_scale: Floats,
+    histogram: Array,
     chunk: int,
 ) -> None:
     """`kernels.descend` for many binary models. coef and gradient (1 + width, M); costs and histogram (cells x labels, M);
@@ -264,7 +275,7 @@ def descend_panel(
 
 
 @jit
-def row_losses(loss: int, label: Any, z: Any, out: Any, a: Any, b: Any) -> None:
+def row_losses(loss: int, label: float, z: Floats, out: Array, a: Floats, b: Floats) -> None:
     """out[m] = loss of score z[m] against the label: log(1 + exp(-margin)), squared error, or whether the sign is wrong."""
     M = z.shape[0]
     if loss == ZERO_ONE_LOSS:
@@ -291,21 +302,21 @@ def row_losses(loss: int, label: Any, z: Any, out: Any, a: Any, b: Any) -> None:
 
 @jit
 def losses_panel(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    cells: Any,
-    weights: Any,
-    coef: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
+    coef: Floats,
     start: int,
     stop: int,
     loss: int,
     clip: float,
-    scale: Any,
-    out: Any,
+    scale: Floats,
+    out: Array,
     chunk: int,
 ) -> None:
     """out[cell, m] += round(weight x min(loss, clip) x scale) over rows: many candidates' group losses in one pass."""

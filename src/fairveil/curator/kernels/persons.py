@@ -11,16 +11,25 @@ Guarantees (tests/curator/test_curator_persons.py):
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ..._types import Array, Floats, Integers, Numbers
 from .elementary import TILE, jit, sigmoid_into, softmax_into
 from .tiles import LOG_LOSS, add_costs, cell_index_into, clip_into, residuals_into, scores_into, weigh_by_cell
 
 
 @jit
-def add_row(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, r: Any, t: int, i: int, out: Any) -> None:
+def add_row(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    r: Floats,
+    t: int,
+    i: int,
+    out: Array,
+) -> None:
     """out += round(r[t] x row i), coordinate by coordinate: integers."""
     for k in range(r.shape[0]):
         u = r[k, t]
@@ -38,7 +47,7 @@ def add_row(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, r
 
 
 @jit
-def close_person(person: Any, limit: float, out: Any) -> None:
+def close_person(person: Integers, limit: float, out: Array) -> None:
     """out += the person's sum, shortened to norm `limit` in grid steps; the person is then zero again."""
     total = 0.0
     for k in range(person.shape[0]):
@@ -57,28 +66,28 @@ def close_person(person: Any, limit: float, out: Any) -> None:
 
 @jit
 def person_gradients(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    cells: Any,
-    weights: Any,
-    persons: Any,
-    coef: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
+    persons: Integers,
+    coef: Floats,
     start: int,
     stop: int,
     loss: int,
     loss_weight: float,
-    cell_weights: Any,
+    cell_weights: Floats,
     sharpness: float,
-    costs: Any,
+    costs: Floats,
     cost_labels: int,
     clip: float,
     limit: float,
     scale: float,
-    gradient: Any,
+    gradient: Array,
 ) -> None:
     """The sum of persons' clipped gradients, for one model, of rows start to stop, which hold whole persons.
 

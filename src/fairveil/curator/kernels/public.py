@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import Array, Floats, Integers, Numbers
 from .elementary import TILE, jit, sigmoid_into, softmax_into
 from .tiles import LOG_LOSS, NO_LOSS, residuals_into, scores_into
 
 
 @jit
-def through_into(soft: Any, costs: Any, sharpness: float, t: int, out: Any) -> None:
+def through_into(soft: Floats, costs: Floats, sharpness: float, t: int, out: Array) -> None:
     """out = J' costs in row t: sharpness x p_k (costs_k - sum_j p_j costs_j)."""
     mean = 0.0
     for k in range(soft.shape[0]):
@@ -28,7 +29,9 @@ def through_into(soft: Any, costs: Any, sharpness: float, t: int, out: Any) -> N
 
 
 @jit
-def ranges_into(u: float, cell_weights: Any, gain: float, costs: Any, cost_labels: int, label: int, columns: Any) -> Any:
+def ranges_into(
+    u: float, cell_weights: Floats, gain: float, costs: Floats, cost_labels: int, label: int, columns: Integers
+) -> Any:
     """Of one score, summed over sensitive columns: the largest |weight of a cell x u + gain x its cost|, and its range.
 
     NaN where some cell's is not finite.
@@ -47,16 +50,16 @@ def ranges_into(u: float, cell_weights: Any, gain: float, costs: Any, cost_label
 
 @jit
 def pairs_into(
-    soft: Any,
-    u: Any,
-    cell_weights: Any,
-    costs: Any,
+    soft: Floats,
+    u: Floats,
+    cell_weights: Floats,
+    costs: Floats,
     cost_labels: int,
     label: int,
-    columns: Any,
+    columns: Integers,
     sharpness: float,
     t: int,
-    each: Any,
+    each: Floats,
 ) -> Any:
     """Summed over sensitive columns: the largest |J' costs of a cell|, and |J'(costs of a cell - of another)|.
 
@@ -88,27 +91,27 @@ def pairs_into(
 
 @jit
 def largest_moves(
-    numbers: Any,
-    indptr: Any,
-    indices: Any,
-    codes: Any,
-    offsets: Any,
-    labels: Any,
-    weights: Any,
-    coef: Any,
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    weights: Floats,
+    coef: Floats,
     start: int,
     stop: int,
     loss: int,
     loss_weight: float,
-    cell_weights: Any,
-    weight_reach: Any,
+    cell_weights: Floats,
+    weight_reach: Floats,
     sharpness: float,
-    costs: Any,
+    costs: Floats,
     cost_labels: int,
-    columns: Any,
-    reach: Any,
+    columns: Integers,
+    reach: Floats,
     slack: float,
-    out: Any,
+    out: Array,
 ) -> None:
     """out: the largest norm and the largest move of one row's gradient, and how many rows are not finite.
 
@@ -183,7 +186,16 @@ def largest_moves(
 
 
 @jit
-def largest_row(numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, weights: Any, start: int, stop: int) -> Any:
+def largest_row(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    weights: Floats,
+    start: int,
+    stop: int,
+) -> Any:
     """The largest weight x |row|."""
     z, s2 = np.zeros((0, TILE)), np.empty(TILE)
     coef = np.zeros((0, 1))

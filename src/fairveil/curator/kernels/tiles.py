@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._types import Array, Floats, Integers, Numbers
 from .elementary import TINY, jit
 
 LOG_LOSS, SQUARED_LOSS, ZERO_ONE_LOSS, NO_LOSS = 0, 1, 2, 3
@@ -16,7 +17,16 @@ SOFT, HARD = 0, 1
 
 @jit
 def scores_into(
-    numbers: Any, indptr: Any, indices: Any, codes: Any, offsets: Any, coef: Any, lo: int, m: int, z: Any, s2: Any
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    coef: Floats,
+    lo: int,
+    m: int,
+    z: Floats,
+    s2: Floats,
 ) -> None:
     """z[k, t] = coef[k] . row and s2[t] = |row|^2 with the intercept's 1, for rows lo .. lo + m.
 
@@ -64,7 +74,7 @@ def scores_into(
 
 
 @jit
-def residuals_into(loss: int, weight: float, p: Any, z: Any, labels: Any, lo: int, m: int, u: Any) -> None:
+def residuals_into(loss: int, weight: float, p: Floats, z: Floats, labels: Array, lo: int, m: int, u: Floats) -> None:
     """u = weight x d loss / d score: p - indicator(label) (log loss), or score - target (squared loss)."""
     K = z.shape[0]
     for k in range(K):
@@ -83,14 +93,14 @@ def residuals_into(loss: int, weight: float, p: Any, z: Any, labels: Any, lo: in
 
 
 @jit
-def cell_of(cells: Any, line: int, labels: Any, n_labels: int, i: int) -> Any:
+def cell_of(cells: Integers, line: int, labels: Array, n_labels: int, i: int) -> Any:
     """Which (cell, label) of a flattened table row i falls in; the cell alone when n_labels is 1."""
     index = np.int64(cells[line, i])
     return index * n_labels + np.int64(labels[i]) if n_labels > 1 else index
 
 
 @jit
-def cell_index_into(cells: Any, line: int, labels: Any, n_labels: int, lo: int, m: int, index: Any) -> None:
+def cell_index_into(cells: Integers, line: int, labels: Array, n_labels: int, lo: int, m: int, index: Integers) -> None:
     """Which (cell, label) of a flattened table a row falls in; the cell alone when n_labels is 1."""
     for t in range(m):
         index[t] = np.int64(cells[line, lo + t])
@@ -100,7 +110,7 @@ def cell_index_into(cells: Any, line: int, labels: Any, n_labels: int, lo: int, 
 
 
 @jit
-def weigh_by_cell(cell_weights: Any, cells: Any, lo: int, m: int, u: Any, total: Any) -> None:
+def weigh_by_cell(cell_weights: Floats, cells: Integers, lo: int, m: int, u: Floats, total: Floats) -> None:
     """u <- u x the sum of the weights of a row's cells, cells in order."""
     for t in range(m):
         total[t] = 0.0
@@ -113,7 +123,7 @@ def weigh_by_cell(cell_weights: Any, cells: Any, lo: int, m: int, u: Any, total:
 
 
 @jit
-def add_costs(costs: Any, index: Any, p: Any, sharpness: float, m: int, u: Any, mean: Any) -> None:
+def add_costs(costs: Floats, index: Integers, p: Floats, sharpness: float, m: int, u: Floats, mean: Floats) -> None:
     """u += J' costs: the derivative, in the scores, of sum_k p_k costs_k, with p = softmax(sharpness z)."""
     K = p.shape[0]
     if K == 1:
@@ -131,7 +141,7 @@ def add_costs(costs: Any, index: Any, p: Any, sharpness: float, m: int, u: Any, 
 
 
 @jit
-def clip_into(u: Any, s2: Any, clip: float, weights: Any, scale: float, lo: int, m: int, work: Any) -> None:
+def clip_into(u: Floats, s2: Floats, clip: float, weights: Floats, scale: float, lo: int, m: int, work: Floats) -> None:
     """u <- weight x u x min(1, clip / (|u| |row|)) x scale; zero where that is not finite.
 
     With one score a row, |u| is cut at clip / |row|; with several the vector u is shortened.
