@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._types import Numbers
+from ..._types import Numbers, Singles
 from .elementary import MAGIC, MAGIC_BITS, jit
 
 EXPONENT = 126  # the bits of a float32 above its 23 of fraction, less this: e of m 2^e with m in [1/2, 1)
