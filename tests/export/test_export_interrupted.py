@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+from fairveil.cards import model_card
+from fairveil.cli.folders import write_file
 from fairveil.privacy.importing import from_opacus
 
 resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
@@ -60,6 +62,7 @@ WRITERS: dict[str, Callable[..., Any]] = {
     "skops": by_skops,
     "estimator": fv.save,
     "import": spent,
+    "command": lambda model, path: write_file(path, model_card(model).encode()),
 }
 
 

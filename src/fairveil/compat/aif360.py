@@ -6,13 +6,13 @@ Guarantees (tests/compat/test_aif360.py):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, complaint
-from .handed import Handed
+from .handed import Handed, frame_of, line_of, weights_of
 from .libraries import missing
 
 LABEL = "label"
@@ -60,23 +60,27 @@ def to_dataset(
     that are privileged.
     """
     _library()
-    import pandas as pd
     from aif360.datasets import BinaryLabelDataset
 
-    frame, groups, labels = pd.DataFrame(X).reset_index(drop=True), _frame(sensitive_features), np.asarray(y)
-    if not len(frame) == len(groups) == len(labels):
-        got = f"{len(frame)}, {len(labels)} and {len(groups)}"
-        raise InputError(
-            complaint(expected="X, y and groups of one length", of="to_dataset", got=got, remedy="Pass all rows of each.")
-        )
+    frame, groups = frame_of(X, "X"), _frame(sensitive_features)
+    labels = line_of(y, len(frame), "y")
+    if len(groups) != len(frame):
+        got = f"{len(frame)} and {len(groups)}"
+        remedy = "Pass all rows of each."
+        raise InputError(complaint(expected="X and groups of one length", of="to_dataset", got=got, remedy=remedy))
     found = set(labels.tolist())
-    if favourable not in found or len(found) != 2:
+    if not isinstance(favourable, Hashable) or favourable not in found or len(found) != 2:
         remedy = "AIF360 has two labels: pass the one that people want."
         raise InputError(complaint(expected="one of two labels", of="favourable", got=favourable, remedy=remedy))
     strange = [name for name, column in frame.items() if column.dtype.kind not in "biuf" or not np.isfinite(column).all()]
     if strange:
         remedy = "Code words as numbers and fill in missing ones: AIF360 takes numbers alone."
         raise InputError(complaint(expected="finite numbers", of=f"column {strange[0]!r}", got="others", remedy=remedy))
+    listed: Any = privileged
+    if not isinstance(listed, Mapping) or any(isinstance(one, str) or not np.iterable(one) for one in listed.values()):
+        remedy = "Pass privileged={'sex': ['m']}, for example."
+        got = type(privileged).__name__
+        raise InputError(complaint(expected="privileged values of each column", of="privileged", got=got, remedy=remedy))
     if set(privileged) != set(groups.columns) or set(groups.columns) & {*frame.columns, LABEL}:
         remedy = "Name each sensitive column once, and let none be a feature."
         known = sorted(map(str, privileged))
@@ -86,7 +90,7 @@ def to_dataset(
     frame[LABEL] = (labels == favourable).astype(float)
     weights = {} if sample_weight is None else {"instance_weights_name": "weight"}
     if sample_weight is not None:
-        frame["weight"] = np.asarray(sample_weight, np.float64)
+        frame["weight"] = weights_of(sample_weight, len(frame))
     (other,) = found - {favourable}
     maps = [{1.0: "privileged", 0.0: "unprivileged"} for _ in privileged]
     return BinaryLabelDataset(
@@ -107,8 +111,8 @@ def _frame(given: Any) -> Any:
         name = "sensitive_0" if given.name is None else str(given.name)
         return pd.DataFrame({name: given.to_numpy()})
     if isinstance(given, pd.DataFrame | dict):
-        return pd.DataFrame(given).reset_index(drop=True)
-    return pd.DataFrame({"sensitive_0": np.asarray(given)})
+        return frame_of(given, "sensitive_features")
+    return frame_of({"sensitive_0": np.atleast_1d(np.asarray(given))}, "sensitive_features")
 
 
 def _named(codes: Any, names: Mapping[float, Any] | None) -> Any:

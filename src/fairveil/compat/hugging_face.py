@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, complaint
-from .handed import Handed
+from .handed import Handed, frame_of, line_of, name_of, names_of, weights_of
 from .libraries import missing
 
 
@@ -25,13 +25,12 @@ def from_dataset(
         splits = list(dataset) if isinstance(dataset, dict) else None
         remedy = f"Choose a split: dataset[{splits[0]!r}]." if splits else "Pass datasets.Dataset.from_pandas(frame)."
         raise InputError(complaint(expected="one split of a data set", of="dataset", got=type(dataset).__name__, remedy=remedy))
-    if isinstance(sensitive, str) or not sensitive:
-        raise InputError(
-            complaint(expected="a list of columns", of="sensitive", got=sensitive, remedy="Pass sensitive=['sex'].")
-        )
+    target, groups = name_of(target, "target"), names_of(sensitive, "sensitive")
+    if not groups:
+        raise InputError(complaint(expected="a list of columns", of="sensitive", got="none", remedy="Pass sensitive=['sex']."))
     known = list(dataset.column_names)
-    roles = [target, *sensitive, *(() if weight is None else (weight,))]
-    chosen = [name for name in known if name not in roles] if features is None else list(features)
+    roles = [target, *groups, *(() if weight is None else (name_of(weight, "weight"),))]
+    chosen = [name for name in known if name not in roles] if features is None else names_of(features, "features")
     wrong = [name for name in (*roles, *chosen) if name not in known]
     if wrong or len(set(roles)) != len(roles) or not chosen:
         remedy = f"Its columns are {', '.join(known)}."
@@ -41,27 +40,27 @@ def from_dataset(
     for name, values in named.items():
         if values is not None:
             frame[name] = values
-    weights = None if weight is None else frame[weight].to_numpy(np.float64)
-    return Handed(frame[chosen], frame[target].to_numpy(), frame[list(sensitive)], weights)
+    weights = None if weight is None else weights_of(frame[weight], len(frame))
+    return Handed(frame[chosen], frame[target].to_numpy(), frame[groups], weights)
 
 
 def to_dataset(X: Any, y: Any, sensitive_features: Any, *, target: str = "label") -> Any:
     """A `datasets.Dataset` with the columns of `X`, then the sensitive ones (both frames or mappings), then the target."""
     import pandas as pd
 
-    library = _library()
-    frame, groups = pd.DataFrame(X).reset_index(drop=True), pd.DataFrame(sensitive_features).reset_index(drop=True)
+    library, target = _library(), name_of(target, "target")
+    frame, groups = frame_of(X, "X"), frame_of(sensitive_features, "sensitive_features")
     taken = [str(name) for name in groups.columns if name in frame.columns]
     names = [*map(str, frame.columns), *map(str, groups.columns)]
     if taken or target in names or len(set(names)) != len(names):
         remedy = "Rename one of them: target= names the target."
         raise InputError(complaint(expected="distinct names", of="columns", got=taken or target, remedy=remedy))
-    if not len(frame) == len(groups) == len(y):
-        got = f"{len(frame)}, {len(y)} and {len(groups)}"
-        raise InputError(
-            complaint(expected="X, y and groups of one length", of="to_dataset", got=got, remedy="Pass all rows of each.")
-        )
-    whole = pd.concat([frame, groups, pd.Series(np.asarray(y), name=target)], axis=1)
+    labels = line_of(y, len(frame), "y")
+    if len(groups) != len(frame):
+        got = f"{len(frame)} and {len(groups)}"
+        remedy = "Pass all rows of each."
+        raise InputError(complaint(expected="X and groups of one length", of="to_dataset", got=got, remedy=remedy))
+    whole = pd.concat([frame, groups, pd.Series(labels, name=target)], axis=1)
     whole.columns = [*names, target]
     return library.Dataset.from_pandas(whole, preserve_index=False)
 

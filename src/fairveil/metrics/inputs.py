@@ -149,6 +149,9 @@ def _prediction(prediction: Any) -> Values:
         columns = frame_or_array(prediction)
         if len(columns) > 1:
             return np.stack(list(columns.values()), axis=1)
+        if not columns:
+            remedy = "Pass one column of decisions, or one of probabilities for each class."
+            raise InputError(complaint(expected="at least one column", of="prediction", got="none", remedy=remedy))
         return next(iter(columns.values()))
     return one_column(prediction, "prediction")
 

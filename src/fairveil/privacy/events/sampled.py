@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ... import _checks
 from ...errors import InputError, complaint
-from .composition import Composed, Repeated, count_parts, joint_parts
+from .composition import MOST_TIMES, Composed, Repeated, count_parts, joint_parts
 from .event import Event, brief, need_event
 from .mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, NoOp
 from .per_cell import PerCell
@@ -136,6 +136,10 @@ class PrivateSelection(Event):
         need_event(self.event)
         object.__setattr__(self, "mean", _checks.positive(mean=self.mean))
         object.__setattr__(self, "shape", _checks.non_negative(shape=self.shape, allow_inf=True))
+        for name, value in (("mean", self.mean), ("shape", self.shape)):
+            if MOST_TIMES < value < math.inf:
+                remedy = "Nothing is run that often."
+                raise InputError(complaint(expected="at most 2^60", of=f"PrivateSelection.{name}", got=value, remedy=remedy))
         if self.mean < 1 and not math.isinf(self.shape):
             raise InputError(
                 complaint(

@@ -32,6 +32,7 @@ from .imported import plain_number, refusal
 Noted = tuple[Event, str]
 ROUNDING = 1e-9
 """Relative rounding of probabilities that add up to 1."""
+MOST_BUCKETS = 1 << 53
 
 
 def leaf(name: str, fields: Mapping[str, Any], share: float) -> Event | None:
@@ -67,6 +68,8 @@ def randomized_response(fields: Mapping[str, Any]) -> Noted:
     """The bucket itself with probability 1 - p, else any of k: epsilon = log(1 + k (1 - p)/p)."""
     p = _checks.fraction(noise_parameter=plain_number(fields["noise_parameter"]))
     k = _checks.whole(at_least=1, num_buckets=plain_number(fields["num_buckets"]))
+    if k > MOST_BUCKETS:
+        raise refusal("at most 2^53 buckets", "num_buckets", "more", "Say how many values an answer can have.")
     if p == 0:
         return (NonPrivate(), "") if k > 1 else (NoOp(), "")
     if p == 1 or k == 1:

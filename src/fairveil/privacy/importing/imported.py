@@ -31,6 +31,7 @@ from ..accounting.inventory import as_event, checked_relation
 from ..events import Event
 from ..ledger import Ledger, Spend
 from ..ledger.around import around
+from ..ledger.lines import checked_words
 from ..promise import Neighbours, Promise
 
 FORMAT, FORMAT_VERSION = "fairveil-import", 1
@@ -93,6 +94,8 @@ class Imported:
 
     def promise(self, ledger: Ledger) -> Promise:
         """Whose neighbours it is priced for, with the ledger's epsilon and delta."""
+        if not isinstance(ledger, Ledger):
+            raise refusal("a Ledger", "ledger", type(ledger).__name__, "Pass Ledger.open(address), for example.")
         return Promise(ledger.promise.epsilon, ledger.promise.delta, "records", self.neighbours, ledger.promise.unit)
 
     def record(self, ledger: Ledger, purpose: str = "", *, fixed_in_advance: bool = False) -> Spend:
@@ -101,7 +104,8 @@ class Imported:
         `fixed_in_advance`: all parameters and the number of steps were fixed before the data were touched. Only then may the
         first spend of a ledger take all of it at the tight price.
         """
-        words = f"{purpose} (imported from {self.library})" if purpose else f"imported from {self.library}"
+        told = checked_words("purpose", purpose)
+        words = f"{told} (imported from {self.library})" if told else f"imported from {self.library}"
         asked = self.promise(ledger)
         try:
             spend = ledger.reserve(
@@ -119,8 +123,9 @@ class Imported:
     def spend(self, ledger: Ledger, purpose: str, *, fixed_in_advance: bool = False) -> AbstractContextManager[Spend]:
         """Charge what a block of the other library's code is about to release: see `Ledger.spend`. The block does not run where
         there is no room."""
-        words = f"{purpose} (with {self.library})" if purpose else ""
-        return around(ledger.reserve, self.events, words, self.promise(ledger), self.secure_noise, fixed_in_advance)
+        told, asked = checked_words("purpose", purpose), self.promise(ledger)
+        words = f"{told} (with {self.library})" if told else ""
+        return around(ledger.reserve, self.events, words, asked, self.secure_noise, fixed_in_advance)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, which `read_import` and `fairveil ledger import` take."""

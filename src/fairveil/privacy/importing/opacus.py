@@ -79,7 +79,7 @@ def _by_passes(history: Sequence[tuple[float, float, int]], passes: int | None) 
         raise refusal("a whole number where sampling is 'shuffled'", "passes", "none", remedy)
     count = _checks.whole(at_least=1 if history else 0, passes=passes)
     taken = sum(rate * steps for _, rate, steps in history)
-    if taken > count * (1 + SLACK):
+    if taken / (1 + SLACK) > count:
         remedy = "A pass has one step a batch: count the passes again."
         raise refusal(f"at least the {taken:.4g} passes of the history", "passes", count, remedy)
     least = min((multiplier for multiplier, _, _ in history), default=0.0)
