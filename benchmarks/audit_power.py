@@ -25,7 +25,7 @@ PARITY = "demographic_parity:0.1"
 
 def mechanisms() -> list[tuple[str, Any]]:
     """Named estimators: short searches, so that many fit into minutes."""
-    short: dict[str, Any] = {"rounds": 20}
+    short: dict[str, Any] = {"solver": fv.Descent(rounds=20)}
     found: list[tuple[str, Any]] = []
     for more in RELATIONS:
         found += [
@@ -38,7 +38,8 @@ def mechanisms() -> list[tuple[str, Any]]:
             ("tailored", fv.TailoredClassifier(**more)),
             ("tailored regression", fv.TailoredRegressor(**more)),
         ]
-    found.append(("rate-constrained, sampled", fv.RateConstrainedClassifier(PARITY, sampling_rate=0.2, rounds=20)))
+    sampled = fv.Descent(sampling_rate=0.2, rounds=20)
+    found.append(("rate-constrained, sampled", fv.RateConstrainedClassifier(PARITY, solver=sampled)))
     return found
 
 

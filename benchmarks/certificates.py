@@ -234,7 +234,9 @@ def fits(seeds: int) -> None:
             x, labels, members = people(rows, seed, groups)
             both = []
             for way in ("replace", "keep"):
-                clf = fv.RateConstrainedClassifier(notion, epsilon=1.0, public_rows=rows, random_state=seed, if_refused=way)
+                clf = fv.RateConstrainedClassifier(
+                    notion, epsilon=1.0, public_rows=rows, random_state=seed, certify_share=fv.SetAside(if_refused=way)
+                )
                 clf.fit(x, labels, sensitive_features=members)
                 both.append(measured(clf, plain, fresh, y, a))
                 if clf.certificate_.replaced is None and way == "replace":

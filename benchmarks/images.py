@@ -106,11 +106,13 @@ def fit(split: Split, run: Run, setting: Setting) -> tuple[Array, float]:
         epsilon=run.epsilon,
         delta=1.0 / setting.training**2,
         protects=run.protects,
-        sampling_rate=rate,
-        rounds=round(setting.epochs / rate),
-        clip=setting.clip,
+        solver=fv.PenaltyDescent(
+            sampling_rate=rate,
+            rounds=round(setting.epochs / rate),
+            clip=setting.clip,
+            **{"learning_rate": setting.learning_rate, **setting.knobs},
+        ),
         random_state=run.seed,
-        **{"learning_rate": setting.learning_rate, **setting.knobs},
     )
     model.fit(split.X, split.y, sensitive_features=split.groups)
     return np.asarray(model.predict(split.X_test)), float(model.privacy_.epsilon)

@@ -24,15 +24,15 @@ from fairveil.privacy import epsilon
 from fairveil.privacy.accounting.routes import gaussian_mu
 from fairveil.privacy.events import Gaussian, Repeated
 
-CANDIDATES = {"clip": [0.5, 1.0, 2.0, 4.0], "rounds": [30, 120]}
+CANDIDATES = {"solver__clip": [0.5, 1.0, 2.0, 4.0], "solver__rounds": [30, 120]}
 SHAPES = {"model": [None, "additive"]}
 HARD: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # name: (rows, what the estimator is given, candidates)
     "curved": ("curved", {}, SHAPES),
-    "synthetic-short": ("synthetic", {"rounds": 3}, CANDIDATES),
-    "synthetic-tight": ("synthetic", {"clip": 0.02}, CANDIDATES),
-    "adult-short": ("adult", {"rounds": 3}, CANDIDATES),
-    "adult-tight": ("adult", {"clip": 0.02}, CANDIDATES),
-    "credit-tight": ("credit", {"clip": 0.02}, CANDIDATES),
+    "synthetic-short": ("synthetic", {"solver": fv.Descent(rounds=3)}, CANDIDATES),
+    "synthetic-tight": ("synthetic", {"solver": fv.Descent(clip=0.02)}, CANDIDATES),
+    "adult-short": ("adult", {"solver": fv.Descent(rounds=3)}, CANDIDATES),
+    "adult-tight": ("adult", {"solver": fv.Descent(clip=0.02)}, CANDIDATES),
+    "credit-tight": ("credit", {"solver": fv.Descent(clip=0.02)}, CANDIDATES),
     "adult-additive": ("adult", {}, SHAPES),
     "credit-additive": ("credit", {}, SHAPES),
 }

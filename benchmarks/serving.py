@@ -140,7 +140,7 @@ def kills(count: int, folder: Path, seed: int = 0) -> None:
     records = Records(folder / "door", serves=False)
     token = Tokens(records).issue("analyst")
     records.close()
-    alone = fv.FermiClassifier(rounds=6).fit(place.rows).privacy_.events
+    alone = fv.FermiClassifier(solver=fv.Descent(rounds=6)).fit(place.rows).privacy_.events
     forks = multiprocessing.get_context("forkserver")
     forks.set_forkserver_preload(["crashing_door", "crashing_analyst"])
     outcomes: Counter[str] = Counter()

@@ -97,10 +97,11 @@ CONSTRAINTS = {
 }
 CERTIFIED = {
     "certify_share": (
-        "float",
+        "float or SetAside",
         "Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05, "
-        "confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. "
-        "The result is `certificate_` (docs/certificates.md).",
+        "confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A "
+        "`SetAside` also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` "
+        "(docs/certificates.md).",
     ),
     "certify": (
         "notion, str or list of these",
@@ -154,11 +155,10 @@ DESCENT = {
     ),
     "learning_rate": ("float", "Step size of a module's descent. None: 0.1."),
     "checkpoint": (
-        "path",
+        "path or Checkpoints",
         "Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and it is resumed. Finished "
-        "releases stay charged. None: nothing is kept.",
+        "releases stay charged. A `Checkpoints` also says how often. None: nothing is kept.",
     ),
-    "checkpoint_every": ("int", "Number of rounds between two checkpoints."),
 }
 LEAST_SQUARES = {
     "target_bounds": (

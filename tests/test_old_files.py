@@ -68,7 +68,7 @@ def test_an_old_ledger_goes_on_where_it_was(of: str, tmp_path: Path) -> None:
     assert balance.spent == pytest.approx(expected["spent"], rel=1e-9)
     rng = np.random.default_rng(0)
     x, group = rng.uniform(-1, 1, (80, 2)), rng.choice(["a", "b"], 80)
-    small = fv.RateConstrainedClassifier(epsilon=0.5, delta=1e-6, rounds=4, random_state=0, ledger=book)
+    small = fv.RateConstrainedClassifier(epsilon=0.5, delta=1e-6, solver=fv.Descent(rounds=4), random_state=0, ledger=book)
     small.fit(x, x[:, 0] > 0, sensitive_features=group)
     assert book.balance().spent > balance.spent
     with pytest.raises(Overspent):

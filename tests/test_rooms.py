@@ -65,6 +65,7 @@ INSIDE = {
         ("forecasting",),
     ),
     "estimators": (
+        ("settings",),
         ("reading", "reports"),
         ("fitting", "handed", "saving"),
         ("faces", "tailored"),

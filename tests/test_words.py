@@ -60,6 +60,7 @@ REFERENCES = (
     "file_formats.md",
     "glossary.md",
     "models.md",
+    "renamed.md",
     "report.md",
     "serving_measured.md",
     "statement.md",

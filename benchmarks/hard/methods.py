@@ -86,10 +86,9 @@ def group(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fi
 def fermi(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
     """`FermiClassifier`: asked for a strength of its penalty."""
     assert wanted.notion is not None
-    groups = cells.mode
-    return _ours(
-        fv.FermiClassifier(wanted.notion, strength=wanted.asked or 0.0, groups=groups, **_shared(wanted, train)), train
-    )
+    kinds = {"demographic_parity": fv.DemographicParity, "equalized_odds": fv.EqualizedOdds}
+    notion = kinds[wanted.notion](None, groups=cells.mode)
+    return _ours(fv.FermiClassifier(notion, strength=wanted.asked or 0.0, **_shared(wanted, train)), train)
 
 
 def post(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .displays import NoiseDisplay as NoiseDisplay
     from .estimators import Additive as Additive
     from .estimators import Certificate as Certificate
+    from .estimators import Checkpoints as Checkpoints
+    from .estimators import Descent as Descent
     from .estimators import FermiClassifier as FermiClassifier
     from .estimators import GroupObjectiveClassifier as GroupObjectiveClassifier
     from .estimators import GroupObjectiveRegressor as GroupObjectiveRegressor
@@ -39,11 +41,13 @@ if TYPE_CHECKING:
     from .estimators import OddsPostProcessor as OddsPostProcessor
     from .estimators import OracleGameClassifier as OracleGameClassifier
     from .estimators import ParityPostProcessor as ParityPostProcessor
+    from .estimators import PenaltyDescent as PenaltyDescent
     from .estimators import PrivateTable as PrivateTable
     from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
     from .estimators import ReleasedClassifier as ReleasedClassifier
     from .estimators import ReleasedGroups as ReleasedGroups
     from .estimators import RowMetric as RowMetric
+    from .estimators import SetAside as SetAside
     from .estimators import SoftGroups as SoftGroups
     from .estimators import TailoredClassifier as TailoredClassifier
     from .estimators import TailoredRegressor as TailoredRegressor
@@ -83,6 +87,10 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 PLACES = {
+    "PenaltyDescent": ".estimators",
+    "Descent": ".estimators",
+    "SetAside": ".estimators",
+    "Checkpoints": ".estimators",
     "BudgetDisplay": ".displays",
     "ConstraintDisplay": ".displays",
     "FrontierDisplay": ".displays",
@@ -163,8 +171,10 @@ __all__ = [
     "BoundedGroupLoss",
     "BudgetDisplay",
     "Certificate",
+    "Checkpoints",
     "ConstraintDisplay",
     "DemographicParity",
+    "Descent",
     "EqualOpportunity",
     "EqualizedOdds",
     "ErrorRateParity",
@@ -182,6 +192,7 @@ __all__ = [
     "OddsPostProcessor",
     "OracleGameClassifier",
     "ParityPostProcessor",
+    "PenaltyDescent",
     "PrivacyStatement",
     "PrivateSearchCV",
     "PrivateTable",
@@ -194,6 +205,7 @@ __all__ = [
     "Reports",
     "RowMetric",
     "SelectionRateRatio",
+    "SetAside",
     "SoftGroups",
     "TailoredClassifier",
     "TailoredRegressor",

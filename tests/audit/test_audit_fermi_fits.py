@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from fairveil import FermiClassifier
+from fairveil import Descent, FermiClassifier
 from fairveil.audit import PointClaim, audit_fit
 
 torch.set_num_threads(1)
@@ -30,8 +30,8 @@ def handed_out(budget: float, protects: str, network: bool) -> Any:
             nn.init.zeros_(model.weight)
             nn.init.zeros_(model.bias)
         clf = FermiClassifier(
-            "demographic_parity", 3.0, model, epsilon=budget, delta=1e-5, protects=protects, rounds=4, random_state=seed,
-            sampling_rate=1.0 if network else None, public_rows=100,
+            "demographic_parity", 3.0, model, epsilon=budget, delta=1e-5, protects=protects, random_state=seed, public_rows=100,
+            solver=Descent(rounds=4, sampling_rate=1.0 if network else None),
         ).fit(X, y, sensitive_features=A)  # fmt: skip
         return np.concatenate([clf.outcome_.weights.ravel(), clf.outcome_.values])
 

@@ -17,6 +17,7 @@ from fairveil.learning import LinearDescent, Settings, descend
 from fairveil.learning.lagrangian import plan as plans
 from fairveil.privacy import NoiseSource, epsilon
 from fairveil.privacy.accounting.routes import gaussian_mu
+from knobs import made
 
 MANY = 100  # fits in one pass, each with noise of its own: the same as alone, to the bit
 PROMISE = Promise(1.0, 1e-5)
@@ -93,7 +94,7 @@ def coefficients(budget: float):
     def fit(rows, seed: int) -> np.ndarray:
         X, y, A = rows
         options = {"delta": 1e-5, "rounds": 5, "random_state": seed, "public_rows": 100, "randomised": None}
-        clf = RateConstrainedClassifier(DemographicParity(0.1), epsilon=budget, **options)  # the model that was found, always
+        clf = made(RateConstrainedClassifier, DemographicParity(0.1), epsilon=budget, **options)  # the model that was found
         return np.append(clf.fit(X, y, sensitive_features=A).coef_, clf.intercept_)
 
     return fit

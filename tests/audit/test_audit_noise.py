@@ -86,7 +86,7 @@ def test_claims_say_what_gaussian_releases_may_tell() -> None:
 def test_noise_of_fits_is_as_stated_and_symmetric_noise_is_counted_once(neighbours) -> None:
     """Mean squares of residuals are 1 within five deviations; distances are within the plan's."""
     for estimator, schema in (
-        (fv.RateConstrainedClassifier(rounds=3, schema=SCHEMA, neighbours=neighbours), SCHEMA),
+        (fv.RateConstrainedClassifier(solver=fv.Descent(rounds=3), schema=SCHEMA, neighbours=neighbours), SCHEMA),
         (fv.GroupObjectiveRegressor(schema=WAGES, neighbours=neighbours), WAGES),
     ):
         target = FitTarget(estimator, schema, pairs_of(schema, "records", neighbours, others=100)[0], 0)
@@ -101,7 +101,7 @@ def test_noise_of_fits_is_as_stated_and_symmetric_noise_is_counted_once(neighbou
     "bug", [Bug(HALF_NOISE), Bug(NO_CLIP), Bug(SAME_SEED), Bug("1.5-fold epsilon", 1.5)], ids=lambda bug: bug.name
 )
 def test_planted_bugs_are_found_in_a_few_pairs(bug) -> None:
-    clf = fv.RateConstrainedClassifier(rounds=3, schema=SCHEMA)
+    clf = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=3), schema=SCHEMA)
     best = max(
         (FitTarget(clf, SCHEMA, pair, 0) for pair in pairs_of(SCHEMA, "records", "add-remove", others=100)),
         key=lambda target: target.distance,

@@ -21,6 +21,7 @@ from fairveil.audit.targets import Bug, FitTarget
 from fairveil.data import encode
 from fairveil.errors import InputError
 from fairveil.facts import Boolean, Category, Number, Schema
+from knobs import made
 
 COLUMNS = {"age": Number(17, 90), "score": Number(0, 10), "sex": Category(("f", "m")), "hired": Boolean()}
 SCHEMA = Schema(COLUMNS, target="hired", sensitive=("sex",), rows=30)
@@ -80,7 +81,7 @@ def test_guarantee_3_a_seed_repeats_the_audit_to_the_bit() -> None:
 def test_a_saved_model_is_audited_and_its_plan_compared(tmp_path: Path) -> None:
     table = pairs_of(SCHEMA, "records", "add-remove", others=30, seed=0)[0].common
     plain = {name: value for name, value in SHORT.items() if name != "schema"}  # the coded rows bring it along
-    clf = fv.RateConstrainedClassifier(**plain, public_rows=30, random_state=0).fit(encode(table, SCHEMA))
+    clf = made(fv.RateConstrainedClassifier, **plain, public_rows=30, random_state=0).fit(encode(table, SCHEMA))
     fv.save(clf, tmp_path / "model")
     found = fv.audit.run(tmp_path / "model", trials=50, power=False, **QUIET)
     assert found.same_plan
@@ -91,7 +92,7 @@ def test_a_saved_model_is_audited_and_its_plan_compared(tmp_path: Path) -> None:
     "more", [{"neighbours": "replace-one"}, {"protects": "sensitive_features"}, {"sampling_rate": 0.5}], ids=str
 )
 def test_other_relations_and_secret_batches_are_kept(more) -> None:
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", **SHORT, **more)
+    clf = made(fv.RateConstrainedClassifier, "demographic_parity:0.1", **SHORT, **more)
     pair = pairs_of(SCHEMA, more.get("protects", "records"), more.get("neighbours", "add-remove"), others=30)[0]
     target = FitTarget(clf, SCHEMA, pair, 0)
     attack = Attack(target, Seeds(1), target.claim, delta=1e-5, risk=0.05, planned=40).fix(10)
@@ -105,7 +106,7 @@ def test_other_relations_and_secret_batches_are_kept(more) -> None:
 def test_counts_of_a_post_processor_are_projected_and_one_seed_is_found() -> None:
     """A base that was fitted before takes no part in the runs: what is released is one histogram of its scores."""
     pair = pairs_of(SCHEMA, "records", "add-remove", others=30)[0]
-    base = fv.RateConstrainedClassifier(**SHORT | {"epsilon": 0.5, "delta": 1e-6}, random_state=0).fit(
+    base = made(fv.RateConstrainedClassifier, **SHORT | {"epsilon": 0.5, "delta": 1e-6}, random_state=0).fit(
         encode(pair.common, SCHEMA)
     )
     clf = fv.OddsPostProcessor(base, "equalized_odds:0.1", schema=SCHEMA, epsilon=1.0, delta=1e-5)

@@ -33,7 +33,8 @@ def test_fit_writes_model_statement_and_report(
     saved = fv.load(tmp_path / "model")
     assert type(saved) is fv.FermiClassifier
     name = (notion or "demographic_parity").partition(",")[0].replace("-", "_")
-    assert (saved.notion, saved.strength) == (name, 4.0)
+    about = fv.EqualOpportunity(None, positive="yes") if name == "equal_opportunity" else name
+    assert (saved.notion, saved.strength) == (about, 4.0)
     assert fairveil("verify", "model/statement.json").code == 0
     assert saved.privacy_.promise == fv.Promise(3.0, 1e-6, protects.replace("-", "_"))
     assert saved.privacy_.epsilon <= 3.0
@@ -41,9 +42,8 @@ def test_fit_writes_model_statement_and_report(
 
     # The same as in Python, to the bit.
     declared = Schema.load(schema)
-    positive = "yes" if name == "equal_opportunity" else None
     clf = fv.FermiClassifier(
-        name, 4.0, epsilon=3.0, public_rows=4000, random_state=0, protects=protects.replace("-", "_"), positive=positive
+        about, 4.0, epsilon=3.0, public_rows=4000, random_state=0, protects=protects.replace("-", "_")
     ).fit(load_csv(table, declared))
     rows = load_csv(others, declared)
     assert saved.predict_proba(rows).tobytes() == clf.predict_proba(rows).tobytes()
@@ -145,7 +145,9 @@ def test_a_network_is_said_to_need_its_module(fairveil: Command, others: Path, t
     rows = applicants(600, 1)
     X = np.array([[row[0] / 80, row[1] / 100] for row in rows])  # type: ignore[operator]
     y, sex = ([row[at] for row in rows] for at in (4, 3))
-    clf = fv.FermiClassifier(model=torch.nn.Linear(2, 1), rounds=3, random_state=0).fit(X, y, sensitive_features=sex)
+    clf = fv.FermiClassifier(model=torch.nn.Linear(2, 1), solver=fv.Descent(rounds=3), random_state=0).fit(
+        X, y, sensitive_features=sex
+    )
     around = fv.OddsPostProcessor(clf, "equalized_odds:0.5", epsilon=3.0, random_state=0)
     fv.save(clf, tmp_path / "network")
     with warnings.catch_warnings():
@@ -163,7 +165,7 @@ def test_a_penalised_model_under_a_post_processor_is_predicted_with(fairveil: Co
     rows = applicants(1500, 1)
     X: dict[str, Any] = {"score": np.array([row[1] for row in rows], float), "age": np.array([row[0] for row in rows], float)}
     y, sex = ([row[at] for row in rows] for at in (4, 3))
-    base = fv.FermiClassifier(rounds=10, unsafe_data_dependent_bounds=True)
+    base = fv.FermiClassifier(solver=fv.Descent(rounds=10), unsafe_data_dependent_bounds=True)
     clf = fv.OddsPostProcessor(base, "equalized_odds:0.3", epsilon=4.0, random_state=0)
     fv.save(clf.fit(X, y, sensitive_features={"sex": sex}), tmp_path / "model")
     path = write_csv(tmp_path / "t.csv", rows)

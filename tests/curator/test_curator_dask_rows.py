@@ -181,7 +181,7 @@ def test_a_fit_goes_on_after_its_scheduler_was_killed(store: Any, tmp_path: Path
     those of a fit in this process that was broken off at the same answer: noise after a break is other noise, by design."""
 
     def fitted(rows: Any, folder: str, ledger: Any = None) -> Any:
-        clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0, rounds=12, random_state=0)
+        clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0, solver=fv.Descent(rounds=12), random_state=0)
         return clf.set_params(ledger=ledger, checkpoint=str(tmp_path / folder), checkpoint_every=2).fit(rows)
 
     ledger = fv.Ledger.create(tmp_path / "ledger.db", "people", epsilon=5.0, delta=1e-5)

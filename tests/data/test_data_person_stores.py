@@ -205,7 +205,9 @@ def test_a_part_of_a_store_reads_the_rows_that_a_part_of_the_table_reads() -> No
     store = data.encode(people, SCHEMA, "people.store", block_rows=40)
     places = np.concatenate([block.persons["place"] for block in store.blocks()])
     for name, X in (("table", data.encode(people[keep], SCHEMA)), ("store", store.chosen(np.flatnonzero(keep[places])))):
-        clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=3.0, rounds=3, random_state=0, schema=SCHEMA)
+        clf = fv.RateConstrainedClassifier(
+            "demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=3), random_state=0, schema=SCHEMA
+        )
         out[name] = clf.fit(X).coef_.tobytes()
     assert out["table"] == out["store"]
 
@@ -221,7 +223,7 @@ def test_streams_that_are_not_grouped_are_refused_with_the_way_out() -> None:
 
 def test_what_contradicts_a_store_of_persons_is_refused() -> None:
     people, store = table(), data.encode(table(), SCHEMA, "people.store")
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=3.0, rounds=3)
+    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=3))
     with pytest.raises(PrivacyError):  # rows would be protected, not persons
         clf.fit(store)
     with pytest.raises(InputError, match="unit"):  # in the order of the table, which the store does not have
@@ -230,7 +232,9 @@ def test_what_contradicts_a_store_of_persons_is_refused() -> None:
         clf.set_params(unit="other").fit(store)
     with pytest.raises(SchemaError, match="unit"):
         store.rows(SCHEMA.with_unit("other"))
-    assert fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=3.0, rounds=3).fit(store.rows(SCHEMA.without_unit()))
+    assert fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=3)).fit(
+        store.rows(SCHEMA.without_unit())
+    )
     with pytest.raises(FairveilError):
         fv.OracleGameClassifier("demographic_parity:0.1", epsilon=3.0).fit(store)
     with pytest.raises(InputError, match="person for every row"):

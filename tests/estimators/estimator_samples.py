@@ -7,10 +7,11 @@ from typing import Any
 import numpy.typing as npt
 
 import fairveil as fv
+from knobs import made
 
 Columns = dict[str, npt.NDArray[Any]]
 
 
 def short(constraints: Any = None, **options: Any) -> fv.RateConstrainedClassifier:
     """A seeded fit of few rounds."""
-    return fv.RateConstrainedClassifier(constraints, **{"random_state": 0, "rounds": 15, "epsilon": 3.0, **options})
+    return made(fv.RateConstrainedClassifier, constraints, **{"random_state": 0, "rounds": 15, "epsilon": 3.0, **options})

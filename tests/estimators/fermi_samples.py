@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,16 @@ from torch import nn
 
 import fairveil as fv
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where it is run as a program of its own
+from knobs import made
+
 torch.set_num_threads(1)  # bits are compared: sums of several threads are added in any order
 Table = tuple[Any, Any, Any]
 
 
 def penalised(notion: str = "demographic_parity", strength: float = 3.0, model: Any = None, **options: Any) -> Any:
     """A seeded fit of few rounds."""
-    return fv.FermiClassifier(notion, strength, model, **{"random_state": 0, "rounds": 8, "epsilon": 3.0, **options})
+    return made(fv.FermiClassifier, notion, strength, model, **{"random_state": 0, "rounds": 8, "epsilon": 3.0, **options})
 
 
 def unfair(rows: int = 1500, classes: int = 2, groups: int = 2, width: int = 3, seed: int = 0) -> Table:

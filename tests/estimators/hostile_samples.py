@@ -25,6 +25,7 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.errors import FairveilError
 from fairveil.privacy.ledger import Ledger
+from knobs import made
 
 ROWS = 120
 Change = Callable[[Any], Any]
@@ -58,8 +59,8 @@ def makers() -> dict[str, Callable[..., Any]]:
     common: dict[str, Any] = {"epsilon": 1.0, "public_rows": ROWS, "random_state": 0}
     gap = fv.DemographicParity(max_gap=0.9)
     return {
-        "RateConstrainedClassifier": lambda **o: fv.RateConstrainedClassifier(gap, **{**common, "rounds": 3, **o}),
-        "FermiClassifier": lambda **o: fv.FermiClassifier(**{**common, "rounds": 3, **o}),
+        "RateConstrainedClassifier": lambda **o: made(fv.RateConstrainedClassifier, gap, **{**common, "rounds": 3, **o}),
+        "FermiClassifier": lambda **o: made(fv.FermiClassifier, **{**common, "rounds": 3, **o}),
         "OracleGameClassifier": lambda **o: fv.OracleGameClassifier(gap, **{**common, "rounds": 3, **o}),
         "GroupObjectiveClassifier": lambda **o: fv.GroupObjectiveClassifier(**{**common, "rounds": 3, **o}),
         "GroupObjectiveRegressor": lambda **o: fv.GroupObjectiveRegressor(**{**common, "target_bounds": (-1, 1), **o}),

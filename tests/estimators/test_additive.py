@@ -21,6 +21,7 @@ from fairveil.estimators.reading.additive import MANY, ROWS_A_NUMBER
 from fairveil.estimators.reading.unread import Unread
 from fairveil.facts import Category, Number, Schema
 from fairveil.privacy.events import compose
+from knobs import made
 
 ROWS = 3000
 COLUMNS = {"a": Number(-4, 4), "b": Number(0, 1000, edges=(5, 50)), "job": Category(("x", "y", "z"))}
@@ -41,7 +42,7 @@ def table(seed: int = 0, rows: int = ROWS) -> tuple[dict[str, Any], Any, Any]:
 
 def fitted(model: Any = "additive", **options: Any) -> fv.RateConstrainedClassifier:
     X, y, sex = table()
-    clf = fv.RateConstrainedClassifier(model=model, schema=schema(), **{"epsilon": 3.0, "random_state": 0, **options})
+    clf = made(fv.RateConstrainedClassifier, model=model, schema=schema(), **{"epsilon": 3.0, "random_state": 0, **options})
     return clf.fit(X, y, sensitive_features=sex)
 
 
@@ -49,7 +50,7 @@ PARITY = "demographic_parity:0.1"
 SEEN = {"protects": "sensitive_features"}
 CLASSIFIERS = [
     fv.RateConstrainedClassifier(PARITY),
-    fv.RateConstrainedClassifier(PARITY, **SEEN),
+    made(fv.RateConstrainedClassifier, PARITY, **SEEN),
     fv.RateConstrainedClassifier(PARITY, neighbours="replace-one"),
     fv.RateConstrainedClassifier(PARITY, epsilon=float("inf")),
     fv.FermiClassifier(),
@@ -193,9 +194,13 @@ def test_a_wide_table_has_steps_where_enough_rows_are_known_or_columns_named() -
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, MANY + 1)), rng.integers(2, size=500)
     known = ROWS_A_NUMBER * (MANY + 1)
-    many = fv.RateConstrainedClassifier(model="additive", random_state=0, rounds=3, public_rows=known).fit(X, y)
+    many = fv.RateConstrainedClassifier(model="additive", random_state=0, solver=fv.Descent(rounds=3), public_rows=known).fit(
+        X, y
+    )
     assert len(many.coding_.shapes.steps) == MANY + 1
-    named = fv.RateConstrainedClassifier(model=fv.Additive(columns=("x3",)), random_state=0, rounds=3).fit(X, y)
+    named = fv.RateConstrainedClassifier(model=fv.Additive(columns=("x3",)), random_state=0, solver=fv.Descent(rounds=3)).fit(
+        X, y
+    )
     assert [side.name for side in named.coding_.shapes.steps] == ["x3"]
 
 
@@ -275,7 +280,9 @@ def test_a_schema_with_edges_is_written_and_read(tmp_path: Path) -> None:
 
 def test_scikit_learns_checks_of_fits_pass() -> None:
     done = 0
-    for estimator, check in estimator_checks_generator(fv.RateConstrainedClassifier(model="additive", rounds=5)):
+    for estimator, check in estimator_checks_generator(
+        fv.RateConstrainedClassifier(model="additive", solver=fv.Descent(rounds=5))
+    ):
         check(estimator)
         done += 1
     assert done > 30

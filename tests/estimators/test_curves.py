@@ -12,6 +12,7 @@ import pytest
 import fairveil as fv
 from fairveil.errors import InputError
 from fairveil.facts import Category, Number, Schema
+from knobs import made
 
 ROWS = 4000
 SCHEMA = Schema({"a": Number(-4, 4), "b": Number(0, 10, edges=(2, 7)), "hired": Category(("no", "yes"))}, target="hired")
@@ -25,7 +26,7 @@ def table(seed: int = 0, rows: int = ROWS) -> tuple[dict[str, Any], Any]:
 
 def fitted(**options: Any) -> fv.RateConstrainedClassifier:
     given = {"model": "additive", "schema": SCHEMA, "epsilon": 3.0, "random_state": 0, **options}
-    return fv.RateConstrainedClassifier(**given).fit(*table())
+    return made(fv.RateConstrainedClassifier, **given).fit(*table())
 
 
 def test_terms_and_a_constant_add_up_to_the_score() -> None:

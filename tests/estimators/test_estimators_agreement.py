@@ -29,13 +29,15 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes
     common: dict[str, Any] = {"random_state": 0, "epsilon": 5.0, "delta": 1e-5, "public_rows": n}
     table = {"a": X[:, 0], "b": X[:, 1], "w": np.array(["u", "v"], object)[A]}
     parity = fv.DemographicParity(0.9)
-    made = {
-        "table": fv.RateConstrainedClassifier(parity, rounds=2, **common).fit(table, y, sensitive_features="w"),
+    fits = {
+        "table": fv.RateConstrainedClassifier(parity, solver=fv.Descent(rounds=2), **common).fit(
+            table, y, sensitive_features="w"
+        ),
         "odds": fv.OddsPostProcessor(constraints=parity, **common).fit(X, y, sensitive_features=A),
         "game": fv.OracleGameClassifier(constraints=parity, rounds=2, **common).fit(X, y, sensitive_features=A),
     }
     out = {}
-    for name, one in made.items():
+    for name, one in fits.items():
         path = fv.save(one, tmp_path_factory.mktemp("saved") / name)
         out[name] = {file.name: file.read_bytes() for file in path.iterdir()}
     return out

@@ -179,7 +179,7 @@ def test_a_delta_is_held_against_public_rows_and_says_what_it_assumes_without() 
 def test_a_frontier_says_each_once() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        template = fv.RateConstrainedClassifier(rounds=2, delta=0.005)
+        template = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=2), delta=0.005)
         grid: dict[str, Any] = {"epsilons": (1.0, 20.0), "gaps": (0.1, 0.2), "seeds": (0,), "progress": False}
         fv.frontier(SCALED, Y, A, estimator=template, test=(SCALED, Y, A), **grid)
     named = [one.category.__name__ for one in caught]

@@ -16,6 +16,7 @@ from fairveil import privacy
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
 from fairveil.estimators.certifying import certified_run
 from fairveil.privacy.events import compose
+from knobs import made
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +39,7 @@ NOTION = fv.DemographicParity(0.3, confidence=0.95)
 
 def _fit(**options: object) -> fv.RateConstrainedClassifier:
     given = {"epsilon": 1.0, "public_rows": 3000, "random_state": 0} | options
-    return fv.RateConstrainedClassifier(NOTION, **given).fit(X, Y, sensitive_features=A)
+    return made(fv.RateConstrainedClassifier, NOTION, **given).fit(X, Y, sensitive_features=A)
 
 
 # Coins, enumerated
@@ -218,7 +219,7 @@ def test_asked_for_20_points_few_fits_are_certified_wrongly() -> None:
     ],
 )
 def test_bad_input_changes_nothing(options: dict, given: dict, words: str) -> None:
-    clf = fv.RateConstrainedClassifier(**({"constraints": NOTION, "random_state": 0} | options))
+    clf = made(fv.RateConstrainedClassifier, **({"constraints": NOTION, "random_state": 0} | options))
     with pytest.raises(FairveilError, match=words):
         clf.fit(X, Y, **({"sensitive_features": A} | given))
     assert not [name for name in vars(clf) if name.endswith("_")]

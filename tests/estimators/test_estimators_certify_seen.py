@@ -15,6 +15,7 @@ import fairveil as fv
 from fairveil.errors import InputError
 from fairveil.estimators.certifying import seen
 from fairveil.fairness import objectives
+from knobs import made
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=900)
@@ -31,7 +32,7 @@ def quiet() -> Iterator[None]:
 
 
 def _fitted(rows: Any, at: slice = slice(None), **more: Any) -> fv.RateConstrainedClassifier:
-    clf = fv.RateConstrainedClassifier(rounds=3, random_state=0, **more)
+    clf = made(fv.RateConstrainedClassifier, solver=fv.Descent(rounds=3), random_state=0, **more)
     return clf.fit(rows, Y[at], sensitive_features=A[at])
 
 

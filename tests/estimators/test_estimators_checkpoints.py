@@ -16,6 +16,7 @@ from fermi_samples import fit_kept_at, net, penalised, unfair
 import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import ChecksumError, InputError, PrivacyError
+from knobs import made
 
 ROUNDS = 12
 
@@ -88,10 +89,20 @@ def test_both_estimators_and_both_models_go_on(
     model = None if linear else net()
 
     def fit(folder: Path) -> Any:
-        shared: dict[str, Any] = {"rounds": ROUNDS, "epsilon": 3.0, "random_state": 0, "model": model, "checkpoint": folder}
+        shared: dict[str, Any] = {
+            "solver": fv.Descent(rounds=ROUNDS),
+            "epsilon": 3.0,
+            "random_state": 0,
+            "model": model,
+            "checkpoint": folder,
+        }
         if folder is not None:
-            shared["checkpoint_every"] = 1
-        clf = fv.RateConstrainedClassifier(fv.DemographicParity(0.9), **shared) if bounded else penalised(**shared)
+            shared["checkpoint"] = fv.Checkpoints(folder=folder, every=1)
+        clf = (
+            made(fv.RateConstrainedClassifier, fv.DemographicParity(0.9), **shared)
+            if bounded
+            else made(fv.FermiClassifier, **shared)
+        )
         return clf.fit(X, y, sensitive_features=A)
 
     broken_off(monkeypatch, 5, lambda: fit(tmp_path / "fit"))
@@ -157,7 +168,7 @@ def test_another_network_of_the_same_price_is_refused(tmp_path: Path, monkeypatc
 def test_what_was_kept_is_loaded_with_the_estimator(tmp_path: Path) -> None:
     clf = fit_kept_at(str(tmp_path / "fit"))
     loaded = fv.load(fv.save(clf, tmp_path / "model"), model=net())
-    assert loaded.checkpoint == str(tmp_path / "fit")
+    assert loaded.checkpoint == fv.Checkpoints(folder=str(tmp_path / "fit"), every=5)
     assert loaded.privacy_ == clf.privacy_
 
 
@@ -168,12 +179,12 @@ def test_a_folder_of_other_choices_is_refused_and_stays_as_it_is(monkeypatch, tm
     small, other = torch.nn.Linear(X.shape[1], 2), torch.nn.Sequential(torch.nn.Linear(X.shape[1], 2))
     choices: dict[str, Any] = {"strength": 2.0, "random_state": 0, "rounds": ROUNDS, "checkpoint": tmp_path, "model": small}
     changed = changed | ({"model": other} if "model" in changed else {})
-    broken_off(monkeypatch, 3, lambda: fv.FermiClassifier(**choices).fit(X, y, sensitive_features=A))
+    broken_off(monkeypatch, 3, lambda: made(fv.FermiClassifier, **choices).fit(X, y, sensitive_features=A))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(InputError, match="checkpoint"):
-        fv.FermiClassifier(**(choices | changed)).fit(X, y, sensitive_features=A)
+        made(fv.FermiClassifier, **(choices | changed)).fit(X, y, sensitive_features=A)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    assert fv.FermiClassifier(**choices).fit(X, y, sensitive_features=A).privacy_.epsilon <= 1.0
+    assert made(fv.FermiClassifier, **choices).fit(X, y, sensitive_features=A).privacy_.epsilon <= 1.0
 
 
 def test_a_file_is_no_folder(tmp_path) -> None:

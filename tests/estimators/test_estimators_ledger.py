@@ -27,6 +27,7 @@ from fairveil.estimators.wrapped import spends as base_spends
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger.stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED
+from knobs import made
 
 ROWS = 240
 RNG = np.random.default_rng(0)
@@ -39,7 +40,7 @@ SCHEMA = Schema({"x": Number(-2, 2), "z": Number(-2, 2), "a": Boolean(), "y": Ca
 
 
 def rated(**options: Any) -> fv.RateConstrainedClassifier:
-    return fv.RateConstrainedClassifier(**{"constraints": "demographic_parity:0.2", "rounds": 3, **SHORT, **options})
+    return made(fv.RateConstrainedClassifier, **{"constraints": "demographic_parity:0.2", "rounds": 3, **SHORT, **options})
 
 
 def post(base: Any = None, **options: Any) -> fv.OddsPostProcessor:
@@ -48,7 +49,7 @@ def post(base: Any = None, **options: Any) -> fv.OddsPostProcessor:
 
 ALL: dict[str, Any] = {
     "RateConstrainedClassifier": rated(),
-    "FermiClassifier": fv.FermiClassifier(rounds=3, **SHORT),
+    "FermiClassifier": made(fv.FermiClassifier, solver=fv.Descent(rounds=3), **SHORT),
     "GroupObjectiveClassifier": fv.GroupObjectiveClassifier(method="exponential", **SHORT),
     "GroupObjectiveRegressor": fv.GroupObjectiveRegressor(target_bounds=(-2, 2), rounds=3, **SHORT),
     "OddsPostProcessor": post(rated(epsilon=9.0)),

@@ -46,7 +46,7 @@ def test_groups_by_column_are_added_and_not_multiplied() -> None:
     rows = np.arange(len(good.y))
     columns = {"u": rows % 12, "v": rows % 7}
     notion = fv.DemographicParity(max_gap=0.9, groups="marginal")
-    clf = fv.RateConstrainedClassifier(notion, epsilon=1.0, public_rows=120, rounds=2, random_state=0)
+    clf = fv.RateConstrainedClassifier(notion, epsilon=1.0, public_rows=120, solver=fv.Descent(rounds=2), random_state=0)
     assert len(clf.fit(good.X, good.y, sensitive_features=columns).groups_) == 19
     with pytest.raises(InputError, match="groups='marginal'"):
         clf.set_params(constraints=fv.DemographicParity(max_gap=0.9)).fit(good.X, good.y, sensitive_features=columns)
@@ -98,9 +98,9 @@ def test_pairs_of_groups_that_grow_with_their_square_are_refused() -> None:
     X, y = np.zeros((5000, 1)), np.arange(5000) % 2
     with pytest.raises(InputError, match=r"100,000 comparisons of groups, got 159,600 of 400 groups\. compare='rest'"):
         fv.RateConstrainedClassifier(fv.DemographicParity(0.05), public_rows=5000).fit(X, y, sensitive_features=groups)
-    fv.RateConstrainedClassifier(fv.DemographicParity(0.9, compare="rest"), public_rows=5000, rounds=1, random_state=0).fit(
-        X, y, sensitive_features=groups
-    )
+    fv.RateConstrainedClassifier(
+        fv.DemographicParity(0.9, compare="rest"), public_rows=5000, solver=fv.Descent(rounds=1), random_state=0
+    ).fit(X, y, sensitive_features=groups)
 
 
 @pytest.mark.parametrize("groups", [np.arange(100_000), np.linspace(0, 1, 100_000)])

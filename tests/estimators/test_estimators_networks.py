@@ -26,6 +26,7 @@ from torch import nn
 import fairveil as fv
 from fairveil.data import encode
 from fairveil.errors import InputError, NoGroups, PrivacyError
+from knobs import made
 
 FEATURES = ["age", "hours", "job", "union"]
 
@@ -33,7 +34,7 @@ FEATURES = ["age", "hours", "job", "union"]
 def bounded(model: Any, **options: Any) -> Any:
     """The other estimator that descends; a bound that is never pressed."""
     settings = {"random_state": 0, "rounds": 8, "epsilon": 3.0, **options}
-    return fv.RateConstrainedClassifier(fv.DemographicParity(0.99), model=model, **settings)
+    return made(fv.RateConstrainedClassifier, fv.DemographicParity(0.99), model=model, **settings)
 
 
 def either(model: Any, **options: Any) -> list[Any]:
@@ -239,7 +240,7 @@ def test_a_network_learns_and_the_penalty_narrows_its_gap() -> None:
     X, y, A = unfair(4000)
     found = []
     for strength in (0.0, 20.0):
-        clf = fv.FermiClassifier(strength=strength, model=net(), epsilon=20.0, rounds=150, random_state=0)
+        clf = fv.FermiClassifier(strength=strength, model=net(), epsilon=20.0, solver=fv.Descent(rounds=150), random_state=0)
         clf.fit(X, y, sensitive_features=A)
         found.append((clf.score(X, y), fv.demographic_parity_gap(y, clf.predict(X), A)))
     (plain, wide), (fair, narrow) = found
@@ -279,7 +280,7 @@ def test_without_groups_and_without_a_penalty() -> None:
     with pytest.warns(NoGroups):
         alone = penalised(model=net()).fit(X, y)
     none = penalised(strength=0.0, model=net()).fit(X, y, sensitive_features=A)
-    plain = fv.RateConstrainedClassifier(model=net(), rounds=8, epsilon=3.0, random_state=0).fit(X, y)
+    plain = fv.RateConstrainedClassifier(model=net(), solver=fv.Descent(rounds=8), epsilon=3.0, random_state=0).fit(X, y)
     assert alone.model_.parameters.tobytes() == none.model_.parameters.tobytes() == plain.model_.parameters.tobytes()
     free = penalised(strength=0.0, model=net(), protects="sensitive_features").fit(X, y, sensitive_features=A)
     assert free.privacy_.epsilon == 0
@@ -403,7 +404,7 @@ def test_another_module_or_none_is_refused_with_what_it_was(tmp_path: Path) -> N
 def test_a_network_under_a_post_processor(tmp_path: Path) -> None:
     X, y, A = unfair(1500)
     for model in (None, net()):
-        base = fv.FermiClassifier(strength=1.0, model=model, rounds=10)
+        base = fv.FermiClassifier(strength=1.0, model=model, solver=fv.Descent(rounds=10))
         clf = fv.OddsPostProcessor(base, "equalized_odds:0.2", epsilon=8.0, random_state=0)
         clf.fit(X, y, sensitive_features=A)
         assert type(clf.estimator_) is fv.FermiClassifier

@@ -17,6 +17,7 @@ from fairveil.privacy import PrivacyStatement, price_after
 from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.events import DiscreteLaplace, Event, Gaussian
 from fairveil.privacy.statement.checks import BASE_FACT
+from knobs import made
 
 RNG = np.random.default_rng(0)
 ROWS = 400
@@ -166,7 +167,15 @@ def test_statements_that_no_base_was_charged_in_are_not_doubted() -> None:
 
 def test_where_groups_alone_are_protected_three_kinds_of_noise_could_have_been_chosen() -> None:
     groups = {"protects": "sensitive_features"}
-    base = fv.RateConstrainedClassifier("demographic_parity:0.3", rounds=2, epsilon=0.3, delta=1e-7, random_state=0, **groups)
+    base = made(
+        fv.RateConstrainedClassifier,
+        "demographic_parity:0.3",
+        solver=fv.Descent(rounds=2),
+        epsilon=0.3,
+        delta=1e-7,
+        random_state=0,
+        **groups,
+    )
     clf = after(base.fit(X, Y, sensitive_features=A), delta=1e-6, predict_method="predict", **groups)
     (doubt,) = as_it_was_written(clf.privacy_).check()
     assert "3 times this delta" in doubt.sentence

@@ -12,6 +12,7 @@ from fairveil.curator import Curator
 from fairveil.errors import LedgerError
 from fairveil.estimators.wrapped import bases, decided
 from fairveil.privacy.noise.sources import NoiseSource
+from knobs import made
 
 RNG = np.random.default_rng(0)
 ROWS = 300
@@ -26,7 +27,7 @@ def unfitted(kind: str = "choice", **options: Any) -> Any:
     given = {"public_rows": ROWS, "epsilon": 0.5, "delta": 5e-7, **options}
     if kind == "choice":
         return fv.GroupObjectiveClassifier("error", method="exponential", **given)
-    return fv.RateConstrainedClassifier(None, rounds=3, **given)
+    return made(fv.RateConstrainedClassifier, None, solver=fv.Descent(rounds=3), **given)
 
 
 def after(base: Any, **options: Any) -> fv.OddsPostProcessor:

@@ -11,6 +11,7 @@ import fairveil as fv
 from fairveil.curator import Ask, Curator, FeatureSums, Rows
 from fairveil.data import Category, Number, Schema
 from fairveil.privacy.statement.statement import PrivacyStatement
+from knobs import made
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::fairveil.errors.ConstraintNotMet", "ignore::fairveil.errors.UnstatedBounds", "ignore::fairveil.errors.WeakDelta"
@@ -26,7 +27,7 @@ SCHEMA = Schema(
 
 
 def rated(**options: Any) -> Any:
-    return fv.RateConstrainedClassifier("demographic_parity:0.3", rounds=2, random_state=0, **options)
+    return made(fv.RateConstrainedClassifier, "demographic_parity:0.3", solver=fv.Descent(rounds=2), random_state=0, **options)
 
 
 def bounds(statement: PrivacyStatement) -> dict[str, str]:
@@ -98,7 +99,9 @@ def test_bounds_of_a_target() -> None:
 def test_the_base_of_a_post_processor() -> None:
     post = fv.OddsPostProcessor(constraints="demographic_parity:0.3", random_state=0)
     assert facts(fitted(post))["base classifier"] == "library default"
-    post = fv.OddsPostProcessor(fv.RateConstrainedClassifier(rounds=2), "demographic_parity:0.3", random_state=0)
+    post = fv.OddsPostProcessor(
+        fv.RateConstrainedClassifier(solver=fv.Descent(rounds=2)), "demographic_parity:0.3", random_state=0
+    )
     assert facts(fitted(post))["base classifier"] == "argument"
 
 

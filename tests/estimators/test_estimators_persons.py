@@ -17,6 +17,7 @@ from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
 from fairveil.estimators.certifying import certified_run
 from fairveil.facts import Category, Ignored, Number, Schema
 from fairveil.privacy import Unit
+from knobs import made
 
 OTHERS = (fv.TailoredRegressor, fv.TailoredClassifier)
 COMMON = {"epsilon": 3.0, "delta": 1e-5, "random_state": 0, "rounds": 6}
@@ -44,7 +45,7 @@ def table(people=120, most=9, seed=0):
 def fitted(X, y, **options):
     groups = options.pop("sensitive_features", "sex")
     settings = {"randomised": False, **COMMON, **options}  # coefficients are compared
-    return fv.RateConstrainedClassifier("demographic_parity:0.1", **settings).fit(X, y, sensitive_features=groups)
+    return made(fv.RateConstrainedClassifier, "demographic_parity:0.1", **settings).fit(X, y, sensitive_features=groups)
 
 
 def test_a_column_an_array_and_a_schema_say_the_same():
@@ -120,7 +121,7 @@ def test_attribute_privacy_of_persons_counts_all_of_their_rows():
 )
 def test_what_is_told_wrongly_is_refused_before_a_row_is_read(options, what):
     X, y = table()
-    clf = fv.RateConstrainedClassifier(**{**COMMON, **options})
+    clf = made(fv.RateConstrainedClassifier, **{**COMMON, **options})
     with pytest.raises(InputError, match=what):
         clf.fit(X, y, sensitive_features="sex")
     assert not hasattr(clf, "privacy_")
@@ -275,9 +276,11 @@ def test_codes_of_a_certificate_stay_with_their_rows():
 
 
 CERTIFIED = {
-    "rates": lambda **o: fv.RateConstrainedClassifier(fv.DemographicParity(0.3, confidence=0.9), rounds=6, **o),
+    "rates": lambda **o: made(
+        fv.RateConstrainedClassifier, fv.DemographicParity(0.3, confidence=0.9), solver=fv.Descent(rounds=6), **o
+    ),
     "after a base": lambda **o: fv.OddsPostProcessor(constraints=fv.DemographicParity(0.3, confidence=0.9), **o),
-    "penalty": lambda **o: fv.FermiClassifier(certify="demographic_parity:0.3", rounds=6, **o),
+    "penalty": lambda **o: made(fv.FermiClassifier, certify="demographic_parity:0.3", solver=fv.Descent(rounds=6), **o),
 }
 
 
@@ -349,12 +352,12 @@ def test_what_certified_fits_and_networks_refuse_of_persons():
     own = fv.DemographicParity(0.3, confidence=0.9)
     for options in ({"protects": "sensitive_features"}, {"epsilon": math.inf}):
         with pytest.raises(InputError, match="counts one row of each person"):
-            fv.RateConstrainedClassifier(own, unit="patient", max_rows_per_unit=9, **options).fit(
+            made(fv.RateConstrainedClassifier, own, unit="patient", max_rows_per_unit=9, **options).fit(
                 X, y, sensitive_features="sex"
             )
     columns = {"a": Number(-1, 1), "b": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
     schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
-    clf = fv.RateConstrainedClassifier(own, schema=schema, **COMMON).fit({**X, "hired": y})
+    clf = made(fv.RateConstrainedClassifier, own, schema=schema, **COMMON).fit({**X, "hired": y})
     assert clf.certificate_.privacy_.promise.unit == Unit("patient", 1)
     torch = pytest.importorskip("torch")
     clf = fv.RateConstrainedClassifier(model=torch.nn.Linear(2, 2), unit="patient", max_rows_per_unit=3)
@@ -365,7 +368,7 @@ def test_what_certified_fits_and_networks_refuse_of_persons():
 def test_a_base_that_protects_persons_is_not_priced_with_rows():
     X, y = table()
     rest = {name: values for name, values in X.items() if name != "patient"}
-    base = fv.RateConstrainedClassifier(unit="patient", max_rows_per_unit=3, **COMMON)
+    base = made(fv.RateConstrainedClassifier, unit="patient", max_rows_per_unit=3, **COMMON)
     for whom in ({}, {"unit": "patient", "max_rows_per_unit": 3}):
         with pytest.raises(PrivacyError, match="a base without a unit of its own"):
             fv.OddsPostProcessor(base, constraints="equalized_odds:0.1", epsilon=3.0, **whom).fit(
@@ -449,10 +452,9 @@ def test_an_audit_of_whole_fits_stays_below_the_claim_and_finds_a_clip_by_row(mo
             clf = fv.RateConstrainedClassifier(
                 epsilon=4.0,
                 delta=1e-5,
-                rounds=2,
+                solver=fv.Descent(rounds=2, clip=1.0),
                 unit=ids[:rows],
                 max_rows_per_unit=40,
-                clip=1.0,
                 public_rows=n,
                 random_state=seed,
             )

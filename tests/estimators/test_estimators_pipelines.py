@@ -20,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 
 import fairveil as fv
 from fairveil.errors import LedgerError, UnprotectedStep
+from knobs import made
 
 RNG = np.random.default_rng(0)
 ROWS = 300
@@ -29,7 +30,7 @@ Y = (X.sum(axis=1) > 0).astype(int)
 
 
 def fair(**options: Any) -> Any:
-    return fv.RateConstrainedClassifier("demographic_parity:0.3", rounds=2, random_state=0, **options)
+    return made(fv.RateConstrainedClassifier, "demographic_parity:0.3", solver=fv.Descent(rounds=2), random_state=0, **options)
 
 
 def warned(fit: Any) -> list[str]:
@@ -128,7 +129,7 @@ def test_an_estimator_inside_of_a_selector_knows_the_steps_before_it_alone() -> 
 
 
 def plain() -> Any:
-    return fv.RateConstrainedClassifier(rounds=2, random_state=0)
+    return fv.RateConstrainedClassifier(solver=fv.Descent(rounds=2), random_state=0)
 
 
 def test_a_target_that_was_scaled_by_its_own_values() -> None:
@@ -204,7 +205,7 @@ def test_a_ledger_in_production_refuses_them() -> None:
         {"x": fv.data.Number(-3, 3), "y": fv.data.Category((0, 1)), "a": fv.data.Category((0, 1))}, target="y", sensitive="a"
     )
     book = fv.Ledger.create(None, "people", epsilon=5.0, delta=1e-5, production=True)
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.3", rounds=2, schema=schema, ledger=book)
+    clf = fv.RateConstrainedClassifier("demographic_parity:0.3", solver=fv.Descent(rounds=2), schema=schema, ledger=book)
     scaled = StandardScaler().set_output(transform="pandas")
     import pandas as pd
 

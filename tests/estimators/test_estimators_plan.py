@@ -21,6 +21,7 @@ from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.fairness import resolve
 from fairveil.fairness.notions import parse
 from fairveil.privacy.events import Composed, PoissonSampled, Repeated, compose
+from knobs import made
 
 ROWS = 3000
 NUMBERS = {"a": Number(-4, 4), "b": Number(-4, 4)}
@@ -50,12 +51,12 @@ def table(seed: int = 0) -> tuple[dict[str, Any], Any]:
 PARITY, ODDS = "demographic_parity:0.05", "equalized_odds:0.1"
 GROUPS: dict[str, Any] = {"protects": "sensitive_features"}
 FITS = [
-    (fv.RateConstrainedClassifier(PARITY, rounds=20), None),
-    (fv.RateConstrainedClassifier(ODDS, rounds=20, **GROUPS), None),
-    (fv.RateConstrainedClassifier(PARITY, rounds=20, neighbours="replace-one"), None),
-    (fv.RateConstrainedClassifier(None, rounds=20, sampling_rate=0.2), None),
-    (fv.RateConstrainedClassifier(PARITY, rounds=20, unsafe_data_dependent_bounds=True), None),
-    (fv.FermiClassifier(rounds=20), None),
+    (fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(rounds=20)), None),
+    (made(fv.RateConstrainedClassifier, ODDS, solver=fv.Descent(rounds=20), **GROUPS), None),
+    (fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(rounds=20), neighbours="replace-one"), None),
+    (fv.RateConstrainedClassifier(None, solver=fv.Descent(rounds=20, sampling_rate=0.2)), None),
+    (fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(rounds=20), unsafe_data_dependent_bounds=True), None),
+    (fv.FermiClassifier(solver=fv.Descent(rounds=20)), None),
     (fv.OracleGameClassifier(ODDS), None),
     (fv.OracleGameClassifier(ODDS, oracle="descent", rounds=20), None),
     (fv.OracleGameClassifier(PARITY, group_aware=True, rounds=20), None),
@@ -113,7 +114,9 @@ def test_a_post_processor_plans_its_base_too(base: Any) -> None:
 
 def test_a_base_that_was_fitted_before_is_counted_as_the_fit_counts_it() -> None:
     X, y = table()
-    base = fv.RateConstrainedClassifier(epsilon=0.5, delta=5e-7, schema=schema_of(), random_state=0, rounds=10).fit(X, y)
+    base = fv.RateConstrainedClassifier(
+        epsilon=0.5, delta=5e-7, schema=schema_of(), random_state=0, solver=fv.Descent(rounds=10)
+    ).fit(X, y)
     clf = fv.OddsPostProcessor(base, ODDS, schema=schema_of(), random_state=0)
     counts = clf._search(Unread(schema_of(), ROWS).read)
     assert clf.fit(X, y, sensitive_features=["sex"]).privacy_.events[-1] == counts.event
@@ -283,7 +286,7 @@ def test_groups_may_be_named_and_shares_of_the_schema_are_stamped_as_public() ->
     assert len(clf.plan(two).forecast.by_group()) == 4
     assert len(clf.plan(two, sensitive=["city"]).forecast.by_group()) == 2
     X, y = table()
-    fitted = fv.RateConstrainedClassifier(PARITY, schema=schema_of(), random_state=0, rounds=5).fit(X, y)
+    fitted = fv.RateConstrainedClassifier(PARITY, schema=schema_of(), random_state=0, solver=fv.Descent(rounds=5)).fit(X, y)
     facts = {fact.name: (fact.value, fact.origin) for fact in fitted.privacy_.facts}
     assert facts["shares of sex"] == ("f 0.3, m 0.7", "schema")
     assert facts["shares of hired"] == ("False 0.6, True 0.4", "schema")

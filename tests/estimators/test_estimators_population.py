@@ -125,6 +125,6 @@ def test_a_regressions_losses_have_a_bound_on_their_sampling_error() -> None:
 def test_a_fit_still_warns_of_what_its_own_rows_show() -> None:
     asked = [fv.FalseNegativeRate(0.1), fv.FalsePositiveRateParity(0.02), "demographic_parity:0.01", "error_rate_parity:0.01"]
     with pytest.warns(ConstraintNotMet, match="on the training rows"):
-        fv.RateConstrainedClassifier([*asked, "false_negative_rate:0.0"], epsilon=INF, rounds=30).fit(
+        fv.RateConstrainedClassifier([*asked, "false_negative_rate:0.0"], epsilon=INF, solver=fv.Descent(rounds=30)).fit(
             X, Y, sensitive_features=A
         )

@@ -7,6 +7,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError, Overspent
+from knobs import made
 
 ROWS = 3000
 
@@ -26,7 +27,7 @@ def released():
 
 
 def classifier(constraints="demographic_parity:0.05", **options):
-    return fv.RateConstrainedClassifier(constraints, protects="sensitive_features", **options)
+    return made(fv.RateConstrainedClassifier, constraints, protects="sensitive_features", **options)
 
 
 def test_it_is_the_mixture_of_the_release_at_no_price(released):
@@ -88,14 +89,14 @@ def test_it_is_saved_and_read_back(released, tmp_path):
     [
         ({"protects": "records"}, None, "protects"),
         ({}, np.ones(ROWS), "sample_weight"),
-        ({"rounds": 10}, None, "rounds"),
-        ({"clip": 1.0}, None, "clip"),
+        ({"solver": fv.Descent(rounds=10)}, None, "rounds"),
+        ({"solver": fv.Descent(clip=1.0)}, None, "clip"),
         ({"unit": "person", "max_rows_per_unit": 3}, None, "unit"),
     ],
 )
 def test_what_a_release_cannot_give_is_refused(released, options, weights, named):
     X, y, _ = people()
-    estimator = fv.RateConstrainedClassifier("demographic_parity:0.05", **({"protects": "sensitive_features"} | options))
+    estimator = made(fv.RateConstrainedClassifier, "demographic_parity:0.05", **({"protects": "sensitive_features"} | options))
     with pytest.raises(InputError, match=named):
         estimator.fit(X, y, sensitive_features=released, sample_weight=weights)
     assert not hasattr(estimator, "privacy_")

@@ -14,6 +14,7 @@ from fairveil.errors import ChecksumError, DecisionsReplaced, InputError
 from fairveil.estimators.certifying.certificate import examine
 from fairveil.estimators.faces.blind import Blindly, mixture_of
 from fairveil.models import MixtureModel
+from knobs import made
 
 
 def _people(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -26,7 +27,9 @@ def _people(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 X, Y, A = _people(2000, 0)
 NOTION = fv.EqualizedOdds(0.1, confidence=0.95)
 MAKERS: dict[str, Any] = {
-    "descent": lambda **more: fv.RateConstrainedClassifier(NOTION, public_rows=2000, rounds=60, random_state=0, **more),
+    "descent": lambda **more: made(
+        fv.RateConstrainedClassifier, NOTION, public_rows=2000, solver=fv.Descent(rounds=60), random_state=0, **more
+    ),
     "post-processing": lambda **more: fv.OddsPostProcessor(None, NOTION, public_rows=2000, random_state=0, **more),
     "game": lambda **more: fv.OracleGameClassifier(
         NOTION, protects="sensitive_features", oracle="regression", rounds=5, random_state=0, **more
@@ -44,7 +47,9 @@ def fits(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     """One fit that was kept as it was found, and one with replaced decisions, of one seed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return tuple(MAKERS[request.param](if_refused=way).fit(X, Y, sensitive_features=A) for way in ("keep", "replace"))  # type: ignore[return-value]
+        asides = [fv.SetAside(if_refused=way) for way in ("keep", "replace")]
+        kept, handed = (MAKERS[request.param](certify_share=one).fit(X, Y, sensitive_features=A) for one in asides)
+        return kept, handed
 
 
 def test_law_and_certificate_are_those_of_the_mixture(fits: tuple[Any, Any]) -> None:
@@ -100,7 +105,7 @@ def test_it_is_said_and_forbidden() -> None:
     with pytest.warns(DecisionsReplaced, match="replaced, whoever it is"):
         MAKERS["descent"]().fit(X, Y, sensitive_features=A)
     with pytest.raises(InputError, match="if_refused"):
-        MAKERS["descent"](if_refused="shrug").fit(X, Y, sensitive_features=A)
+        MAKERS["descent"](certify_share=fv.SetAside(if_refused="shrug")).fit(X, Y, sensitive_features=A)
 
 
 def test_what_has_no_mixture_is_left_alone() -> None:
@@ -108,7 +113,7 @@ def test_what_has_no_mixture_is_left_alone() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clf = fv.RateConstrainedClassifier(
-            fv.BoundedGroupLoss(0.01, confidence=0.95), public_rows=2000, rounds=20, random_state=0
+            fv.BoundedGroupLoss(0.01, confidence=0.95), public_rows=2000, solver=fv.Descent(rounds=20), random_state=0
         )
         clf.fit(X, Y, sensitive_features=A)
     assert not clf.certificate_.certified

@@ -14,6 +14,7 @@ from fairveil import data
 from fairveil.curator.shards.here import ShardsHere
 from fairveil.distributed.source import ShardedSource
 from fairveil.errors import InputError, PrivacyError
+from knobs import made
 
 
 class HereRows(ShardedSource):
@@ -63,10 +64,10 @@ def shards(tmp_path: Path) -> Iterator[HereRows]:
 @pytest.mark.parametrize(
     "made",
     [
-        lambda **k: fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=3.0, **k),
-        lambda **k: fv.RateConstrainedClassifier("equalized_odds:0.1", epsilon=3.0, protects="sensitive_features", **k),
-        lambda **k: fv.RateConstrainedClassifier(None, epsilon=3.0, model=fv.Additive(), **k),
-        lambda **k: fv.FermiClassifier("demographic_parity", strength=1.0, epsilon=3.0, **k),
+        lambda **k: made(fv.RateConstrainedClassifier, "demographic_parity:0.1", epsilon=3.0, **k),
+        lambda **k: made(fv.RateConstrainedClassifier, "equalized_odds:0.1", epsilon=3.0, protects="sensitive_features", **k),
+        lambda **k: made(fv.RateConstrainedClassifier, None, epsilon=3.0, model=fv.Additive(), **k),
+        lambda **k: made(fv.FermiClassifier, "demographic_parity", strength=1.0, epsilon=3.0, **k),
         lambda **k: fv.TailoredClassifier(epsilon=3.0, **k),
     ],
     ids=["rates", "rates-sensitive", "additive", "fermi", "tailored"],

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fairveil as fv
+from knobs import made
 
 
 @parametrize_with_checks([fv.RateConstrainedClassifier(), fv.RateConstrainedClassifier(epsilon=float("inf"))])
@@ -41,7 +42,14 @@ def routing() -> Iterator[None]:
 
 
 def fair(**options: Any) -> fv.RateConstrainedClassifier:
-    return fv.RateConstrainedClassifier(fv.DemographicParity(0.3), epsilon=5.0, random_state=0, rounds=20, **options)
+    return made(
+        fv.RateConstrainedClassifier,
+        fv.DemographicParity(0.3),
+        epsilon=5.0,
+        random_state=0,
+        solver=fv.Descent(rounds=20),
+        **options,
+    )
 
 
 GAP = fv.fair_scorer(fv.demographic_parity_gap, greater_is_better=False, undefined="skip")

@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.errors import InputError
 from fairveil.estimators.fitting import unused
+from fairveil.estimators.settings.face import placed
+from fairveil.estimators.settings.setting import Setting, knobs
 
 INF = float("inf")
 ROWS = 240
@@ -29,9 +32,9 @@ ODDS = "demographic_parity:0.2"
 READY = LogisticRegression().fit(X, LABELS)
 
 MODES: list[tuple[Any, dict[str, Any]]] = [
-    (fv.RateConstrainedClassifier, {"rounds": 2}),
-    (fv.RateConstrainedClassifier, {"rounds": 2, "constraints": ODDS}),
-    (fv.FermiClassifier, {"rounds": 2}),
+    (fv.RateConstrainedClassifier, {"solver": fv.Descent(rounds=2)}),
+    (fv.RateConstrainedClassifier, {"solver": fv.Descent(rounds=2), "constraints": ODDS}),
+    (fv.FermiClassifier, {"solver": fv.PenaltyDescent(rounds=2)}),
     *((fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": one}) for one in ("regression", "descent")),
     (fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": "exponential"}),
     (fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": "labellings", "protects": "sensitive_features"}),
@@ -54,7 +57,7 @@ MODES: list[tuple[Any, dict[str, Any]]] = [
     (fv.TailoredClassifier, {"rounds": 2, "allocation": "standard-error"}),
 ]
 OTHERS: dict[str, Any] = {
-    "alpha": 0.1, "base_share": 0.5, "bins": 8, "candidates": [READY], "checkpoint_every": 3, "clip": 1.0, "confidence": 0.8,
+    "alpha": 0.1, "base_share": 0.5, "bins": 8, "candidates": [READY], "every": 3, "clip": 1.0, "confidence": 0.8,
     "device": "cpu", "iterate": "last", "learning_rate": 0.1, "oracle": "descent", "penalty": 3.0, "radius": 2.0,
     "region": "box", "rounds": 7, "sampling_rate": 0.5, "slack": "theorem", "stage_one_share": 0.4, "step_size": "decaying",
 }  # fmt: skip
@@ -62,6 +65,14 @@ OTHERS: dict[str, Any] = {
 
 MOOT = {"dual_bound", "temperature", "group_aware", "radius", "spend"}
 """Read in some way by every mode, or of no effect only where constraints are vacuous, which frontiers make them."""
+
+
+PLAIN = ("checkpoint",)
+
+
+def usual(estimator: Any, slot: str) -> list[tuple[str, Any]]:
+    """The knobs of a parameter that is None."""
+    return [*knobs(estimator.SETTINGS[slot][0]).items()] if slot in estimator.SETTINGS else []
 
 
 def named(mode: tuple[Any, dict[str, Any]]) -> str:
@@ -78,12 +89,18 @@ def fitted(estimator: Any) -> Any:
 
 def watched(cls: Any, options: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], dict[str, str]]:
     """The constructor's arguments that a fit never read, and those that it declared as unused."""
+    inside = [slot for slot in cls.SETTINGS if slot not in cls.PLAIN]
     parameters = set(inspect.signature(cls).parameters)
     read: set[str] = set()
     declared: dict[str, str] = {}
     refuse, open_ = unused.refuse, [True]
 
     def spied(self: Any, name: str) -> Any:
+        if open_[0] and name in parameters:
+            read.add(name)
+        return object.__getattribute__(self, name)
+
+    def spied_inside(self: Any, name: str) -> Any:
         if open_[0] and name in parameters:
             read.add(name)
         return object.__getattribute__(self, name)
@@ -97,6 +114,11 @@ def watched(cls: Any, options: Mapping[str, Any], monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(unused, "refuse", recorded)
     spy = type(cls.__name__, (cls,), {"__getattribute__": spied, "__init__": cls.__init__, "__module__": cls.__module__})
     estimator = spy(random_state=0, epsilon=3.0, **options)
+    for slot in inside:
+        value = estimator._setting(slot, Setting)
+        parameters |= set(knobs(type(value)))
+        setattr(estimator, slot, value)
+    monkeypatch.setattr(Setting, "__getattribute__", spied_inside)
     read.clear()
     fitted(estimator)
     return parameters - read, declared
@@ -111,21 +133,27 @@ def test_what_a_fit_never_reads_is_declared_and_what_is_declared_is_refused(mode
     for name, where in declared.items():
         assert where.split()[0] in ("with", "without")
         assert name in OTHERS, name
-        wrong = cls(random_state=0, epsilon=3.0, **{**options, name: OTHERS[name]})
+        made = cls(random_state=0, epsilon=3.0, **options)
+        shown = {**made.get_params(), **{f"{slot}__{knob}": value for slot in PLAIN for knob, value in usual(made, slot)}}
+        place = next(deep for deep in shown if deep == name or deep.endswith(f"__{name}"))
+        wrong = clone(made).set_params(**{place: OTHERS[name]})
         with pytest.raises(InputError, match=f"{name} is not used with"):
             fitted(wrong)
-        fitted(cls(random_state=0, epsilon=3.0, **{**options, name: inspect.signature(cls).parameters[name].default}))
+        fitted(made.set_params(**{place: shown[place]}))
 
 
 @pytest.mark.parametrize("mode", MODES, ids=named)
 def test_arguments_that_only_privacy_reads_may_stay_without_it(mode: Any) -> None:
     """Searches go over epsilons with all others the same."""
     cls, options = mode
-    given = {"delta": 1e-5, **({"clip": 1.5} if "clip" in inspect.signature(cls).parameters else {})}
+    clips = "clip" in inspect.signature(cls).parameters or any(name.endswith("__clip") for name in cls().get_params())
+    given = {"delta": 1e-5, **({"clip": 1.5} if clips else {})}
     listed = options.get("oracle") in ("exponential", "labellings") or options.get("method") == "exponential"
     if listed or "decisions" in options:
         given.pop("clip", None)
-    assert fitted(cls(random_state=0, epsilon=INF, **given, **options)).privacy_.epsilon in (0.0, INF)
+    made = cls(random_state=0, epsilon=INF, **options)
+    made.set_params(**{placed(made, name): value for name, value in given.items()})
+    assert fitted(made).privacy_.epsilon in (0.0, INF)
 
 
 def test_equal_values_are_no_complaint_and_shown_values_are_short() -> None:

@@ -18,6 +18,7 @@ from fairveil.estimators.reading.additive import Additive
 from fairveil.export.reading import read
 from fairveil.facts import Boolean, Category, Number, RowLayout, Schema
 from fairveil.models import LinearModel, MixtureModel
+from knobs import made
 
 PARITY = "demographic_parity:0.05"
 WORDS = ("north", "so'uth", 'ea"st', "other")
@@ -127,7 +128,7 @@ def _parity(base: Any = None, *, y: Any = None, sensitive: Any = "sex", **option
 
 
 def _rate(**options: Any) -> Any:
-    return fv.RateConstrainedClassifier(**{"epsilon": 5.0, "random_state": 0, "schema": schema(), **options})
+    return made(fv.RateConstrainedClassifier, **{"epsilon": 5.0, "random_state": 0, "schema": schema(), **options})
 
 
 SEEN: dict[str, Any] = {"protects": "sensitive_features", "random_state": 0, "epsilon": 5.0}

@@ -35,7 +35,7 @@ def full_disk() -> Iterator[None]:
 def model() -> Any:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (300, 2))
-    clf = fv.FermiClassifier(rounds=3, epsilon=5.0, public_rows=300, random_state=0)
+    clf = fv.FermiClassifier(solver=fv.Descent(rounds=3), epsilon=5.0, public_rows=300, random_state=0)
     return clf.fit(X, X[:, 0] > 0, sensitive_features=rng.integers(2, size=300))
 
 

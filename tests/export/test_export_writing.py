@@ -33,7 +33,7 @@ def network() -> Any:
     torch = pytest.importorskip("torch")
     table = people(200)
     X = np.column_stack([table["age"], table["hours a week"]]) / 80
-    clf = fv.RateConstrainedClassifier(model=torch.nn.Linear(2, 1), epsilon=5.0, random_state=0, rounds=2)
+    clf = fv.RateConstrainedClassifier(model=torch.nn.Linear(2, 1), epsilon=5.0, random_state=0, solver=fv.Descent(rounds=2))
     return clf.fit(X, labels(table), sensitive_features=table["sex"])
 
 

@@ -36,6 +36,7 @@ from fairveil.privacy.ledger import documents
 from fairveil.privacy.ledger.checking import findings
 from fairveil.privacy.ledger.stores.entries import Entry
 from fairveil.privacy.statement import documents as statement_json
+from knobs import made
 
 ROWS = 240
 SCHEMA = Schema(
@@ -66,7 +67,9 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         out = {
-            "table": fv.RateConstrainedClassifier(parity, rounds=3, **common).fit(table, y, sensitive_features="w"),
+            "table": made(fv.RateConstrainedClassifier, parity, solver=fv.Descent(rounds=3), **common).fit(
+                table, y, sensitive_features="w"
+            ),
             "odds": fv.OddsPostProcessor(constraints=parity, **common).fit(X, y, sensitive_features=A),
             "objective": fv.GroupObjectiveClassifier(objective="gmean", rounds=3, **common).fit(X, y, sensitive_features=A),
             "tailored": fv.TailoredRegressor(target_bounds=(0, 1), **common).fit(X, y.astype(float), sensitive_features=A),
@@ -75,10 +78,10 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
             return out
         given = fv.EqualizedOdds(0.1)
         return out | {
-            "schema": fv.RateConstrainedClassifier(given, rounds=3, schema=SCHEMA, **common).fit(
+            "schema": made(fv.RateConstrainedClassifier, given, solver=fv.Descent(rounds=3), schema=SCHEMA, **common).fit(
                 table, y, sensitive_features="w"
             ),
-            "fermi": fv.FermiClassifier(rounds=3, **common).fit(X, y, sensitive_features=A),
+            "fermi": made(fv.FermiClassifier, solver=fv.Descent(rounds=3), **common).fit(X, y, sensitive_features=A),
             "game": fv.OracleGameClassifier(constraints=parity, rounds=3, **common).fit(X, y, sensitive_features=A),
             "chosen": fv.GroupObjectiveClassifier(method="exponential", **common).fit(X, y, sensitive_features=A),
             "regressor": fv.GroupObjectiveRegressor(target_bounds=(0, 1), **common).fit(
@@ -469,8 +472,8 @@ def _runs(folder: Path) -> list[Reader]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fv.RateConstrainedClassifier(
-            fv.DemographicParity(0.1), rounds=4, random_state=0, epsilon=5.0, delta=1e-5, public_rows=ROWS,
-            checkpoint=str(place), checkpoint_every=2,
+            fv.DemographicParity(0.1), solver=fv.Descent(rounds=4), random_state=0, epsilon=5.0, delta=1e-5, public_rows=ROWS,
+            checkpoint=fv.Checkpoints(folder=str(place), every=2),
         ).fit(X, (X[:, 0] > 0).astype(int), sensitive_features=A)  # fmt: skip
     journal = (place / "journal.jsonl").read_bytes()
     state = json.loads((place / "state.json").read_bytes())

@@ -28,7 +28,7 @@ def test_page_and_twin_of_a_penalised_model(tmp_path: Path, network: bool, prote
     X = rng.normal(size=(800, 2)) + 0.5 * A[:, np.newaxis]
     y = (X.sum(axis=1) > 1).astype(int)
     model = nn.Linear(2, 1) if network else None
-    clf = fv.FermiClassifier("equalized_odds", 2.0, model, protects=protects, rounds=5, random_state=0)
+    clf = fv.FermiClassifier("equalized_odds", 2.0, model, protects=protects, solver=fv.Descent(rounds=5), random_state=0)
     clf.fit(X, y, sensitive_features=A)
     widest: Any = clf.gap_report_.largest
     report = Report(

@@ -18,7 +18,7 @@ def fit(url: str, token: str, key: str, told: Any, number: int = 0, when: str = 
         kill_at("sent", number, when)
     try:
         data = fv.remote(url, "applicants", token=token, key=key)
-        statement = fv.FermiClassifier(rounds=6).fit(data).privacy_
+        statement = fv.FermiClassifier(solver=fv.Descent(rounds=6)).fit(data).privacy_
         data.close()
         told.send([statement.to_json()])
     except FairveilError as error:

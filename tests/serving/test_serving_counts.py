@@ -21,6 +21,7 @@ from fairveil.serving import RemoteData
 from fairveil.serving.door.attaching import rule_of
 from fairveil.serving.wire.described import rule_described
 from fairveil.serving.wire.messages import Packing, unpacked
+from knobs import made
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +38,14 @@ def data(place: Place) -> Iterator[RemoteData]:
 @pytest.fixture(scope="module")
 def models(place: Place) -> dict[str, Any]:
     """Fitted beside the rows, by the holder's schema; an analyst may have them from anywhere."""
-    make: Any = lambda **how: fv.RateConstrainedClassifier("demographic_parity:0.1", rounds=10, random_state=3, **how)  # noqa: E731
+
+    def make(**how: Any) -> Any:
+        return made(fv.RateConstrainedClassifier, "demographic_parity:0.1", solver=fv.Descent(rounds=10), random_state=3, **how)
+
     found = {
         "linear": make(randomised=False),
         "additive": make(randomised=False, model="additive"),
-        "fermi": fv.FermiClassifier(rounds=5, random_state=1),
+        "fermi": fv.FermiClassifier(solver=fv.Descent(rounds=5), random_state=1),
     }
     return {name: copy.copy(model.fit(place.rows)) for name, model in found.items()}  # a copy's own rows are not known
 
@@ -125,7 +129,7 @@ def test_code_that_would_run_beside_the_rows_is_refused(place: Place, data: Remo
 
 def test_a_model_of_another_coding_is_refused(data: RemoteData) -> None:
     rng = np.random.default_rng(0)
-    other = fv.FermiClassifier(rounds=3, random_state=0).fit(
+    other = fv.FermiClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(
         rng.normal(size=(400, 3)), rng.integers(2, size=400), sensitive_features=rng.integers(2, size=400)
     )
     with pytest.raises(InputError, match="a model of the holder's schema"):

@@ -61,7 +61,7 @@ def test_a_killed_server_loses_nothing_and_charges_once(
     watching.start()
     try:
         data = fv.remote(f"http://127.0.0.1:{port}", "applicants", token=token, key=place.public_key)
-        clf = fv.FermiClassifier(rounds=6, epsilon=1.0).fit(data)
+        clf = fv.FermiClassifier(solver=fv.Descent(rounds=6), epsilon=1.0).fit(data)
         data.close()
     finally:
         watching.join(120)
@@ -70,7 +70,7 @@ def test_a_killed_server_loses_nothing_and_charges_once(
             process.wait(30)
             assert process.stdout is not None
             process.stdout.close()
-    alone = fv.FermiClassifier(rounds=6, epsilon=1.0).fit(place.rows)
+    alone = fv.FermiClassifier(solver=fv.Descent(rounds=6), epsilon=1.0).fit(place.rows)
     assert clf.privacy_.events == alone.privacy_.events  # all of the plan, and each release once
     assert not [finding for finding in clf.privacy_.check() if finding.grave]
     balance, ledger = place.ledger().balance(), place.ledger()

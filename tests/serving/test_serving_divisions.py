@@ -37,8 +37,8 @@ def door(place: Place) -> Iterator[Opened]:
 
 
 CERTIFIED: dict[str, Any] = {
-    "constraint": lambda: fv.RateConstrainedClassifier(PARITY, rounds=5, random_state=3),
-    "beside": lambda: fv.FermiClassifier(rounds=5, random_state=3, certify=PARITY),
+    "constraint": lambda: fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(rounds=5), random_state=3),
+    "beside": lambda: fv.FermiClassifier(solver=fv.Descent(rounds=5), random_state=3, certify=PARITY),
     "objective": lambda: fv.GroupObjectiveClassifier(constraint=PARITY, random_state=3),
 }
 
@@ -58,7 +58,7 @@ def test_a_certified_fit_is_the_local_one_to_the_bit(name: str, place: Place, do
 @pytest.mark.parametrize("way", ["all", "auto"])
 def test_a_search_is_the_local_one_to_the_bit(way: str, place: Place, door: Opened) -> None:
     """Of all candidates: every answer reaches the analyst, so no other price is true (theory.md#search)."""
-    one = fv.FermiClassifier(rounds=3)
+    one = fv.FermiClassifier(solver=fv.Descent(rounds=3))
     how: dict[str, Any] = {"epsilon": 3.0, "way": way, "random_state": 3}
     here, there = (fv.PrivateSearchCV(one, {"clip": [0.5, 2.0]}, **how).fit(rows) for rows in (place.rows, door[0]))
     assert there.price_.way == "all"
@@ -72,7 +72,7 @@ def test_a_search_is_the_local_one_to_the_bit(way: str, place: Place, door: Open
 
 def test_a_model_of_one_part_is_certified_on_the_other_alone(door: Opened) -> None:
     kept, aside = door[0].parted(0.3)
-    model = fv.FermiClassifier(rounds=3).fit(kept)
+    model = fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(kept)
     how: dict[str, Any] = {"constraints": "demographic_parity:0.5", "epsilon": 1.0}
     assert fv.certify(model, aside, **how).counts.sum() > 0
     others = door[0].parted(0.3)
@@ -110,7 +110,7 @@ def test_sizes_of_parts_are_told_where_the_number_of_rows_is_public(tmp_path: Pa
         assert kept.exact_rows is not None
         assert aside.exact_rows is not None
         assert kept.exact_rows + aside.exact_rows == 1500
-        model = fv.FermiClassifier(rounds=3, neighbours="replace-one").fit(kept)
+        model = fv.FermiClassifier(solver=fv.Descent(rounds=3), neighbours="replace-one").fit(kept)
         assert model.privacy_.promise.neighbours == "replace-one"
         data.close()
 
@@ -136,7 +136,7 @@ def test_anothers_division_is_told_as_one_that_is_not_there(forged: str, place: 
     mine = data.parted(0.5)[0]
     mine._part = part
     with pytest.raises(DoorError, match="There is no such data set"):
-        fv.FermiClassifier(rounds=3).fit(mine)
+        fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(mine)
     assert place.ledger().balance().to_dict()["entries"] == before
     theirs.close()
 
@@ -164,7 +164,7 @@ def test_a_hostile_part_is_refused(number: Any, door: Opened) -> None:
     assert kept._part is not None
     kept._part = {**kept._part, "number": number}
     with pytest.raises(FairveilError, match="number"):
-        fv.FermiClassifier(rounds=3).fit(kept)
+        fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(kept)
 
 
 def test_a_repeated_request_names_the_same_division(door: Opened) -> None:
@@ -206,7 +206,7 @@ def test_a_persons_rows_are_not_parted(tmp_path: Path) -> None:
     with remote_data(place) as (data, _, _):
         kept, _ = data.parted(0.5)
         with pytest.raises((InputError, PrivacyError), match="persons"):
-            fv.FermiClassifier(rounds=3, unit="person", max_rows_per_unit=2, public_rows=900).fit(kept)
+            fv.FermiClassifier(solver=fv.Descent(rounds=3), unit="person", max_rows_per_unit=2, public_rows=900).fit(kept)
         assert place.ledger().balance().open == 0
 
 
@@ -214,7 +214,9 @@ def test_a_fit_without_room_for_its_certificate_begins_nothing(tmp_path: Path) -
     place = place_in(tmp_path, epsilon=1.5)
     with remote_data(place) as (data, _, _):
         with pytest.raises(Overspent):
-            fv.RateConstrainedClassifier(PARITY, rounds=3).fit(data)
+            fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(rounds=3)).fit(data)
         with pytest.raises(Overspent):
-            fv.PrivateSearchCV(fv.FermiClassifier(rounds=3), {"clip": [0.5, 2.0]}, epsilon=1.5, way="all").fit(data)
+            fv.PrivateSearchCV(
+                fv.FermiClassifier(solver=fv.Descent(rounds=3)), {"clip": [0.5, 2.0]}, epsilon=1.5, way="all"
+            ).fit(data)
         assert place.ledger().balance().spent_share == 0.0

@@ -34,10 +34,16 @@ def data(door: tuple[RemoteData, Door, str]) -> RemoteData:
 
 
 FITS: dict[str, Any] = {
-    "rate-constrained": lambda: fv.RateConstrainedClassifier("demographic_parity:0.1", rounds=20, random_state=3),
-    "sampled": lambda: fv.RateConstrainedClassifier("equalized_odds:0.2", rounds=10, sampling_rate=0.3, random_state=5),
-    "additive": lambda: fv.RateConstrainedClassifier("demographic_parity:0.1", rounds=10, model="additive", random_state=3),
-    "fermi": lambda: fv.FermiClassifier(rounds=20, random_state=4),
+    "rate-constrained": lambda: fv.RateConstrainedClassifier(
+        "demographic_parity:0.1", solver=fv.Descent(rounds=20), random_state=3
+    ),
+    "sampled": lambda: fv.RateConstrainedClassifier(
+        "equalized_odds:0.2", solver=fv.Descent(rounds=10, sampling_rate=0.3), random_state=5
+    ),
+    "additive": lambda: fv.RateConstrainedClassifier(
+        "demographic_parity:0.1", solver=fv.Descent(rounds=10), model="additive", random_state=3
+    ),
+    "fermi": lambda: fv.FermiClassifier(solver=fv.Descent(rounds=20), random_state=4),
     "tailored": lambda: fv.TailoredClassifier(rounds=10, random_state=4),
     "game": lambda: fv.OracleGameClassifier("demographic_parity:0.1", rounds=3, random_state=2),
     "group objective": lambda: fv.GroupObjectiveClassifier(random_state=2),
@@ -60,7 +66,7 @@ def test_a_fit_through_the_door_is_the_local_fit_to_the_bit(name: str, place: Pl
 
 
 def test_the_statement_is_signed_by_the_holder_and_names_the_ledger(place: Place, data: RemoteData, tmp_path: Path) -> None:
-    clf = fv.FermiClassifier(rounds=5).fit(data)
+    clf = fv.FermiClassifier(solver=fv.Descent(rounds=5)).fit(data)
     assert data.signature is not None
     assert data.signature.signer == signing_keys.fingerprint(signing_keys.public_key(place.public_key))
     assert clf.privacy_.ledger is not None
@@ -75,7 +81,7 @@ def test_another_key_is_refused(data: RemoteData, door: tuple[RemoteData, Door, 
 
 
 def test_a_statement_that_was_changed_is_refused(data: RemoteData) -> None:
-    clf = fv.FermiClassifier(rounds=5).fit(data)
+    clf = fv.FermiClassifier(solver=fv.Descent(rounds=5)).fit(data)
     assert data.signature is not None
     changed = clf.privacy_.to_json().replace('"epsilon": 1.0', '"epsilon": 0.5')
     with pytest.raises(SignatureError, match="the signed statement"):
@@ -84,14 +90,14 @@ def test_a_statement_that_was_changed_is_refused(data: RemoteData) -> None:
 
 def test_the_budget_is_the_holders(place: Place, data: RemoteData) -> None:
     before = place.ledger().balance().spent_share
-    fv.FermiClassifier(rounds=5).fit(data)
+    fv.FermiClassifier(solver=fv.Descent(rounds=5)).fit(data)
     assert place.ledger().balance().spent_share > before
     with pytest.raises(Overspent):
-        fv.FermiClassifier(rounds=5, epsilon=500.0).fit(data)
+        fv.FermiClassifier(solver=fv.Descent(rounds=5), epsilon=500.0).fit(data)
 
 
 def test_groups_may_be_named(place: Place, data: RemoteData) -> None:
-    make = lambda: fv.RateConstrainedClassifier("demographic_parity:0.2", rounds=5, random_state=1)  # noqa: E731
+    make = lambda: fv.RateConstrainedClassifier("demographic_parity:0.2", solver=fv.Descent(rounds=5), random_state=1)  # noqa: E731
     here = make().fit(place.rows, sensitive_features="sex")
     assert here.coef_.tobytes() == make().fit(data, sensitive_features="sex").coef_.tobytes()
 
@@ -106,7 +112,7 @@ def test_groups_may_be_named(place: Place, data: RemoteData) -> None:
 )
 def test_labels_groups_and_weights_are_the_holders(how: dict[str, Any], words: str, data: RemoteData) -> None:
     with pytest.raises(InputError, match=words):
-        fv.RateConstrainedClassifier(rounds=5).fit(data, **how)
+        fv.RateConstrainedClassifier(solver=fv.Descent(rounds=5)).fit(data, **how)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +151,7 @@ def test_a_curator_here_refuses_rows_that_are_elsewhere(data: RemoteData) -> Non
 
 def test_a_frontier_is_the_local_one_to_the_bit(place: Place, data: RemoteData) -> None:
     how: dict[str, Any] = {"gaps": [0.1, None], "epsilons": [1.0], "seeds": 2, "progress": False}
-    how["estimator"] = fv.RateConstrainedClassifier(rounds=5)
+    how["estimator"] = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=5))
     here, there = (fv.frontier(rows, **how) for rows in (place.rows, data))
     assert len(here.models) == 4
     for key, model in here.models.items():

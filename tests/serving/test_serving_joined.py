@@ -21,6 +21,7 @@ from fairveil.privacy.statement import signing_keys
 from fairveil.serving import RemoteData
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.holder import Holder
+from knobs import made
 
 JOINED = Schema(
     {**SCHEMA.columns, "sex": Category(("f", "m", "unknown"), missing="unknown")}, target="hired", sensitive="sex", rows=1500
@@ -73,8 +74,10 @@ def data(place: Place) -> Iterator[RemoteData]:
 
 HOW: dict[str, Any] = {"protects": "sensitive_features", "epsilon": 1.0, "random_state": 3}
 FITS: dict[str, Any] = {
-    "rate-constrained": lambda: fv.RateConstrainedClassifier("demographic_parity:0.1", rounds=10, **HOW),
-    "fermi": lambda: fv.FermiClassifier(rounds=10, **HOW),
+    "rate-constrained": lambda: made(
+        fv.RateConstrainedClassifier, "demographic_parity:0.1", solver=fv.Descent(rounds=10), **HOW
+    ),
+    "fermi": lambda: made(fv.FermiClassifier, solver=fv.Descent(rounds=10), **HOW),
     "game": lambda: fv.OracleGameClassifier("demographic_parity:0.1", rounds=3, **HOW),
 }
 
@@ -94,7 +97,7 @@ def test_guarantee_1_a_fit_is_that_on_the_joined_table_to_the_bit(name: str, pla
 @pytest.mark.parametrize("how", [HOW, {}], ids=["sensitive features", "records"])
 def test_guarantee_2_the_attribute_is_no_feature(how: dict[str, Any], data: RemoteData) -> None:
     with pytest.raises((InputError, PrivacyError), match="sensitive_as_feature"):
-        fv.RateConstrainedClassifier(rounds=5, sensitive_as_feature=True, **how).fit(data)
+        made(fv.RateConstrainedClassifier, solver=fv.Descent(rounds=5), sensitive_as_feature=True, **how).fit(data)
 
 
 def test_guarantee_2_a_ledger_of_records_is_refused(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from fairveil.errors import InputError, PrivacyError, SchemaError
 from fairveil.serving import RemoteData
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.holder import Holder
+from knobs import made
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +74,10 @@ def classes(weighed: Place) -> Iterator[tuple[RemoteData, Door, str]]:
 
 
 WEIGHED: dict[str, Any] = {
-    "rate-constrained": lambda: fv.RateConstrainedClassifier("demographic_parity:0.1", rounds=5, random_state=3),
-    "fermi": lambda: fv.FermiClassifier(rounds=5, random_state=4),
+    "rate-constrained": lambda: fv.RateConstrainedClassifier(
+        "demographic_parity:0.1", solver=fv.Descent(rounds=5), random_state=3
+    ),
+    "fermi": lambda: fv.FermiClassifier(solver=fv.Descent(rounds=5), random_state=4),
     "tailored": lambda: fv.TailoredClassifier(rounds=5, random_state=4),
     "game": lambda: fv.OracleGameClassifier("demographic_parity:0.1", rounds=3, random_state=2),
     "group objective": lambda: fv.GroupObjectiveClassifier(random_state=2),
@@ -98,12 +101,12 @@ def test_only_the_holders_column_is_a_weight(
     weighed: Place, classes: tuple[RemoteData, Door, str], numbers: RemoteData
 ) -> None:
     data, before = classes[0], weighed.ledger().balance().to_dict()["entries"]
-    clf = fv.FermiClassifier(rounds=3)
+    clf = fv.FermiClassifier(solver=fv.Descent(rounds=3))
     for given, words in (("a", "the holder's 'weight'"), (np.ones(3), "sample_weight='weight'"), ("hired", "the holder's")):
         with pytest.raises(InputError, match=words):
             clf.fit(data, sample_weight=given)
     with pytest.raises((InputError, PrivacyError), match="max_sample_weight"):
-        fv.FermiClassifier(rounds=3, max_sample_weight=float("inf")).fit(data, sample_weight="weight")
+        fv.FermiClassifier(solver=fv.Descent(rounds=3), max_sample_weight=float("inf")).fit(data, sample_weight="weight")
     assert weighed.ledger().balance().to_dict()["entries"] == before
 
 
@@ -114,7 +117,7 @@ def test_a_hostile_cap_is_refused(cap: Any, classes: tuple[RemoteData, Door, str
     plain = there.view_of
     monkeypatch.setattr(there, "view_of", lambda *how: {**plain(*how), "weight_cap": cap})
     with pytest.raises(InputError, match="weight_cap"):
-        fv.FermiClassifier(rounds=3).fit(classes[0])
+        fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(classes[0])
 
 
 def test_an_analyst_who_claims_a_smaller_cap_gets_more_cut_and_no_less_noise(
@@ -125,9 +128,11 @@ def test_an_analyst_who_claims_a_smaller_cap_gets_more_cut_and_no_less_noise(
 
     plain = there.view_of
     monkeypatch.setattr(there, "view_of", lambda *how: {**plain(*how), "weight_cap": 0.25})
-    made = fv.FermiClassifier(rounds=3, random_state=1).fit(classes[0])
+    made = fv.FermiClassifier(solver=fv.Descent(rounds=3), random_state=1).fit(classes[0])
     monkeypatch.undo()
-    honest = fv.FermiClassifier(rounds=3, random_state=1, max_sample_weight=0.25).fit(classes[0], sample_weight="weight")
+    honest = fv.FermiClassifier(solver=fv.Descent(rounds=3), random_state=1, max_sample_weight=0.25).fit(
+        classes[0], sample_weight="weight"
+    )
     assert made.privacy_.bounds == honest.privacy_.bounds
 
 
@@ -169,10 +174,15 @@ def people(patients: Place) -> Iterator[RemoteData]:
 
 
 OF_PERSONS: dict[str, Any] = {
-    "rate-constrained": lambda **how: fv.RateConstrainedClassifier(
-        "demographic_parity:0.1", rounds=5, public_rows=1500, random_state=3, **how
+    "rate-constrained": lambda **how: made(
+        fv.RateConstrainedClassifier,
+        "demographic_parity:0.1",
+        solver=fv.Descent(rounds=5),
+        public_rows=1500,
+        random_state=3,
+        **how,
     ),
-    "fermi": lambda **how: fv.FermiClassifier(rounds=5, public_rows=1500, random_state=4, **how),
+    "fermi": lambda **how: made(fv.FermiClassifier, solver=fv.Descent(rounds=5), public_rows=1500, random_state=4, **how),
 }
 
 
@@ -207,7 +217,7 @@ def test_people_are_counted_by_person(patients: Place, people: RemoteData) -> No
 def test_who_is_protected_is_the_holders_to_say(how: dict[str, Any], words: str, patients: Place, people: RemoteData) -> None:
     before = patients.ledger().balance().to_dict()["entries"]
     with pytest.raises((InputError, PrivacyError), match=words):
-        fv.FermiClassifier(rounds=3, **how).fit(people)
+        made(fv.FermiClassifier, solver=fv.Descent(rounds=3), **how).fit(people)
     assert patients.ledger().balance().to_dict()["entries"] == before
 
 

@@ -29,7 +29,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         port = int(url.rpartition(":")[2])
         token = door.tokens.issue("R. Weber, a university with a long name, department of statistics")
         data = fv.remote(url, "applicants", token=token, key=place.public_key)
-        fv.FermiClassifier(rounds=4).fit(data)
+        fv.FermiClassifier(solver=fv.Descent(rounds=4)).fit(data)
         data.close()
         one = Analyst(door)
         going = one.open()

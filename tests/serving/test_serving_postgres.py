@@ -30,7 +30,7 @@ def in_postgres(place: Place, url: str, name: str) -> Place:
 def test_a_fit_is_paid_in_a_ledger_in_postgresql(tmp_path: Path, postgres_url: str) -> None:
     place = in_postgres(place_in(tmp_path, seeded=False), postgres_url, "behind the door")
     with remote_data(place) as (data, _, _):
-        clf = fv.FermiClassifier(rounds=3).fit(data)
+        clf = fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data)
     ledger = fv.Ledger.open(postgres_url, "behind the door")
     assert clf.privacy_.ledger is not None
     assert ledger.check([clf.privacy_.ledger]) == []

@@ -40,7 +40,7 @@ def linear() -> Any:
 
 def network(data: Any) -> Any:
     torch = pytest.importorskip("torch")
-    return BY(model=torch.nn.Linear(5, 1), rounds=3, public_rows=1500).fit(data)
+    return BY(model=torch.nn.Linear(5, 1), solver=fv.Descent(rounds=3), public_rows=1500).fit(data)
 
 
 REFUSED: dict[str, tuple[str, Any, str]] = {
@@ -57,26 +57,42 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
     ),
     "selection": (
         'PrivateSearchCV(way="selection")',
-        lambda data: fv.PrivateSearchCV(BY(rounds=3), {"clip": [0.5, 2.0]}, epsilon=3.0, way="selection").fit(data),
+        lambda data: fv.PrivateSearchCV(
+            BY(solver=fv.Descent(rounds=3)), {"solver__clip": [0.5, 2.0]}, epsilon=3.0, way="selection"
+        ).fit(data),
         "a search of all",
     ),
     "pipeline": (
         "of a pipeline",
         lambda data: fv.PrivateSearchCV(
-            make_pipeline(FunctionTransformer(), BY(rounds=3)), {"rateconstrainedclassifier__clip": [0.5, 2.0]}, epsilon=3.0
+            make_pipeline(FunctionTransformer(), BY(solver=fv.Descent(rounds=3))),
+            {"rateconstrainedclassifier__solver__clip": [0.5, 2.0]},
+            epsilon=3.0,
         ).fit(data),
         "no steps before remote data",
     ),
     "groups": ("release_groups", lambda data: fv.release_groups(data, epsilon=1.0), "features and labels"),
     "released": ("ReleasedClassifier", lambda data: fv.ReleasedClassifier().fit(data), "a ReleasedGroups"),
-    "persons": ("`unit=`", lambda data: BY(unit="town", max_rows_per_unit=3, rounds=3).fit(data), "one row a person"),
+    "persons": (
+        "`unit=`",
+        lambda data: BY(unit="town", max_rows_per_unit=3, solver=fv.Descent(rounds=3)).fit(data),
+        "one row a person",
+    ),
     "weights": (
         "weights as arrays",
-        lambda data: BY(rounds=3).fit(data, sample_weight=np.ones(3)),
+        lambda data: BY(solver=fv.Descent(rounds=3)).fit(data, sample_weight=np.ones(3)),
         "None beside remote data",
     ),
-    "another column": ("weights as arrays", lambda data: BY(rounds=3).fit(data, sample_weight="a"), "serves no weights"),
-    "labels": ("y, groups and weights as arrays", lambda data: BY(rounds=3).fit(data, np.ones(3)), "None beside remote data"),
+    "another column": (
+        "weights as arrays",
+        lambda data: BY(solver=fv.Descent(rounds=3)).fit(data, sample_weight="a"),
+        "serves no weights",
+    ),
+    "labels": (
+        "y, groups and weights as arrays",
+        lambda data: BY(solver=fv.Descent(rounds=3)).fit(data, np.ones(3)),
+        "None beside remote data",
+    ),
     "group regressor": (
         "a target of classes",
         lambda data: fv.GroupObjectiveRegressor().fit(data),
@@ -89,12 +105,20 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
         "by a function",
     ),
     "bounds": ("unsafe_data_dependent_bounds", lambda data: BY(unsafe_data_dependent_bounds=True).fit(data), "a door can do"),
-    "no privacy": ("epsilon=inf", lambda data: BY(epsilon=float("inf"), rounds=3).fit(data), "expected"),
-    "ledger": ("ledger=", lambda data: BY(rounds=3, ledger=fv.Ledger.create(None, "m", 9.0, 1e-6)).fit(data), "the holder's"),
-    "checkpoint": ("checkpoint=", lambda data: BY(rounds=3, checkpoint="folder").fit(data), "a checkpoint of the analyst's"),
+    "no privacy": ("epsilon=inf", lambda data: BY(epsilon=float("inf"), solver=fv.Descent(rounds=3)).fit(data), "expected"),
+    "ledger": (
+        "ledger=",
+        lambda data: BY(solver=fv.Descent(rounds=3), ledger=fv.Ledger.create(None, "m", 9.0, 1e-6)).fit(data),
+        "the holder's",
+    ),
+    "checkpoint": (
+        "checkpoint=",
+        lambda data: BY(solver=fv.Descent(rounds=3), checkpoint="folder").fit(data),
+        "a checkpoint of the analyst's",
+    ),
     "schema": (
         "the holder's schema",
-        lambda data: BY(rounds=3, schema=SCHEMA.without("town")).fit(data),
+        lambda data: BY(solver=fv.Descent(rounds=3), schema=SCHEMA.without("town")).fit(data),
         "the holder's schema",
     ),
 }

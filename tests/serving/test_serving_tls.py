@@ -94,7 +94,7 @@ def test_a_fit_over_https(secured: tuple[str, str], authority: Authority) -> Non
     url, token = secured
     assert url.startswith("https://")
     data = fv.remote(url, "applicants", token=token, cafile=str(authority.pem))
-    clf = fv.FermiClassifier(rounds=3).fit(data)
+    clf = fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data)
     assert clf.privacy_.ledger is not None
     data.close()
 

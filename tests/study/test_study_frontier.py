@@ -24,6 +24,7 @@ from fairveil.models import MixtureModel
 from fairveil.privacy.events import Composed, Event, Gaussian, Repeated
 from fairveil.privacy.shown import at_most
 from fairveil.study import Family
+from knobs import made
 
 INF = math.inf
 ARRAYS = ("weights", "bounds", "values", "spread", "duals", "counts")
@@ -39,7 +40,7 @@ def people(seed: int = 0, n: int = 700, classes: int = 2, groups: int = 2) -> tu
 
 
 def quick(**options: Any) -> fv.RateConstrainedClassifier:
-    return fv.RateConstrainedClassifier(**{"rounds": 12, "randomised": False, **options})
+    return made(fv.RateConstrainedClassifier, **{"rounds": 12, "randomised": False, **options})
 
 
 def alone(template: fv.RateConstrainedClassifier, constraints: Any, key: Any, *rows: Any) -> fv.RateConstrainedClassifier:
@@ -47,7 +48,7 @@ def alone(template: fv.RateConstrainedClassifier, constraints: Any, key: Any, *r
     parameters = template.get_params() | {"constraints": constraints, "epsilon": key[0], "random_state": key[2]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
-        return fv.RateConstrainedClassifier(**parameters).fit(rows[0], rows[1], sensitive_features=rows[2])
+        return made(fv.RateConstrainedClassifier, **parameters).fit(rows[0], rows[1], sensitive_features=rows[2])
 
 
 def parts(clf: fv.RateConstrainedClassifier) -> list[Any]:
@@ -545,7 +546,7 @@ def test_models_that_decide_by_chance_are_measured_by_their_law() -> None:
             epsilons=(20.0,),
             seeds=6,
             test=(X, y, A),
-            estimator=fv.RateConstrainedClassifier(rounds=12),
+            estimator=fv.RateConstrainedClassifier(solver=fv.Descent(rounds=12)),
             progress=False,
         )
     mixed = 0

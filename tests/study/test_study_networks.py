@@ -13,6 +13,7 @@ from torch import nn
 import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import InputError
+from knobs import made
 
 torch.set_num_threads(1)
 
@@ -35,12 +36,12 @@ def test_networks_are_swept_one_by_one_and_each_is_the_fit_alone(rows: Any) -> N
     X, y, A = (part[:500] for part in rows)
     shared: dict[str, Any] = {"model": network(), "rounds": 5}
     found = fv.frontier(
-        X, y, A, gaps=(0.9, 0.5), epsilons=(2.0,), seeds=2, estimator=fv.RateConstrainedClassifier(**shared),
+        X, y, A, gaps=(0.9, 0.5), epsilons=(2.0,), seeds=2, estimator=made(fv.RateConstrainedClassifier, **shared),
         test=tuple(part[500:] for part in rows),
     )  # fmt: skip
     assert len(found.models) == 4
     one = found.models[2.0, 0.9, 1]
-    alone = fv.RateConstrainedClassifier(fv.DemographicParity(0.9), epsilon=2.0, random_state=1, **shared)
+    alone = made(fv.RateConstrainedClassifier, fv.DemographicParity(0.9), epsilon=2.0, random_state=1, **shared)
     alone.fit(X, y, sensitive_features=A)
     assert one.model_.parameters.tobytes() == alone.model_.parameters.tobytes()
     assert one.privacy_.events == alone.privacy_.events
@@ -71,6 +72,6 @@ def test_what_a_frontier_is_not_made_for_is_refused_before_anything_is_asked(
 
 def test_images_are_refused_in_words(rows: Any) -> None:
     X, y, A = rows
-    template = fv.RateConstrainedClassifier(model=network(), rounds=3)
+    template = fv.RateConstrainedClassifier(model=network(), solver=fv.Descent(rounds=3))
     with pytest.raises(InputError):
         fv.frontier(X.reshape(600, 1, 3, 1), y, A, gaps=(0.5,), epsilons=(1.0,), seeds=1, estimator=template)

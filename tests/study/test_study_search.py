@@ -20,9 +20,10 @@ from fairveil.privacy.events import PrivateSelection, Repeated
 from fairveil.privacy.ledger.ambient import current
 from fairveil.study import private_search, search_fits, search_price, search_scores
 from fairveil.study.search_scores import WORST, Scoring
+from knobs import made
 
-CLIPS = {"clip": [0.5, 1.0, 2.0]}
-SHORT = {"rounds": 4, "public_rows": 500}
+CLIPS = {"solver__clip": [0.5, 1.0, 2.0]}
+SHORT = {"solver": fv.Descent(rounds=4), "public_rows": 500}
 
 
 def rows(n=700, seed=0):
@@ -32,7 +33,7 @@ def rows(n=700, seed=0):
 
 
 def search(params=None, **more):
-    base = fv.RateConstrainedClassifier("demographic_parity:0.2", **SHORT)
+    base = made(fv.RateConstrainedClassifier, "demographic_parity:0.2", **SHORT)
     return fv.PrivateSearchCV(base, CLIPS if params is None else params, **{"epsilon": 2.0, "random_state": 0, **more})
 
 
@@ -62,7 +63,7 @@ def test_guarantee_1_a_winner_that_is_fitted_again_is_paid_for(way) -> None:
     assert stated.epsilon == epsilon(stated.events, stated.delta, stated.neighbours) <= 2.0
     assert not stated.check()
     assert found.price_.refit_epsilon == last.epsilon > found.price_.epsilon
-    own = fv.RateConstrainedClassifier(**last.get_params(deep=False)).fit(X, y, sensitive_features=A).privacy_
+    own = made(fv.RateConstrainedClassifier, **last.get_params(deep=False)).fit(X, y, sensitive_features=A).privacy_
     assert epsilon(own.events, last.delta, "add-remove") <= epsilon(stated.events[-1], last.delta, "add-remove") * (1 + 1e-6)
     assert last.public_rows == 500
     assert "fitted again to all rows" in stated.summary()
@@ -147,7 +148,7 @@ def test_guarantee_3_an_interrupt_charges_what_was_begun(monkeypatch: pytest.Mon
     spent = {}
     for way in ("all", "selection"):
         ledger = fv.Ledger.create(None, "people", epsilon=3.0, delta=1e-5)
-        asked = search({"clip": [0.5, 1.0, 2.0, 4.0]}, way=way, ledger=ledger)
+        asked = search({"solver__clip": [0.5, 1.0, 2.0, 4.0]}, way=way, ledger=ledger)
         with pytest.raises(KeyboardInterrupt):
             asked.fit(X, y, sensitive_features=A)
         assert not hasattr(asked, "best_estimator_")
@@ -158,16 +159,16 @@ def test_guarantee_3_an_interrupt_charges_what_was_begun(monkeypatch: pytest.Mon
 
 def test_guarantee_4_a_pipeline_that_learns_is_refused_and_another_is_searched() -> None:
     X, y, _ = rows()
-    clf = fv.RateConstrainedClassifier(**SHORT)
+    clf = made(fv.RateConstrainedClassifier, **SHORT)
     learns = Pipeline([("scale", StandardScaler()), ("clf", clf)])
     with pytest.raises(PrivacyError, match="scale"):
-        fv.PrivateSearchCV(learns, {"clf__clip": [1.0]}).fit(X, y)
+        fv.PrivateSearchCV(learns, {"clf__solver__clip": [1.0]}).fit(X, y)
     plain = Pipeline([("half", FunctionTransformer(lambda values: values / 2)), ("clf", clf)])
-    found = fv.PrivateSearchCV(plain, {"clf__clip": [0.5, 1.0]}, epsilon=2.0, way="all", random_state=0).fit(X, y)
-    assert set(found.best_params_) == {"clf__clip"}
+    found = fv.PrivateSearchCV(plain, {"clf__solver__clip": [0.5, 1.0]}, epsilon=2.0, way="all", random_state=0).fit(X, y)
+    assert set(found.best_params_) == {"clf__solver__clip"}
     assert found.predict(X[:3]).shape == (3,)
     with pytest.raises(InputError, match="clip"):
-        fv.PrivateSearchCV(plain, {"clip": [1.0]}).fit(X, y)
+        fv.PrivateSearchCV(plain, {"solver__clip": [1.0]}).fit(X, y)
 
 
 def test_rows_are_set_aside_by_coins_that_no_other_row_moves() -> None:
@@ -224,10 +225,10 @@ def test_tables_schemas_and_distributions() -> None:
     table["hired"] = table["age"] + rng.normal(scale=20, size=600) > 50
     columns = {"age": Number(17, 90), "sex": Category(("f", "m")), "hired": Boolean()}
     schema = Schema(columns, target="hired", sensitive=("sex",), rows=450)
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.2", schema=schema, rounds=4)
-    wanted = {"clip": stats.loguniform(0.5, 4.0)}
+    clf = fv.RateConstrainedClassifier("demographic_parity:0.2", schema=schema, solver=fv.Descent(rounds=4))
+    wanted = {"solver__clip": stats.loguniform(0.5, 4.0)}
     found = fv.PrivateSearchCV(clf, wanted, n_iter=3, epsilon=3.0, scoring="lagrangian", way="all", random_state=2).fit(table)
-    assert 0.5 <= found.best_params_["clip"] <= 4.0
+    assert 0.5 <= found.best_params_["solver__clip"] <= 4.0
     assert len(clone(found).fit(table).cv_results_["params"]) == len(found.cv_results_["params"])
     assert found.best_params_ == clone(found).fit(table).best_params_
 
@@ -245,13 +246,13 @@ def test_a_poisson_search_without_a_run_finds_nothing_and_is_paid(monkeypatch: p
     ("more", "words"),
     [
         ({"params": {}}, "names of parameters"),
-        ({"params": {"clip": []}}, "list of values"),
-        ({"params": {"clip": "abc"}}, "list of values"),
+        ({"params": {"solver__clip": []}}, "list of values"),
+        ({"params": {"solver__clip": "abc"}}, "list of values"),
         ({"params": []}, "names of parameters"),
         ({"params": {"clop": [1.0]}}, "clop"),
         ({"params": {"epsilon": [1.0]}}, "epsilon"),
-        ({"params": {"clip": [1.0] * 2000}}, "candidates"),
-        ({"params": {"clip": stats.loguniform(0.5, 4.0)}, "n_iter": 0}, "n_iter"),
+        ({"params": {"solver__clip": [1.0] * 2000}}, "candidates"),
+        ({"params": {"solver__clip": stats.loguniform(0.5, 4.0)}, "n_iter": 0}, "n_iter"),
         ({"refit": 1.0}, "refit"),
         ({"epsilon": float("inf")}, "finite"),
         ({"delta": 0.0}, "delta"),
@@ -291,8 +292,8 @@ def people(count=300, seed=0):
 
 
 def of_persons(**more):
-    return fv.RateConstrainedClassifier(
-        "demographic_parity:0.2", **{"rounds": 4, "unit": "who", "max_rows_per_unit": 3, **more}
+    return made(
+        fv.RateConstrainedClassifier, "demographic_parity:0.2", **{"rounds": 4, "unit": "who", "max_rows_per_unit": 3, **more}
     )
 
 

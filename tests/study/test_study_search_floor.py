@@ -26,7 +26,7 @@ def curved(n=16_000, seed=0):
 
 
 def search(rows, params, **more):
-    base = fv.RateConstrainedClassifier(public_rows=rows, rounds=40)
+    base = fv.RateConstrainedClassifier(public_rows=rows, solver=fv.Descent(rounds=40))
     return fv.PrivateSearchCV(base, params, **{"random_state": 0, **more})
 
 
@@ -34,8 +34,8 @@ def test_guarantee_1_a_search_that_noise_would_hide_is_not_made_and_costs_one_fi
     """The same model to the bit, the same statement but for what it says of tuning, and one spend of the fit itself."""
     X, y = curved(800)
     ledger = fv.Ledger.create(None, "people", epsilon=1.0, delta=1e-6)
-    found = search(800, {"clip": [0.5, 2.0]}, ledger=ledger).fit(X, y)
-    plain = fv.RateConstrainedClassifier(public_rows=800, rounds=40, random_state=0).fit(X, y)
+    found = search(800, {"solver__clip": [0.5, 2.0]}, ledger=ledger).fit(X, y)
+    plain = fv.RateConstrainedClassifier(public_rows=800, solver=fv.Descent(rounds=40), random_state=0).fit(X, y)
     assert found.price_.way == "defaults"
     assert found.price_.least_gain > search_floor.WORTH
     assert np.array_equal(found.best_estimator_.coef_, plain.coef_)
@@ -52,11 +52,11 @@ def test_guarantee_1_the_decision_reads_no_row() -> None:
     prices = []
     for n, seed in ((800, 0), (900, 1)):
         X, y = curved(n, seed)
-        prices.append(search(800, {"clip": [0.5, 2.0]}).fit(X * (1 + seed) / 2, 1 - y if seed else y).price_)
+        prices.append(search(800, {"solver__clip": [0.5, 2.0]}).fit(X * (1 + seed) / 2, 1 - y if seed else y).price_)
     assert prices[0] == prices[1]
     X, y = curved(800)
-    unknown = search(None, {"clip": [0.5, 2.0]}).fit(X, y).price_
-    public = search(None, {"clip": [0.5, 2.0]}, neighbours="replace-one").fit(X, y).price_
+    unknown = search(None, {"solver__clip": [0.5, 2.0]}).fit(X, y).price_
+    public = search(None, {"solver__clip": [0.5, 2.0]}, neighbours="replace-one").fit(X, y).price_
     assert unknown.least_gain is None
     assert unknown.way == "all"
     assert public.way == "defaults"
@@ -85,16 +85,16 @@ def test_a_candidate_that_is_clearly_better_takes_the_place_of_the_defaults(way,
 def test_without_a_better_candidate_the_defaults_stay() -> None:
     X, _ = curved()
     y = (X.sum(axis=1) + 0.2 * np.random.default_rng(1).normal(size=len(X)) > 0).astype(int)
-    found = search(16_000, {"clip": [0.9, 1.1]}, epsilon=3.0).fit(X, y)
+    found = search(16_000, {"solver__clip": [0.9, 1.1]}, epsilon=3.0).fit(X, y)
     assert found.price_.way == "all"
     assert found.best_params_ == {}
     assert found.best_index_ == 2
-    assert found.best_estimator_.clip is None
+    assert found.best_estimator_.solver.clip is None
 
 
 def test_a_grid_that_changes_nothing_is_one_fit() -> None:
     X, y = curved(400)
-    found = search(400, {"rounds": [40]}).fit(X, y)
+    found = search(400, {"solver__rounds": [40]}).fit(X, y)
     assert found.price_.way == "defaults"
     assert "no candidate differs" in found.privacy_.summary()
 

@@ -18,12 +18,12 @@ from ..estimators import (
     RateConstrainedClassifier,
     TailoredClassifier,
 )
-from ..estimators.certifying.asked import IF_REFUSED
 from ..estimators.certifying.certified_run import CONFIDENCE
 from ..estimators.certifying.certifying import notions_of as certifiable
 from ..estimators.fitting.promises import notions_of
 from ..estimators.group_objective import METHODS as SEARCHES
 from ..estimators.group_objective import NAMED
+from ..estimators.settings.keeping import IF_REFUSED, SHARE, SetAside
 from ..estimators.tailored import MODES, OBJECTIVES
 from ..estimators.wrapped.answers import METHODS as ANSWERS
 from ..fairness import DemographicParity, Notion
@@ -148,8 +148,15 @@ def _bounded(wishes: Wishes) -> Asked:
         )
     listed: list[Any] = list(notions)
     certified = [replace(notion, confidence=wishes.confidence) for notion in listed]
-    beside = {} if wishes.if_refused is None else {"if_refused": _checks.one_of(IF_REFUSED, if_refused=wishes.if_refused)}
-    return Asked(tuple(notions), {"constraints": certified, "certify_share": wishes.certify_share, **beside})
+    return Asked(tuple(notions), {"constraints": certified, "certify_share": _aside(wishes)})
+
+
+def _aside(wishes: Wishes) -> Any:
+    """What is set aside to certify, and what becomes of a model that is refused."""
+    if wishes.if_refused is None:
+        return wishes.certify_share
+    refused = _checks.one_of(IF_REFUSED, if_refused=wishes.if_refused)
+    return SetAside(share=SHARE if wishes.certify_share is None else wishes.certify_share, if_refused=refused)
 
 
 def _certified(wishes: Wishes) -> dict[str, Any]:
@@ -163,8 +170,7 @@ def _certified(wishes: Wishes) -> dict[str, Any]:
     listed: list[Any] = certifiable(wishes.certify, of="certify")
     confidence = CONFIDENCE if wishes.confidence is None else wishes.confidence
     certified = [replace(notion, confidence=confidence) for notion in listed]
-    beside = {} if wishes.if_refused is None else {"if_refused": _checks.one_of(IF_REFUSED, if_refused=wishes.if_refused)}
-    return {"certify": certified, "certify_share": wishes.certify_share, **beside}
+    return {"certify": certified, "certify_share": _aside(wishes)}
 
 
 def _may_be_mixed(wishes: Wishes) -> Asked:
@@ -240,7 +246,7 @@ def _penalised(wishes: Wishes) -> Asked:
         remedy = "Leave it out: the penalty looks at all groups together."
         raise InputError(complaint(expected="no compare=", of="--notion", got=notion, remedy=remedy))
     wanted = _checks.non_negative(strength=1.0 if wishes.strength is None else wishes.strength)
-    given = {"notion": name, "strength": wanted, "groups": found.groups, "positive": getattr(found, "positive", None)}
+    given = {"notion": name if not options else found, "strength": wanted}
     return Asked((found,), given | _certified(wishes))
 
 

@@ -96,6 +96,7 @@ def tune(
     from .._waiting import waiting
     from ..errors import InputError, complaint
     from ..estimators import save
+    from ..estimators.settings.face import placed
     from ..study import PrivateSearchCV
     from . import persons
     from .folders import require_free, staged
@@ -128,7 +129,7 @@ def tune(
     clf.set_params(public_rows=public_rows if public_rows is not None or told is not None else roles.public_rows)
     search = PrivateSearchCV(
         clf,
-        values,
+        {placed(clf, name): listed for name, listed in values.items()},
         epsilon=epsilon,
         delta=delta,
         scoring=scoring,
@@ -163,7 +164,8 @@ def _facts(search: PrivateSearchCV) -> list[Any]:
     from .printing import Fact
 
     def shown(parameters: dict[str, Any]) -> str:
-        return ", ".join(f"{name}={value}" for name, value in parameters.items()) or "the defaults"
+        names = {name: name.rpartition("__")[2] for name in parameters}
+        return ", ".join(f"{names[name]}={value}" for name, value in parameters.items()) or "the defaults"
 
     price, statement = search.price_, search.privacy_
     found = [Fact("best", shown(search.best_params_))]

@@ -35,11 +35,19 @@ if TYPE_CHECKING:
     from .reports.gap_report import GapReport as GapReport
     from .reports.scoring import FairScorer as FairScorer
     from .reports.scoring import fair_scorer as fair_scorer
+    from .settings.descents import Descent as Descent
+    from .settings.descents import PenaltyDescent as PenaltyDescent
+    from .settings.keeping import Checkpoints as Checkpoints
+    from .settings.keeping import SetAside as SetAside
     from .tailored import TailoringReport as TailoringReport
     from .tailored_classifier import TailoredClassifier as TailoredClassifier
     from .tailored_regressor import TailoredRegressor as TailoredRegressor
 
 PLACES = {
+    "PenaltyDescent": ".settings.descents",
+    "Descent": ".settings.descents",
+    "SetAside": ".settings.keeping",
+    "Checkpoints": ".settings.keeping",
     "Additive": ".reading.additive",
     "Certificate": ".certifying.certificate",
     "CertifiedAim": ".certifying.certified_aim",
@@ -77,8 +85,10 @@ __all__ = [
     "Additive",
     "Certificate",
     "CertifiedAim",
+    "Checkpoints",
     "ConstraintLine",
     "ConstraintReport",
+    "Descent",
     "FairScorer",
     "FermiClassifier",
     "GapLine",
@@ -89,12 +99,14 @@ __all__ = [
     "OddsPostProcessor",
     "OracleGameClassifier",
     "ParityPostProcessor",
+    "PenaltyDescent",
     "PrivateTable",
     "RateConstrainedClassifier",
     "ReleasedClassifier",
     "ReleasedFrontier",
     "ReleasedGroups",
     "RowMetric",
+    "SetAside",
     "SoftGroups",
     "TailoredClassifier",
     "TailoredRegressor",

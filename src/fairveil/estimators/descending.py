@@ -23,7 +23,8 @@ from .faces import blind, modules
 from .faces.blind import Blindly
 from .faces.linear import LinearClassifier
 from .fitting import promises, unused
-from .fitting.intents import Descent, Intent
+from .fitting.intents import Descent as Planned
+from .fitting.intents import Intent
 from .fitting.openings import Opening
 from .fitting.progress import progress
 from .fitting.publish import statement_of
@@ -33,6 +34,8 @@ from .reading.carried import groups_of
 from .reading.inputs import Training, Ways
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, warn_if_worse
+from .settings.descents import Descent
+from .settings.keeping import Checkpoints
 
 KNOBS = ("rounds", "clip", "temperature", "sampling_rate", "learning_rate")
 
@@ -48,9 +51,8 @@ class DescentClassifier(LinearClassifier):
 
     # Parameters that all of them have; `__init__` is each one's own, as scikit-learn wants it.
     model: Any
-    device: Any
+    solver: Any
     checkpoint: Any
-    checkpoint_every: Any
     epsilon: Any
     delta: Any
     protects: Any
@@ -101,7 +103,8 @@ class DescentClassifier(LinearClassifier):
         """
         X, shape = modules.flattened(X, self._module)
         intent = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)
-        kept = None if self.checkpoint is None else Checkpoint(self.checkpoint, self.checkpoint_every)
+        every = self._setting("checkpoint", Checkpoints)
+        kept = None if every.folder is None else Checkpoint(every.folder, every.every)
         if kept is not None:
             kept.require(intent.search.identity())
         curator = intent.opening.curator(intent.search.plan, earlier=None if kept is None else kept.journal)
@@ -113,10 +116,14 @@ class DescentClassifier(LinearClassifier):
         return self
 
     @property
+    def _solver(self) -> Descent:
+        return self._setting("solver", Descent)
+
+    @property
     def _module(self) -> Any:
         return additive.module_of(self.model)
 
-    def _search(self, read: Read) -> Descent:
+    def _search(self, read: Read) -> Planned:
         return self._intend(read).search
 
     @abstractmethod
@@ -130,7 +137,7 @@ class DescentClassifier(LinearClassifier):
     @abstractmethod
     def _plan(
         self, promise: Promise, training: Training, cells: Cells | None, notions: list[Notion], facts: dict[str, Any]
-    ) -> Descent:
+    ) -> Planned:
         """The search. `facts`: keyword arguments of `learning.plans.make`, settings and skeleton among them."""
 
     @abstractmethod
@@ -148,8 +155,9 @@ class DescentClassifier(LinearClassifier):
             units.refuse(self, " with a module")
         ledger = promises.ledger_of(self, promise)
         of_modules = "without a module (model=None)" if self._module is None else None
-        alone = "without a folder (checkpoint=None)" if self.checkpoint is None else None
-        unused.refuse(self, {"learning_rate": of_modules, "device": of_modules, "checkpoint_every": alone})
+        unused.refuse(self._solver, {"learning_rate": of_modules, "device": of_modules})
+        kept = self._setting("checkpoint", Checkpoints)
+        unused.refuse(kept, {"every": "without a folder (checkpoint=None)" if kept.folder is None else None})
         if self.randomised is not None:
             _checks.truth(randomised=self.randomised)
         notions = self._asked()
@@ -168,7 +176,7 @@ class DescentClassifier(LinearClassifier):
         opening = Opening.of(self, promise, ledger, training, numbers="scaled" if self._module is None else "as given")
         self._require_groups(notions, training)
         known = opening.known_rows
-        skeleton = modules.skeleton_of(self._module, training, shape, self.device)
+        skeleton = modules.skeleton_of(self._module, training, shape, self._solver.device)
         if skeleton is not None:
             settings = self._with_knobs(networks.usual_settings(promise, known))
         _refuse_empty_batches(settings, known)
@@ -179,7 +187,7 @@ class DescentClassifier(LinearClassifier):
             "max_sample_weight": opening.max_sample_weight,
             "scalable": skeleton is None and promises.numbers_are_scalable(training, promise),
             "skeleton": skeleton,
-            "companion": self.checkpoint is None,  # a run that is gone on with could not follow it
+            "companion": kept.folder is None,  # a run that is gone on with could not follow it
         }
         search = self._plan(promise, training, cells, notions, facts)
         return Intent(opening, cells, search)
@@ -188,9 +196,7 @@ class DescentClassifier(LinearClassifier):
         promises.require_groups(notions, training)
 
     def _with_knobs(self, settings: Settings) -> Settings:
-        given = {name: getattr(self, name) for name in KNOBS}
-        if self.learning_rate is not None:
-            _checks.positive(learning_rate=self.learning_rate)
+        given = {name: getattr(self._solver, name) for name in KNOBS}
         return dataclasses.replace(settings, **{name: value for name, value in given.items() if value is not None})
 
     def _conclude(self, intent: Intent, outcome: Outcome, statement: PrivacyStatement) -> None:
@@ -232,7 +238,7 @@ def _linear(weights: Floats, training: Training) -> LinearModel:
     return LinearModel(weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout)
 
 
-def outcome_of(curator: Curator, search: Descent, tick: Progress | None, kept: Checkpoint | None = None) -> Outcome:
+def outcome_of(curator: Curator, search: Planned, tick: Progress | None, kept: Checkpoint | None = None) -> Outcome:
     """Run the search for one model."""
     if isinstance(search, NetworkDescent):
         return descend(curator, search, tick, kept)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -19,11 +18,13 @@ from ..privacy.promise import Promise
 from .certifying.certified_fits import certified, refuse_certify
 from .descending import DescentClassifier
 from .fitting import promises
-from .fitting.intents import Descent
+from .fitting.intents import Descent as Planned
 from .reading.inputs import Training
 from .reports.gap_report import GapReport
-
-ITERATES = ("last", "average", "uniform")
+from .settings.descents import Descent, PenaltyDescent
+from .settings.face import renamed
+from .settings.keeping import Checkpoints, SetAside
+from .settings.setting import knobs, unchecked
 
 
 class FermiClassifier(DescentClassifier):
@@ -35,9 +36,10 @@ class FermiClassifier(DescentClassifier):
 
     Parameters
     ----------
-    notion : {"demographic_parity", "equalized_odds", "equal_opportunity"}, default="demographic_parity"
-        Predictions are to be independent of the group, of the group given the label, or of the group given the label
-        `positive`. With ``"equalized_odds"`` every label has a W of its own.
+    notion : {"demographic_parity", "equalized_odds", "equal_opportunity"} or notion, default="demographic_parity"
+        Predictions are to be independent of the group, of the group given the label, or of the group given the second label.
+        With ``"equalized_odds"`` every label has a W of its own. A notion without a bound says which label and which groups:
+        ``EqualOpportunity(None, positive="yes", groups="marginal")``.
     strength : float, default=1.0
         Weight of the penalty; 0 is no penalty. A gap falls about as 1 / strength once it is small.
     model : str, Additive or torch.nn.Module, default=None
@@ -77,49 +79,20 @@ class FermiClassifier(DescentClassifier):
     max_rows_per_unit : int, default=None
         Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
         of them drawn. Noise of counts grows with it, and a `clip` is then of the sum of a person's gradients.
-    positive : label, default=None
-        The class of equal opportunity. None: the second of two.
-    groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each column.
-    rounds : int, default=None
-        Number of rounds of gradient descent. None: 240 for constraints and 120 for a penalty. Modules: 400, or 150 where
-        sensitive features alone are protected. Without privacy a linear model is fitted until it converges.
-    clip : float, default=None
-        Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: 2 for modules. For linear models it is
-        chosen from public facts and the released number of rows.
-    temperature : float, default=None
-        Temperature of the soft decisions that the gradient of a constraint acts on. None: 1.
-    sampling_rate : float, default=None
-        Share of the rows in each secret random batch. None: all rows for linear models. For modules it is a twentieth, or what
-        gives 256 rows if that is more. It is all rows where sensitive features alone are protected.
-    learning_rate : float, default=None
-        Step size of a module's descent. None: 0.1.
-    iterate : {"last", "average", "uniform"}, default=None
-        Which model of the descent is handed out: the last one, the average of the late ones, or one drawn in advance. The
-        paper's theorem is about ``"uniform"``. All cost the same. None: the average for linear models, the last for modules.
-    radius : float, default=None
-        Radius of the ball in which W is kept, a public constant. None: 2 sqrt(classes x columns).
-    least_share : float, default=0.01
-        Share of the rows that a group is taken to have at least, a public constant.
+    solver : Descent or PenaltyDescent, default=None
+        Settings of the descent, such as ``PenaltyDescent(rounds=50, radius=10.0)``. None: the library's, from public facts.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
-    device : str, default=None
-        Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
-    checkpoint : path, default=None
+    checkpoint : path or Checkpoints, default=None
         Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and it is resumed. Finished
-        releases stay charged. None: nothing is kept.
-    checkpoint_every : int, default=10
-        Number of rounds between two checkpoints.
+        releases stay charged. A `Checkpoints` also says how often. None: nothing is kept.
     certify : notion, str or list of these, default=None
         Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or ``"demographic_parity:0.1"``.
         The fit does not aim at them. A notion without a `confidence` has that of the others, else 0.95. None: nothing.
-    certify_share : float, default=None
+    certify_share : float or SetAside, default=None
         Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
-        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
-        result is `certificate_` (docs/certificates.md).
-    if_refused : {"replace", "keep"}, default="replace"
-        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
-        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
+        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A `SetAside`
+        also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
@@ -190,9 +163,17 @@ class FermiClassifier(DescentClassifier):
     (True, (0, 1))
     """
 
+    SETTINGS: ClassVar = {"solver": (PenaltyDescent,), "checkpoint": (Checkpoints,), "certify_share": (SetAside,)}
+    RENAMED: ClassVar = renamed(
+        notion=["positive", "groups"],
+        solver=[*knobs(PenaltyDescent)],
+        checkpoint={"checkpoint_every": "every"},
+        certify_share=["if_refused"],
+    )
+
     def __init__(
         self,
-        notion: str = "demographic_parity",
+        notion: str | Notion = "demographic_parity",
         strength: float = 1.0,
         model: Any = None,
         *,
@@ -208,23 +189,12 @@ class FermiClassifier(DescentClassifier):
         ledger: Any = None,
         unit: Any = None,
         max_rows_per_unit: int | None = None,
-        positive: Any = None,
-        groups: str = "product",
-        rounds: int | None = None,
-        clip: float | None = None,
-        temperature: float | None = None,
-        sampling_rate: float | None = None,
-        learning_rate: float | None = None,
-        iterate: str | None = None,
-        radius: float | None = None,
-        least_share: float = 0.01,
+        solver: Descent | None = None,
         sensitive_as_feature: bool = False,
-        device: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int = 10,
+        checkpoint: Any = None,
         certify: Any = None,
-        certify_share: float | None = None,
-        if_refused: str = "replace",
+        certify_share: Any = None,
+        **deprecated: Any,
     ) -> None:
         self.notion = notion
         self.strength = strength
@@ -241,23 +211,12 @@ class FermiClassifier(DescentClassifier):
         self.ledger = ledger
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
-        self.positive = positive
-        self.groups = groups
-        self.rounds = rounds
-        self.clip = clip
-        self.temperature = temperature
-        self.sampling_rate = sampling_rate
-        self.learning_rate = learning_rate
-        self.iterate = iterate
-        self.radius = radius
-        self.least_share = least_share
+        self.solver = solver
         self.sensitive_as_feature = sensitive_as_feature
-        self.device = device
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
         self.certify = certify
         self.certify_share = certify_share
-        self.if_refused = if_refused
+        self._take(deprecated)
 
     @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
@@ -297,22 +256,42 @@ class FermiClassifier(DescentClassifier):
         """
         return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
+    @property
+    def _solver(self) -> PenaltyDescent:
+        return self._setting("solver", PenaltyDescent)
+
     def _asked(self) -> list[Notion]:
         _checks.non_negative(strength=self.strength)
         refuse_certify(self)
-        if self.iterate is not None:
-            _checks.one_of(ITERATES, iterate=self.iterate)
-        if self.iterate == "uniform" and self.checkpoint is not None:  # its round may be one that a crash has lost
+        if self._solver.iterate == "uniform" and self._setting("checkpoint", Checkpoints).folder is not None:
+            # Its round may be one that a crash has lost.
             remedy = "Take the last one, or leave checkpoint=None: the draw is of one sitting."
             raise InputError(complaint(expected="'last' or 'average'", of="iterate", got="uniform", remedy=remedy))
         self._penalty()
-        if self.positive is not None and self.notion != "equal_opportunity":
+        return [self._notion()]
+
+    def _notion(self) -> Notion:
+        """What the penalty is about, with the bound 0 that is nobody's."""
+        if isinstance(self.notion, str):
+            return fermi.notion_of(self.notion)
+        return fermi.unbounded(self.notion)
+
+    def _part(self, slot: str, knob: str) -> Any:
+        return getattr(self._notion(), knob, None) if slot == "notion" else super()._part(slot, knob)
+
+    def _take_part(self, slot: str, knob: str, value: Any) -> None:
+        if slot != "notion":
+            super()._take_part(slot, knob, value)
+            return
+        held: Any = self._notion()
+        if knob == "positive" and value is not None and not hasattr(held, "positive"):
             remedy = 'Leave it None, or pass notion="equal_opportunity".'
-            raise InputError(complaint(expected=f"None with {self.notion!r}", of="positive", got=self.positive, remedy=remedy))
-        return [fermi.notion_of(self.notion, self.positive, self.groups)]
+            raise InputError(complaint(expected=f"None with {self.notion!r}", of="positive", got=value, remedy=remedy))
+        if getattr(held, knob, None) != value:
+            self.notion = unchecked(held, max_gap=None, **{knob: value})
 
     def _penalty(self) -> PenaltySettings:
-        return PenaltySettings(radius=self.radius, least_share=self.least_share)
+        return PenaltySettings(radius=self._solver.radius, least_share=self._solver.least_share)
 
     def _usual(self, promise: Promise) -> Settings:
         return fermi.usual_settings(promise)
@@ -330,21 +309,21 @@ class FermiClassifier(DescentClassifier):
 
     def _plan(
         self, promise: Promise, training: Training, cells: Cells | None, notions: list[Notion], facts: dict[str, Any]
-    ) -> Descent:
+    ) -> Planned:
         settings: Settings = facts.pop("settings")
         if cells is not None and cells.count < 2 and self.strength > 0:
             got = f"groups {list(cells.keys)}"
             remedy = "Pass sensitive_features with several groups, or strength=0."
             raise InputError(complaint(expected="at least two groups", of="sensitive_features", got=got, remedy=remedy))
-        if self.iterate is not None:
+        if self._solver.iterate is not None:
             settings = dataclasses.replace(settings, iterate=self._iterate(settings.rounds))
         layout = training.rows.layout
         return fermi.make(promise, layout, cells, notions[0], [float(self.strength)], settings, self._penalty(), **facts)
 
     def _iterate(self, rounds: int) -> str | int:
         """Which one: a round is drawn for "uniform", whatever the rows are."""
-        if self.iterate != "uniform":
-            return str(self.iterate)
+        if self._solver.iterate != "uniform":
+            return str(self._solver.iterate)
         return int(np.random.default_rng(promises.seed_of(self.random_state)).integers(rounds))
 
     def _report(self, outcome: Outcome) -> None:

@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -46,6 +46,8 @@ from .reading.inputs import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_objective, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced
+from .settings.face import renamed
+from .settings.keeping import SetAside
 
 METHODS = ("linear-oracle", "exponential", "frank-wolfe", "worst-group")
 
@@ -143,13 +145,10 @@ class GroupObjectiveClassifier(MixingClassifier):
     model : str or Additive, default=None
         None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
         (docs/additive_models.md).
-    certify_share : float, default=None
+    certify_share : float or SetAside, default=None
         Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
-        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
-        result is `certificate_` (docs/certificates.md).
-    if_refused : {"replace", "keep"}, default="replace"
-        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
-        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
+        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A `SetAside`
+        also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
@@ -231,6 +230,9 @@ class GroupObjectiveClassifier(MixingClassifier):
     constraint_report_: ConstraintReport
     baselines_: BaselineReport | None
 
+    SETTINGS: ClassVar = {"certify_share": (SetAside,)}
+    RENAMED: ClassVar = renamed(certify_share=["if_refused"])
+
     def __init__(
         self,
         objective: Any = "error",
@@ -259,8 +261,8 @@ class GroupObjectiveClassifier(MixingClassifier):
         loss: str = "zero_one",
         sensitive_as_feature: bool = False,
         model: Any = None,
-        certify_share: float | None = None,
-        if_refused: str = "replace",
+        certify_share: Any = None,
+        **deprecated: Any,
     ) -> None:
         self.objective = objective
         self.constraint = constraint
@@ -288,7 +290,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         self.sensitive_as_feature = sensitive_as_feature
         self.model = model
         self.certify_share = certify_share
-        self.if_refused = if_refused
+        self._take(deprecated)
 
     @certified
     def fit(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from ..privacy.promise import Promise
 from .certifying.certified_fits import certified
 from .descending import DescentClassifier
 from .fitting import promises
-from .fitting.intents import Descent
+from .fitting.intents import Descent as Planned
 from .fitting.requirements import said
 from .reading.inputs import Training
 from .released.as_fit import fit_released
@@ -28,6 +27,10 @@ from .released.classifier import publish_columns
 from .released.groups import ReleasedGroups
 from .reports.baselines import MIXTURE, MODEL
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced
+from .settings.descents import Descent
+from .settings.face import renamed
+from .settings.keeping import Checkpoints, SetAside
+from .settings.setting import knobs
 
 
 class RateConstrainedClassifier(DescentClassifier):
@@ -77,42 +80,24 @@ class RateConstrainedClassifier(DescentClassifier):
     max_rows_per_unit : int, default=None
         Most rows of one person that the fit reads, a public number; required beside `unit`. A person with more rows has so many
         of them drawn. Noise of counts grows with it, and a `clip` is then of the sum of a person's gradients.
-    rounds : int, default=None
-        Number of rounds of gradient descent. None: 240 for constraints and 120 for a penalty. Modules: 400, or 150 where
-        sensitive features alone are protected. Without privacy a linear model is fitted until it converges.
-    clip : float, default=None
-        Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: 2 for modules. For linear models it is
-        chosen from public facts and the released number of rows.
-    temperature : float, default=None
-        Temperature of the soft decisions that the gradient of a constraint acts on. None: 1.
-    sampling_rate : float, default=None
-        Share of the rows in each secret random batch. None: all rows for linear models. For modules it is a twentieth, or what
-        gives 256 rows if that is more. It is all rows where sensitive features alone are protected.
+    solver : Descent, default=None
+        Settings of the descent, such as ``Descent(rounds=50)``. None: the library's, from public facts.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
     model : str, Additive or torch.nn.Module, default=None
         None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line (docs/additive_models.md). A
         module is copied, and training starts from its weights (docs/networks.md).
-    learning_rate : float, default=None
-        Step size of a module's descent. None: 0.1.
-    device : str, default=None
-        Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
-    checkpoint : path, default=None
+    checkpoint : path or Checkpoints, default=None
         Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and it is resumed. Finished
-        releases stay charged. None: nothing is kept.
-    checkpoint_every : int, default=10
-        Number of rounds between two checkpoints.
+        releases stay charged. A `Checkpoints` also says how often. None: nothing is kept.
     randomised : bool, default=True
         Whether a linear fit may hand out a mixture of models, which decides by drawing one of them for each row. It hands out a
         mixture, a constant or a model without constraints where released numbers say that this keeps the constraints better or
         errs less. `baselines_` says which; it costs no further privacy.
-    certify_share : float, default=None
+    certify_share : float or SetAside, default=None
         Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
-        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
-        result is `certificate_` (docs/certificates.md).
-    if_refused : {"replace", "keep"}, default="replace"
-        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
-        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
+        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A `SetAside`
+        also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
@@ -186,6 +171,11 @@ class RateConstrainedClassifier(DescentClassifier):
     (True, (0, 1))
     """
 
+    SETTINGS: ClassVar = {"solver": (Descent,), "checkpoint": (Checkpoints,), "certify_share": (SetAside,)}
+    RENAMED: ClassVar = renamed(
+        solver=[*knobs(Descent)], checkpoint={"checkpoint_every": "every"}, certify_share=["if_refused"]
+    )
+
     def __init__(
         self,
         constraints: Any = None,
@@ -202,19 +192,13 @@ class RateConstrainedClassifier(DescentClassifier):
         ledger: Any = None,
         unit: Any = None,
         max_rows_per_unit: int | None = None,
-        rounds: int | None = None,
-        clip: float | None = None,
-        temperature: float | None = None,
-        sampling_rate: float | None = None,
+        solver: Descent | None = None,
         sensitive_as_feature: bool = False,
         model: Any = None,
-        learning_rate: float | None = None,
-        device: str | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int = 10,
+        checkpoint: Any = None,
         randomised: bool = True,
-        certify_share: float | None = None,
-        if_refused: str = "replace",
+        certify_share: Any = None,
+        **deprecated: Any,
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -229,19 +213,13 @@ class RateConstrainedClassifier(DescentClassifier):
         self.ledger = ledger
         self.unit = unit
         self.max_rows_per_unit = max_rows_per_unit
-        self.rounds = rounds
-        self.clip = clip
-        self.temperature = temperature
-        self.sampling_rate = sampling_rate
+        self.solver = solver
         self.sensitive_as_feature = sensitive_as_feature
         self.model = model
-        self.learning_rate = learning_rate
-        self.device = device
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
         self.randomised = randomised
         self.certify_share = certify_share
-        self.if_refused = if_refused
+        self._take(deprecated)
 
     @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
@@ -309,7 +287,7 @@ class RateConstrainedClassifier(DescentClassifier):
 
     def _plan(
         self, promise: Promise, training: Training, cells: Cells | None, notions: list[Notion], facts: dict[str, Any]
-    ) -> Descent:
+    ) -> Planned:
         plan = plans.make(promise, training.rows.layout, cells, notions, **facts)
         bounds: Floats = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
         if plan.skeleton is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from .reading.inputs import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_tailored, warn_if_worse
 from .reports.constraint_report import ConstraintReport
+from .settings.face import renamed
+from .settings.keeping import SetAside
 from .tailored import TailoringReport
 
 
@@ -129,13 +131,10 @@ class TailoredClassifier(LinearClassifier):
     certify : notion, str or list of these, default=None
         Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or ``"demographic_parity:0.1"``.
         The fit does not aim at them. A notion without a `confidence` has that of the others, else 0.95. None: nothing.
-    certify_share : float, default=None
+    certify_share : float or SetAside, default=None
         Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
-        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
-        result is `certificate_` (docs/certificates.md).
-    if_refused : {"replace", "keep"}, default="replace"
-        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
-        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
+        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A `SetAside`
+        also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
@@ -217,6 +216,9 @@ class TailoredClassifier(LinearClassifier):
     objective_: float
     n_iter_: int
 
+    SETTINGS: ClassVar = {"certify_share": (SetAside,)}
+    RENAMED: ClassVar = renamed(certify_share=["if_refused"])
+
     def __init__(
         self,
         allocation: Any = LEAST_NOISE,
@@ -253,8 +255,8 @@ class TailoredClassifier(LinearClassifier):
         penalty: float | None = None,
         sensitive_as_feature: bool = False,
         certify: Any = None,
-        certify_share: float | None = None,
-        if_refused: str = "replace",
+        certify_share: Any = None,
+        **deprecated: Any,
     ) -> None:
         self.allocation = allocation
         self.group_loss_bound = group_loss_bound
@@ -290,7 +292,7 @@ class TailoredClassifier(LinearClassifier):
         self.sensitive_as_feature = sensitive_as_feature
         self.certify = certify
         self.certify_share = certify_share
-        self.if_refused = if_refused
+        self._take(deprecated)
 
     @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredClassifier:

@@ -128,9 +128,9 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(4000, 2))
     >>> y = (X.sum(axis=1) + rng.normal(size=4000) > 0).astype(int)
-    >>> from fairveil import RateConstrainedClassifier
-    >>> search = PrivateSearchCV(RateConstrainedClassifier(rounds=20, public_rows=3000), {"clip": [0.5, 2.0]}, epsilon=3.0,
-    ...     random_state=0).fit(X, y)
+    >>> from fairveil import Descent, RateConstrainedClassifier
+    >>> short = RateConstrainedClassifier(solver=Descent(rounds=20), public_rows=3000)
+    >>> search = PrivateSearchCV(short, {"solver__clip": [0.5, 2.0]}, epsilon=3.0, random_state=0).fit(X, y)
     >>> search.price_.way, search.privacy_.epsilon <= 3.0, len(search.cv_results_["params"])
     ('all', True, 3)
     """

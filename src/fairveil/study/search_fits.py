@@ -20,6 +20,7 @@ from ..errors import InputError, PrivacyError, complaint
 from ..estimators.fitting.row_parts import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
 from ..estimators.reading import inputs, pipelines
 from ..estimators.reading.units import Whose, numbers_of
+from ..estimators.settings.face import placed
 from ..estimators.wrapped import bases
 from ..estimators.wrapped.bases import derived_seed
 from ..privacy.events import Event, NoOp
@@ -112,7 +113,9 @@ class Fits:
         spent = {"epsilon": epsilon, "delta": delta, "ledger": None, "random_state": derived_seed(self._seed, 2 * number)}
         if self._stated is not None and whole is None:
             spent["public_rows"] = max(1, round(self._stated * (1.0 - self._holdout)))
-        return type(self._last)(**{**own, **promised, **self.candidates[at], **spent})
+        made = type(self._last)(**{**own, **promised, **spent})
+        changed = {placed(made, name): value for name, value in self.candidates[at].items() if name not in spent}
+        return made.set_params(**changed)
 
     def plans(self, epsilon: float, delta: float) -> Sequence[Event]:
         """What a fit of each candidate would release: planned by public facts, nothing is asked."""
@@ -162,9 +165,10 @@ class Fits:
 
     def defaults(self) -> int:
         """The place of the candidate that changes nothing: the first that says what the estimator says, else one more."""
-        own = self._last.get_params(deep=False)
+        own = self._last.get_params()
         for at, one in enumerate(self.candidates):
-            if all(own[name] is value or repr(own[name]) == repr(value) for name, value in one.items()):
+            held = [(own[placed(self._last, name)], value) for name, value in one.items()]
+            if all(mine is value or repr(mine) == repr(value) for mine, value in held):
                 return at
         self.candidates = [*self.candidates, {}]
         return len(self.candidates) - 1
@@ -211,7 +215,7 @@ def parts_of(estimator: Any) -> tuple[Any, Any, str]:
 def candidates_of(given: Any, n_iter: Any, seed: int | None, name: str, last: Any) -> list[Candidate]:
     """Public: drawn without a look at any row."""
     listed = [given] if isinstance(given, Mapping) else list(given) if isinstance(given, list | tuple) else None
-    remedy = 'Pass {"clip": [0.5, 1.0, 2.0]}, for example.'
+    remedy = 'Pass {"solver__clip": [0.5, 1.0, 2.0]}, for example.'
     if not listed or any(not isinstance(one, Mapping) or not one for one in listed):
         raise InputError(
             complaint(expected="names of parameters with values", of="param_distributions", got=given, remedy=remedy)
@@ -234,10 +238,10 @@ def candidates_of(given: Any, n_iter: Any, seed: int | None, name: str, last: An
             complaint(expected=f"at most {MOST_CANDIDATES} candidates", of="param_distributions", got=len(found), remedy=remedy)
         )
     prefix = f"{name}__" if name else ""
-    known = set(last.get_params(deep=False)) - set(SPENT_HERE)
+    known = set(last.get_params()) - set(SPENT_HERE)
     for one in found:
         for key in one:
-            if not key.startswith(prefix) or key.removeprefix(prefix) not in known:
+            if not key.startswith(prefix) or placed(last, key.removeprefix(prefix)) not in known:
                 listed_names = [f"{prefix}{each}" for each in sorted(known)]
                 remedy = "Name a parameter of the classifier; the search itself sets what is spent."
                 raise InputError(

@@ -9,9 +9,6 @@ from ...fairness.objectives import Bound, parse_constraint
 from ..fitting import promises
 from .certifying import notions_of
 
-REPLACE = "replace"
-IF_REFUSED = (REPLACE, "keep")
-"""What becomes of a model that is not certified."""
 CONSTRAINTS, CONSTRAINT, CERTIFY = "constraints", "constraint", "certify"
 """The parameters that may say what is certified."""
 

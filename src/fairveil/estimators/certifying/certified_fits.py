@@ -13,14 +13,14 @@ from typing import Any, TypeVar, cast
 
 from ...errors import InputError, complaint
 from . import seen
-from .asked import CERTIFY, REPLACE, listed_in, parameter_of
+from .asked import CERTIFY, listed_in, parameter_of
 from .certified_run import Both
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def certified(fit: Fit) -> Fit:
-    """A `fit` which certifies, of an estimator with one of these, `public_rows`, `certify_share` and `if_refused`."""
+    """A `fit` which certifies, of an estimator with one of these, `public_rows` and `certify_share`."""
 
     @wraps(fit)
     def fitted(self: Any, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Any:
@@ -30,10 +30,9 @@ def certified(fit: Fit) -> Fit:
             Both(self, fit, of, notions, beside).run(X, y, sensitive_features, sample_weight)
             seen.remember(self, X)
             return self
-        for name, usual in (("certify_share", None), ("if_refused", REPLACE)):
-            if (got := getattr(self, name)) != usual:
-                remedy = f"Pass {of}=DemographicParity(0.05, confidence=0.95), for example, or leave {name} out."
-                raise InputError(complaint(expected="a constraint with a confidence", of=name, got=got, remedy=remedy))
+        if (got := self.certify_share) is not None:
+            remedy = f"Pass {of}=DemographicParity(0.05, confidence=0.95), for example, or leave certify_share out."
+            raise InputError(complaint(expected="a constraint with a confidence", of="certify_share", got=got, remedy=remedy))
         fit(self, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         forget_certificate(self)
         seen.remember(self, X)

@@ -39,7 +39,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ... import _checks
 from ..._types import Ints
 from ...curator.elsewhere import Elsewhere
 from ...errors import DecisionsReplaced, InputError, complaint
@@ -64,8 +63,9 @@ from ..fitting.row_parts import CERTIFICATE, aside_of, length_of, parts_elsewher
 from ..reading import cautions, units
 from ..reading.columns import names_in, read_labels
 from ..reading.training import Training
+from ..settings.keeping import REPLACE, SetAside
 from ..wrapped import bases, decided
-from .asked import CERTIFY, IF_REFUSED, REPLACE, listed_in
+from .asked import CERTIFY, listed_in
 from .certificate import Certificate
 from .certified_aim import (
     CHANCE,
@@ -81,8 +81,6 @@ from .certified_aim import (
 from .certifying import certify_beside, confidence_of, require_compared
 
 DECISIONS = "zero_one"
-SHARE = 0.3
-"""The share that is set aside."""
 CONFIDENCE = 0.95
 """That of notions in `certify` which state none."""
 SET_ASIDE = (
@@ -112,10 +110,8 @@ class Both:
         self.estimator, self.fit, self.of, self.notions, self.beside = estimator, fit, of, notions, tuple(beside)
         self.wanted = [one for one in notions if of == CERTIFY or notion_confidence(one) is not None]
         self.confidence = one_confidence(self.wanted, of)
-        share = SHARE if estimator.certify_share is None else estimator.certify_share
-        remedy = "Pass certify_share=0.3, for example: the part of the rows that the model does not see."
-        self.share = _checks.fraction(certify_share=share, low_open=True, high_open=True, remedy=remedy)
-        self.if_refused = _checks.one_of(IF_REFUSED, if_refused=estimator.if_refused)
+        chosen = estimator._setting("certify_share", SetAside)
+        self.share, self.replaces = float(chosen.share), chosen.if_refused == REPLACE
         self.whose = units.asked(estimator)
         self.promise = self._promise(estimator.epsilon)
         self.aside = SET_ASIDE if self.whose is None else PERSONS_ASIDE
@@ -137,7 +133,7 @@ class Both:
         if not away:  # the holder's statement says it, and is signed
             inner.privacy_ = replace(inner.privacy_, not_covered=(*inner.privacy_.not_covered, self.aside))
         found = self._certificate(inner, *others, None if whose is None else whose[1].given)
-        if not found.certified and self.if_refused == REPLACE:
+        if not found.certified and self.replaces:
             found = self._replaced(inner, found)
         fitted = {name: value for name, value in vars(inner).items() if name not in inner.get_params(deep=False)}
         for name in [name for name in vars(self.estimator) if name.endswith("_") and not name.startswith("__")]:
@@ -235,7 +231,7 @@ class Both:
         inner = copy.copy(self.estimator)
         for name in [name for name in vars(inner) if name.endswith("_") and not name.startswith("__")]:
             del inner.__dict__[name]
-        inner.certify_share, inner.if_refused = None, REPLACE
+        inner.certify_share = None
         setattr(inner, self.of, None if self.of == CERTIFY else [*self.beside, *inside])
         stated = self.estimator.public_rows
         if stated is None and self.stated is not None and not self.promise.rows_are_public:
@@ -329,7 +325,8 @@ class Both:
     def _require_room(self) -> None:
         """Both spends; descent by Gaussian releases of all rows pays for both."""
         of = self.estimator
-        one = isinstance(of, DescentClassifier) and self.promise.delta > 0.0 and of.sampling_rate is None and of._module is None
+        whole = isinstance(of, DescentClassifier) and of._solver.sampling_rate is None and of._module is None
+        one = whole and self.promise.delta > 0.0
         if self._book is not None and not one:
             event = plan(self._counting(self.promise.epsilon), reads_groups=True).event
             require_room(self._book, [event, event], self.promise, "a fit and its certificate")

@@ -20,11 +20,12 @@ from ...privacy import epsilon as price
 from ...privacy.events import Event, compose
 from ...privacy.ledger import Ledger, current
 from ...privacy.promise import Promise
+from ..settings.face import Settled
 
 REMEMBERED = "_ledger_of_block"
 
 
-class Recorded:
+class Recorded(Settled):
     """The mixin of all estimators, before `BaseEstimator`."""
 
     ledger: Any

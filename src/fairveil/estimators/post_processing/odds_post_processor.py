@@ -45,6 +45,8 @@ from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.baselines import BaselineReport, warn_if_worse
 from ..reports.constraint_report import ConstraintReport
+from ..settings.face import renamed
+from ..settings.keeping import SetAside
 from ..wrapped import answers as base_answers
 from ..wrapped import bases, decided
 from ..wrapped import spends as base_spends
@@ -135,13 +137,10 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     randomised : bool, default=True
         Whether decisions may be drawn at random. False: the best one threshold for each group, or one class for each decision
         of the base.
-    certify_share : float, default=None
+    certify_share : float or SetAside, default=None
         Share of the rows that is set aside to certify notions with a `confidence`, such as ``DemographicParity(0.05,
-        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. None: 0.3. The
-        result is `certificate_` (docs/certificates.md).
-    if_refused : {"replace", "keep"}, default="replace"
-        What is handed out if the bound cannot be certified of the fitted model. ``"replace"``: a mixture in which as many
-        decisions as necessary are replaced by blind ones; it is certified. ``"keep"``: the model as it is, not certified.
+        confidence=0.95)``, for people whom the model has not seen. Each row is set aside by a coin of its own. A `SetAside`
+        also says what becomes of a model that is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
@@ -242,6 +241,9 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
 
+    SETTINGS: ClassVar = {"certify_share": (SetAside,)}
+    RENAMED: ClassVar = renamed(certify_share=["if_refused"])
+
     def __init__(
         self,
         estimator: Any = None,
@@ -267,8 +269,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         bins: Any = None,
         group_aware: bool = True,
         randomised: bool = True,
-        certify_share: float | None = None,
-        if_refused: str = "replace",
+        certify_share: Any = None,
+        **deprecated: Any,
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints
@@ -293,7 +295,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self.group_aware = group_aware
         self.randomised = randomised
         self.certify_share = certify_share
-        self.if_refused = if_refused
+        self._take(deprecated)
 
     @certified
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> OddsPostProcessor:

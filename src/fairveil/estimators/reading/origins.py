@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 from ...privacy.statement.parts import Origin, PublicFact
+from ..settings.face import stated
 from .training import Training
 
 DEFAULT: Origin = "library default"
@@ -24,7 +25,7 @@ def of_argument(estimator: Any, name: str) -> Origin:
 
 def stated_clips(estimator: Any) -> tuple[float, ...]:
     """The clips that the caller passed; what else bounds a row is the library's."""
-    clip = estimator.clip
+    clip = stated(estimator, "clip")
     return (float(clip),) if isinstance(clip, Real) else ()  # what is no number is refused where it is used
 
 

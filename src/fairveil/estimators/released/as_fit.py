@@ -17,14 +17,14 @@ from ...learning import Outcome
 from ...learning.descent import Reason
 from ...models import LinearModel
 from ..fitting import unused
+from ..settings.descents import Descent
+from ..settings.setting import knobs
 from .classifier import Searched, searched
 from .groups import ReleasedGroups
 
 CONFIDENCE, TWO_SIDED = 0.95, 1.959964
-UNUSED = (
-    *("rounds", "clip", "temperature", "sampling_rate", "model", "learning_rate", "device", "checkpoint", "checkpoint_every"),
-    *("unit", "max_rows_per_unit"),  # who is protected was decided by the release
-)
+UNUSED = ("model", "checkpoint", "unit", "max_rows_per_unit")
+"""The last two: who is protected was decided by the release."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +60,7 @@ def _require_what_a_release_gives(estimator: Any, sample_weight: Any) -> None:
         remedy = "Leave sample_weight out, or weigh the rows of released.expanded(X, y)."
         raise InputError(complaint(expected="no weights with released groups", of="sample_weight", got="some", remedy=remedy))
     unused.refuse(estimator, dict.fromkeys(UNUSED, "with released groups"))
+    unused.refuse(estimator._solver, dict.fromkeys(knobs(Descent), "with released groups"))
 
 
 def _outcome(found: Searched, law: Any, rules: tuple[LinearModel, ...], X: Any, y: Any, constraints: Any) -> Outcome:

@@ -26,6 +26,8 @@ from ...learning.lagrangian.noise import EDGES
 from ...learning.oracles.oracle import Rule
 from ...tables import keys
 from ..reading.additive import Additive
+from ..settings.kinds import SETTINGS
+from ..settings.setting import Setting, changed, knobs
 
 TOLD = ("bounds", "values", "spread", "duals", "counts")
 ARRAYS = ("weights", *TOLD)
@@ -50,6 +52,9 @@ def parameter(value: Any, name: str) -> Any:
         return {"asked": value.to_dict()} if value.is_written else _given(name)
     if isinstance(value, Additive):
         return {"additive": value.to_dict()}
+    if isinstance(value, Setting):
+        inside = {knob: parameter(held, knob) for knob, held in changed(value).items()}
+        return {"settings": {"kind": type(value).__name__, "values": inside}}
     if isinstance(value, Schema):
         return {"schema": value.to_dict()}
     if isinstance(value, Cells):
@@ -85,9 +90,8 @@ def read_parameter(node: Node) -> Any:
     if not isinstance(node.value, dict):
         return node.value
     if len(node.value) != 1:
-        node.refuse(
-            "an object with one of 'number', 'array', 'additive', 'by_group', 'cells', 'notion', 'asked', 'schema'", node.value
-        )
+        words = "'number', 'array', 'additive', 'by_group', 'cells', 'notion', 'asked', 'schema', 'settings'"
+        node.refuse(f"an object with one of {words}", node.value)
     readers: dict[str, Callable[[Node], Any]] = {
         "number": lambda given: given.number(words=True) if given.value != "-nan" else math.nan,
         "additive": lambda given: Additive.from_dict(given.mapping()),
@@ -97,12 +101,20 @@ def read_parameter(node: Node) -> Any:
         "asked": lambda given: objective_from_dict(given.mapping()),
         "schema": lambda given: Schema.from_dict(given.mapping()),
         "cells": cells_from_dict,
+        "settings": _read_settings,
     }
     ((word, _),) = node.value.items()
     reader = readers.get(word)
     if reader is None:
         node.refuse(f"an object with one of {sorted(readers)}", node.value)
     return reader(node[word])
+
+
+def _read_settings(node: Node) -> Setting:
+    given = node.only(("kind", "values"))
+    kind = SETTINGS[given["kind"].one_of(tuple(SETTINGS))]
+    inside = given["values"].only((), tuple(knobs(kind)))
+    return kind(**{knob: read_parameter(inside[knob]) for knob in inside.mapping()})
 
 
 def _read_array(node: Node) -> npt.NDArray[Any]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -77,6 +77,22 @@ def notion_of(name: str, positive: Hashable = None, groups: str = "product") -> 
         return EqualOpportunity(max_gap=0.0, positive=positive, groups=groups)
     kind = DemographicParity if name == "demographic_parity" else EqualizedOdds
     return kind(max_gap=0.0, groups=groups)
+
+
+def unbounded(notion: Any) -> Notion:
+    """The same of a notion that was given: one that a penalty can be about, without a bound."""
+    if not isinstance(notion, DemographicParity | EqualizedOdds | EqualOpportunity):
+        remedy = "Pass one of these names, or EqualOpportunity(None, positive=1), for example."
+        got = type(notion).__name__
+        raise InputError(complaint(expected=" or ".join(NOTIONS), of="notion", got=got, remedy=remedy))
+    for name, given, usual in (("max_gap", notion.max_gap, None), ("confidence", notion.confidence, None)):
+        if given is not usual:
+            remedy = f"Nothing is bounded by a penalty: pass {name}=None, and see strength."
+            raise InputError(complaint(expected=f"no {name}", of="notion", got=notion, remedy=remedy))
+    if notion.compare != "pairs":
+        remedy = "Leave compare out: a penalty looks at all groups together."
+        raise InputError(complaint(expected="compare='pairs'", of="notion", got=notion, remedy=remedy))
+    return replace(notion, max_gap=0.0)
 
 
 def make(
