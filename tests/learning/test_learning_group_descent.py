@@ -6,6 +6,7 @@ Neighbours of what is asked are those of tests/curator: gradients with weights b
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import game_samples as g
@@ -245,6 +246,65 @@ def test_with_noise_it_is_better_than_chance(relation: str) -> None:
     descent = a_descent(rows, g.PROMISES[relation], LARGEST)
     worst = [by_group(model_of(descent.run(curator_for(descent, rows, seed))), X, y, A).max() for seed in range(2)]
     assert max(worst) < 0.95 * math.log(2.0)
+
+
+def many(n: int = 8000, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Ten groups alike but for how much of their labels is chance; six of them are rows by the tens."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(10, n, p=[0.5, 0.3, 0.1, 0.06, *[0.04 / 6] * 6])
+    X = rng.uniform(-1, 1, size=(n, 4))
+    steep = np.linspace(3.0, 6.0, 10)[group]
+    y = (steep * X.sum(axis=1) + rng.logistic(size=n) > 0).astype(int)
+    return X, y, [group]
+
+
+def test_many_small_groups_cost_the_largest_group_next_to_nothing() -> None:
+    """Each weight is 1 / share: followed all the way, noise in the smallest group made every group's loss twice what it is."""
+    X, y, A = many()
+    rows = g.rows_from(X, y, A, groups=(10,))
+    large = np.bincount(A[0]) >= 400
+    worst = {}
+    for objective in ("error", LARGEST):
+        descent = a_descent(rows, Promise(1.0, 1e-6), objective)
+        found = [model_of(descent.run(curator_for(descent, rows, seed))) for seed in range(2)]
+        each = [log_losses(v, X, y) for v in found]
+        worst[objective] = np.mean([max(one[A[0] == k].mean() for k in np.flatnonzero(large)) for one in each])
+    assert worst[LARGEST] < worst["error"] + 0.03
+    assert worst[LARGEST] < 0.7 * math.log(2.0)
+
+
+def test_the_model_that_weighs_everybody_alike_is_handed_out_where_its_losses_are_less() -> None:
+    """By what late rounds released, and as likely as their noise makes them; each of two courses once."""
+    X, y, A = unlike()
+    rows = g.rows_from(X, y, A)
+    descent = a_descent(rows, g.EXACT, LARGEST, rounds=200)
+    curator = curator_for(descent, rows)
+    state = descent.init(curator)
+    while descent.stop(state) is None:
+        state = descent.step(curator, state)
+    assert state.alike is not None
+    apart = state.walk.average[0]
+    assert np.array_equal(descent._chosen(state), apart)
+    worse = replace(state, late=replace(state.late, losses=state.alike.losses * 1.01))
+    assert np.array_equal(descent._chosen(worse), state.alike.weights)
+    assert not np.array_equal(apart, state.alike.weights)
+
+
+@pytest.mark.parametrize("mode", ["product", "marginal"])
+def test_weights_above_what_noise_lets_a_step_follow_are_everybodys(mode: str) -> None:
+    """The pull as a whole stays what it is, no group's weight is above the limit by more than everybody's part, and without
+    noise nothing is changed."""
+    rows = g.rows_from(*g.sample(1, 400, groups=(2, 2)), groups=(2, 2))
+    for promise, changed in ((Promise(0.5, 1e-6), True), (g.EXACT, False)):
+        descent = a_descent(rows, promise, LARGEST, bounded(0.6, mode), mode=mode)
+        posed = descent.init(curator_for(descent, rows)).posed
+        wanted = np.zeros(len(posed.shares))
+        wanted[-1] = 1.0 / posed.shares[-1, 0]
+        followed = descent._followed(posed, wanted)
+        assert np.array_equal(followed, wanted) != changed
+        total = posed.shares[:, 0].sum() / descent.problem.cells.per_row
+        assert followed @ posed.shares[:, 0] == pytest.approx(1.0 + (total - 1.0) * followed[0] / descent._alike[0], abs=1e-9)
+        assert followed.max() <= wanted.max()
 
 
 # ---- what is refused -----------------------------------------------------------------------------------------------------

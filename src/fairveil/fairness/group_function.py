@@ -229,7 +229,7 @@ class Joint(LossFunction):
 
 def smoothed(h: Joint, width: float) -> Joint:
     """h with kinks of that width: of max(0, .), and of largest ones, which `SoftLargest` is over by at most as much."""
-    return Joint(_soft(h.f, width), None if h.g is None else _soft(h.g, width), h.penalty, width)
+    return Joint(softened(h.f, width), None if h.g is None else softened(h.g, width), h.penalty, width)
 
 
 def smoothing_adds(h: Joint, width: float) -> float:
@@ -238,7 +238,8 @@ def smoothing_adds(h: Joint, width: float) -> float:
     return width * ((0.0 if _largest_of(h.f) is None else 1.0) + in_g)
 
 
-def _soft(function: LossFunction, width: float) -> LossFunction:
+def softened(function: LossFunction, width: float) -> LossFunction:
+    """The largest of several numbers as `SoftLargest`, which is over it by at most `width`; else the function itself."""
     found = _largest_of(function)
     return function if found is None else replace(found, outer=SoftLargest(math.log(found.lines.shape[0]) / width))
 

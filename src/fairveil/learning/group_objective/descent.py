@@ -13,6 +13,14 @@ noise grows with it, and its multiplier, so the price, is the same in every roun
 take from the small group exactly what a bound on its loss gives it: w grows as dual / share, and the sum would stay as it was.
 Where features are public the part of w that all groups share is exact and unclipped; the rest is half the range of w at most.
 
+*A weight is followed as far as noise lets a step follow it.* f' is 1 / share for the worst group: 360 for one of 94 rows in
+33,916, with 360 times the noise for everybody's model. So losses are what they are likely to be by their noise
+(`learning.likely`), the largest of several is softened by `WIDTH`, and what of a weight is above the one at which noise
+begins to take from the step size counts for everybody alike (`_followed`). The limit rises with epsilon, to none.
+
+*The model that weighs everybody alike is the floor.* The first half of the rounds finds it; the others go on from there. It is
+handed out where h of what late rounds released is less for it. The values that are reported were released apart.
+
 *Excess inside its noise is not obeyed.* The duals hear the sum of a group's excesses as far as it is above one deviation of
 that sum's own noise (`BEYOND`), and an excess is divided by what its mean's noise is over `TOLERATED`: the small group's noise
 would else decide the model. Both vanish as epsilon grows, and constraints that are scaled have the same solutions.
@@ -38,6 +46,7 @@ from ... import _checks
 from ..._types import Floats
 from ...curator import Ask, Curator, GradientSum, GroupLosses, Linear, Question
 from ...curator.questions.cell_weights import reach
+from ...fairness.group_function import softened
 from ...privacy import calibrate
 from ...privacy.events import Event, Repeated, compose
 from ..descent import Progress, Reason
@@ -45,7 +54,9 @@ from ..gaussian import budget_of
 from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from ..lagrangian.noise import usual_clip
 from ..lagrangian.primal import PrimalState
+from ..likely import likely
 from ..oracles.oracle import LinearRule, count_rows, counting_event
+from ..systems import columns_of
 from .found import Found
 from .problem import Problem, ReleasedProblem
 
@@ -54,16 +65,34 @@ COUNTS_SHARE, LOSSES_SHARE, REPORT_SHARE = 0.05, 0.2, 0.05  # of the squared bud
 ROUNDS, EXACT_ROUNDS = 100, 600
 RATE, MOMENTUM = 1.0, 0.9
 PENALTY = 5.0
-LATE = 0.5  # of the rounds, at the end: their mean is the answer
+ALIKE = 0.5  # of the rounds, at the beginning: everybody weighs alike
+LATE, LATE_APART = 0.5, 0.75  # of those rounds, and of the others, at the end: the means of their models are what is found
+STEADY = 0.3  # of a logit: how far noise may walk, by one step and what momentum makes of it
+WIDTH = 0.05  # of the loss: within it groups are about as bad as the worst
 BEYOND = 1.0  # deviations of a sum of excesses' noise, below which it presses nothing
 TOLERATED = 0.005  # noise of an excess's mean over all rounds, in units of the loss, that slows no dual
 FAINT = 1e-6  # the least weight that a clip is made for: noise of nothing is next to nothing
 
 
 @dataclass(frozen=True, eq=False)
+class Course:
+    """A model, and the mean of `rounds` releases of its iterates' losses."""
+
+    weights: Floats
+    losses: Floats | float = 0.0
+    rounds: int = 0
+
+    def heard(self, losses: Floats) -> Course:
+        """One release more."""
+        count = self.rounds + 1
+        return replace(self, losses=self.losses + (losses - self.losses) / count, rounds=count)
+
+
+@dataclass(frozen=True, eq=False)
 class State:
     """Between rounds: released values only. `leaning`: the auditor's, by excesses so far; `duals`: the sum of its plays;
-    `noise`: the deviation of each excess of one round."""
+    `noise`: the deviation of each excess of one round; `late`: losses of the iterates that are averaged; `alike`: the model
+    that weighs everybody alike, once it is found; `pushed`: the mean of f's weights since."""
 
     posed: ReleasedProblem
     walk: PrimalState
@@ -72,6 +101,9 @@ class State:
     duals: Floats
     mean: Floats
     noise: Floats
+    late: Course
+    alike: Course | None = None
+    pushed: Floats | None = None
     round: int = 0
 
 
@@ -117,22 +149,30 @@ class LossDescent:
     # -- init, step, stop, finish ------------------------------------------------------------------------------------------
 
     def init(self, curator: Curator) -> State:
-        """Counts; the first weights are those of losses by chance."""
+        """Counts."""
         ground = self.problem.ground
         counts = count_rows(curator, ground, self.counts_multiplier)
         posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)
         chance = posed.shares[:, 0] * math.log(ground.classes)
         none = np.zeros(len(posed.excesses(chance)))
         walk = PrimalState.begin((1, ground.outputs, 1 + ground.layout.width))
-        weights = _weights(posed, chance, self.auditor.duals(ExponentiatedGradientState(none)))
-        return State(
-            posed, walk, weights, ExponentiatedGradientState(none), none, chance, self._noise_of_excesses(posed, chance)
-        )
+        noise = self._noise_of_excesses(posed, chance)
+        return State(posed, walk, self._alike, ExponentiatedGradientState(none), none, chance, noise, Course(walk.average[0]))
+
+    @property
+    def _alike(self) -> Floats:
+        """Weights with which every row counts once."""
+        cells = self.problem.cells
+        return np.full(cells.count, 1.0 / cells.per_row)
+
+    def _rounds_alike(self, posed: ReleasedProblem) -> int:
+        """The rounds in which everybody weighs alike; none where that is what f says."""
+        slopes = np.array(posed.f.slopes)[..., posed.shares[:, 0] > posed.least]
+        return 0 if np.allclose(slopes, self._alike[0]) else int(ALIKE * self.rounds)
 
     def _noise_of_excesses(self, posed: ReleasedProblem, losses: Floats) -> Floats:
         """Of one round's, each: public multipliers over released shares."""
-        ground = self.problem.ground
-        moved = 0.0 if ground.is_exact else self.losses_multiplier * ground.move(self._losses(np.zeros((1, 1)))) / posed.rows
+        moved = self._noise_of_losses(posed)
         alone = np.eye(len(posed.excesses(losses)))
         return np.array([moved * float(np.linalg.norm(posed.pull(one, losses))) for one in alone])
 
@@ -151,48 +191,77 @@ class LossDescent:
         posed, v = state.posed, state.walk.weights[0]
         gradient, sums = curator.answer(self._asks(v, state.weights), purpose="gradient and losses of the groups")
         losses = np.clip(sums / posed.rows, 0.0, MOST * np.maximum(posed.shares[:, 0], posed.least))
-        t = state.round + 1
+        t, alike = state.round + 1, self._rounds_alike(posed)
         mean = losses if t == 1 else state.mean + (losses - state.mean) * max(1.0 / t, 1.0 - MOMENTUM)
-        heard = 1.0 / np.maximum(1.0, state.noise / math.sqrt(self.rounds) / TOLERATED)
-        leaning = self.auditor.step(state.leaning, heard * posed.excesses(losses))
-        duals = self._pressed(leaning, heard * state.noise, t)
-        walk = state.walk.step(
-            gradient[np.newaxis] / posed.rows, self._rate(posed, state.weights, t), MOMENTUM, count=self._late(t)
-        )
-        return replace(
-            state,
-            walk=walk,
-            weights=_weights(posed, mean, duals),
-            leaning=leaning,
-            duals=state.duals + duals,
-            mean=mean,
-            round=t,
-        )
+        counted = self._late(t, alike)
+        walk = state.walk.step(gradient[np.newaxis] / posed.rows, self._rate(posed, state.weights), MOMENTUM, count=counted)
+        late = state.late.heard(losses) if counted else state.late
+        state = replace(state, walk=walk, late=late, mean=mean, round=t)
+        if t < alike:
+            return state
+        if t == alike:
+            found = walk.average
+            state = replace(state, alike=replace(late, weights=found[0]), walk=PrimalState.at(found), late=Course(found[0]))
+        return self._weighed(state, losses, t - alike)
 
-    def _late(self, t: int) -> bool:
-        return t > (1.0 - LATE) * self.rounds
+    def _late(self, t: int, alike: int) -> bool:
+        """Whether the model of a round is one of those that are averaged."""
+        if t > alike > 0:
+            return t - alike > (1.0 - LATE_APART) * (self.rounds - alike)
+        return t > (1.0 - LATE) * (alike or self.rounds)
 
-    def _rate(self, posed: ReleasedProblem, weights: Floats, t: int) -> float:
-        """One over the curvature of sum_k w_k l_k, over that of a mean of rows: group k has its share of it. It falls towards
-        one over f's largest slope, since where f's weights go from group to group late models must balance them, and not
-        follow the one that is worst. Less where noise would walk a logit or so."""
+    def _weighed(self, state: State, losses: Floats, heard: int) -> State:
+        """With the weights that follow from the losses of a round, the `heard`th from which duals follow."""
+        posed, duals, leaning = state.posed, np.zeros_like(state.duals), state.leaning
+        if heard > 0:
+            slowed = 1.0 / np.maximum(1.0, state.noise / math.sqrt(self.rounds) / TOLERATED)
+            leaning = self.auditor.step(leaning, slowed * posed.excesses(losses))
+            duals = self._pressed(leaning, slowed * state.noise, heard)
+        noise = self._noise_of_losses(posed) * math.sqrt(max(1.0 / state.round, (1.0 - MOMENTUM) / (1.0 + MOMENTUM)))
+        wanted = softened(posed.f, WIDTH).gradient(self._likely(posed, state.mean, noise))
+        followed = self._followed(posed, wanted)
+        pushed = followed if state.pushed is None else state.pushed + (followed - state.pushed) / (1 + heard)
+        weights = pushed + posed.pull(duals, state.mean)
+        return replace(state, weights=weights, pushed=pushed, leaning=leaning, duals=state.duals + duals)
+
+    def _noise_of_losses(self, posed: ReleasedProblem) -> float:
+        """Of one round's, each: a deviation, in shares of the rows."""
+        ground = self.problem.ground
+        return 0.0 if ground.is_exact else self.losses_multiplier * ground.move(self._losses(np.zeros((1, 1)))) / posed.rows
+
+    def _likely(self, posed: ReleasedProblem, losses: Floats, noise: float) -> Floats:
+        """Losses of groups, with noise of that deviation, as they are likely to be: of each sensitive column by itself."""
+        sizes = np.maximum(posed.shares[:, 0], posed.least)
+        means, deviations = losses / sizes, noise / sizes
+        return sizes * np.concatenate([likely(means[part], deviations[part]) for part in columns_of(self.problem.cells)])
+
+    def _followed(self, posed: ReleasedProblem, weights: Floats) -> Floats:
+        """Weights up to what noise lets a step follow. The rest of the pull is everybody's."""
+        heaviest = max(1.0, STEADY / max(FAINT, RATE * self._wandering(posed, 1.0)))
+        kept = np.minimum(weights, heaviest * self._alike)
+        return np.asarray(kept + float((weights - kept) @ posed.shares[:, 0]) * self._alike)
+
+    def _wandering(self, posed: ReleasedProblem, weight: float) -> float:
+        """How far noise moves a logit at a rate of 1, with what momentum adds, where the heaviest row weighs so much."""
         layout = self.problem.ground.layout
-        heavy = max(1.0, float(np.abs(weights) @ posed.shares[:, 0]))
-        heavy *= float(max(1.0, float(posed.f.slopes[1].max()) / heavy) ** min(1.0, 2.0 * t / self.rounds))
         length = math.sqrt(1.0 + layout.numbers + len(layout.code_sizes))
-        largest = self.clip * self._room(weights) * (self.problem.ground.max_sample_weight or 1.0)
-        noise = self.gradient_multiplier * largest / posed.rows
-        usual = RATE / heavy
-        return usual if noise == 0 else min(usual, 0.3 * (1.0 - MOMENTUM) / (noise * length))
+        largest = self.clip * weight * (self.problem.ground.max_sample_weight or 1.0)
+        return self.gradient_multiplier * largest / posed.rows * length / (1.0 - MOMENTUM)
+
+    def _rate(self, posed: ReleasedProblem, weights: Floats) -> float:
+        """One over the curvature of sum_k w_k l_k, over that of a mean of rows: group k has its share of it. Less where noise
+        would walk a logit or so."""
+        usual = RATE / max(1.0, float(np.abs(weights) @ posed.shares[:, 0]))
+        return min(usual, STEADY / max(FAINT, self._wandering(posed, self._room(weights))))
 
     def stop(self, state: State) -> Reason | None:
         """When the rounds of the plan are done."""
         return Reason.ROUNDS if state.round >= self.rounds else None
 
     def finish(self, curator: Curator, state: State, reason: Reason) -> Found:
-        """The mean of the late models, and its losses, released once."""
+        """The mean of the late models, or the one that weighs everybody alike, and its losses, released once."""
         ground, posed = self.problem.ground, state.posed
-        v = state.walk.average[0]
+        v = self._chosen(state)
         (sums,) = curator.answer([Ask(self._losses(v), self.report_multiplier)], purpose="losses of the answer")
         exact = ground.is_exact
         return Found.of(
@@ -202,10 +271,18 @@ class LossDescent:
             sums[np.newaxis] / posed.rows,
             noise=0.0 if exact else self.report_multiplier * ground.move(self._losses(v)),
             count_noise=0.0 if exact else self.counts_multiplier * ground.move(ground.counts),
-            duals=state.duals / max(1, state.round),
+            duals=state.duals / max(1, state.round - self._rounds_alike(posed)),
             reason=reason,
             rounds=state.round,
         )
+
+    def _chosen(self, state: State) -> Floats:
+        """The weights of the model whose h is less, by what was released of late iterates."""
+        posed, noise = state.posed, self._noise_of_losses(state.posed)
+        apart = replace(state.late, weights=state.walk.average[0])
+        courses = [apart] if state.alike is None else [state.alike, apart]
+        heard = [self._likely(posed, one.losses, noise / math.sqrt(max(1, one.rounds))) for one in courses]
+        return min(zip(courses, heard, strict=True), key=lambda pair: float(posed.h.value(pair[1])))[0].weights
 
     def run(self, curator: Curator, progress: Progress | None = None) -> Found:
         """Descend, with a curator that was made for the plan; the curator is closed afterwards, come what may."""
@@ -220,11 +297,6 @@ class LossDescent:
         finally:
             curator.close()
         return found
-
-
-def _weights(posed: ReleasedProblem, losses: Floats, duals: Floats) -> Floats:
-    """What one more unit of each group's loss costs."""
-    return np.asarray(posed.f.gradient(losses) + posed.pull(duals, losses))
 
 
 def plan_descent(
