@@ -79,7 +79,7 @@ class Course:
     """A model, and the mean of `rounds` releases of its iterates' losses."""
 
     weights: Floats
-    losses: Floats | float = 0.0
+    losses: Floats = field(default_factory=lambda: np.zeros(1))
     rounds: int = 0
 
     def heard(self, losses: Floats) -> Course:
@@ -233,7 +233,9 @@ class LossDescent:
         """Losses of groups, with noise of that deviation, as they are likely to be: of each sensitive column by itself."""
         sizes = np.maximum(posed.shares[:, 0], posed.least)
         means, deviations = losses / sizes, noise / sizes
-        return sizes * np.concatenate([likely(means[part], deviations[part]) for part in columns_of(self.problem.cells)])
+        return np.asarray(
+            sizes * np.concatenate([likely(means[part], deviations[part]) for part in columns_of(self.problem.cells)])
+        )
 
     def _followed(self, posed: ReleasedProblem, weights: Floats) -> Floats:
         """Weights up to what noise lets a step follow. The rest of the pull is everybody's."""
