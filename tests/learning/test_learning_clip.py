@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from fairveil import DemographicParity, EqualizedOdds, Promise
+from fairveil import DemographicParity, EqualizedOdds, Promise, RateConstrainedClassifier
 from fairveil.curator import Ask, Curator, GradientSum, Linear, Rows
 from fairveil.errors import InputError
 from fairveil.learning import Settings
 from fairveil.learning.lagrangian import plan as plans
 from fairveil.learning.lagrangian.noise import LOSS_CLIP
+from fairveil.models import LinearModel
 
 INF = math.inf
 PARITY, ODDS = (DemographicParity(0.1),), (EqualizedOdds(0.1),)
@@ -138,3 +139,39 @@ def test_without_privacy_nothing_is_shortened() -> None:
 def test_a_clip_that_is_no_length_is_refused() -> None:
     with pytest.raises(InputError, match="loss_clip"):
         GradientSum(Linear(np.zeros((1, 4))), loss_clip=-1.0)
+
+
+def test_momentum_falls_where_noise_is_next_to_nothing_and_is_what_it_was_elsewhere() -> None:
+    planned = plan()
+    momenta = [planned.momentum_at(clip) for clip in (1.0, 2.0, 8.0, 16.0, 32.0, 48.0)]
+    assert momenta[:3] == [0.9, 0.9, 0.9]
+    assert momenta[3] == pytest.approx(0.8)
+    assert momenta[4] == momenta[5] == pytest.approx(0.7)
+    for other in (plan(notions=()), plan(clip=2.5)):
+        assert other.momentum_at(48.0) == 0.9
+    assert plan(momentum=0.5).momentum_at(48.0) == 0.5
+
+
+def five_groups(seed: int, n: int = 8_000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Five groups whose merit goes from high to low, and the least of them 4 % of all."""
+    rng, fixed = np.random.default_rng(seed), np.random.default_rng(7)
+    group = rng.choice(5, n, p=[0.4, 0.25, 0.2, 0.11, 0.04])
+    away, weights = fixed.normal(size=(5, 12)) / math.sqrt(12), fixed.normal(size=12)
+    weights /= np.linalg.norm(weights)
+    merit = 0.8 * np.linspace(0.5, -0.5, 5)
+    X = rng.normal(size=(n, 12)) + 0.5 * away[group] + merit[group, np.newaxis] * weights
+    y = (2.0 * X @ weights - 0.7 + rng.logistic(size=n) > 0).astype(int)
+    return np.clip(X, -4, 4) / 4, y, group
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_with_next_to_no_noise_five_groups_have_the_exact_solutions_error(seed: int) -> None:
+    """Duals that swing end above what holds the bound, and the last step then mixes the model with constants."""
+    X, y, group = five_groups(seed)
+    errors = []
+    for epsilon in (1e4, INF):
+        fitted = RateConstrainedClassifier(DemographicParity(0.02), epsilon=epsilon, random_state=seed)
+        fitted.fit(X, y, sensitive_features=group)
+        assert isinstance(fitted.model_, LinearModel)
+        errors.append(float((fitted.predict(X) != y).mean()))
+    assert errors[0] < errors[1] + 0.005

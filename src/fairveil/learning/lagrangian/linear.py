@@ -162,7 +162,8 @@ class LinearDescent(Search[State, list[Outcome]]):
             histogram = self._histogram(answers[1:], state)
             play = self.player.step(play, histogram, t)
         if not self.planned.is_exact:
-            walk = state.walk.step(gradient, rate, s.momentum, count=self.planned.counts_iterate(t))
+            momentum = self.planned.momentum_at(state.clip)
+            walk = state.walk.step(gradient, rate, momentum, count=self.planned.counts_iterate(t))
             return state.after(walk, play)
         walk, age = self._accelerate(state, gradient, count=t >= s.most_rounds // 2)
         still = np.abs(gradient).max(axis=(1, 2)) <= s.tolerance

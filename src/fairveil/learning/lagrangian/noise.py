@@ -66,6 +66,10 @@ ROOMY_OF_TWO = 0.5
 """The same where two groups alone are told apart, and are likely to be large: there a longer clip is noise first."""
 
 
+ROOM_TO_SPARE, QUIET_MOMENTUM = 4.0, 0.7
+"""From that many times the least clip on, where noise is next to nothing, momentum falls: to this, at the square of it."""
+
+
 LOSS_CLIP = 2.0
 """Where features and labels are public and groups are not: the largest norm of one row's exact gradient of the loss. It needs
 no clip for privacy; a row that is far off is kept from ruling the model, which errs less on other people's rows."""
@@ -181,6 +185,13 @@ class PlannedNoise:
         step = self._quiet_rate(np.array([rows]), self.gradient_multiplier, s.rounds, clip)[0]
         room = step / ((ROOMY if crowded else ROOMY_OF_TWO) * s.rate_most)
         return clip * float(min(max(1.0, math.sqrt(room)), s.clip_growth))
+
+    def momentum_at(self, clip: float) -> float:
+        """Less where noise left room for a clip `ROOM_TO_SPARE` times its least and more: duals swing with what the model is
+        late by, and nothing needs averaging there."""
+        s = self.settings
+        grown = math.log(max(1.0, clip / self.clip / ROOM_TO_SPARE)) if self._clip_grows else 0.0
+        return s.momentum - min(1.0, grown / math.log(ROOM_TO_SPARE)) * max(0.0, s.momentum - QUIET_MOMENTUM)
 
     def _heard(self, rows: float) -> float:
         """How far the search would follow a constraint if all cells and labels had as many rows: from public facts alone."""
