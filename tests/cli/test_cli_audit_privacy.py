@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import html
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 from people_who_do_not_exist import Command
+
+import fairveil as fv
+from fairveil import PrivacyStatement
+from fairveil.audit.corners import ordinary
+from fairveil.facts import Schema
 
 MINE = """
 import numpy as np
@@ -76,3 +82,37 @@ def test_what_is_wrong_is_refused(fairveil: Command, mine: Path, words: tuple[ob
     done = fairveil("audit-privacy", *words)
     assert done.code == 2
     assert told in done.err
+
+
+def test_a_page_has_a_section_of_the_audit(fairveil: Command, mine: Path) -> None:
+    done = fairveil("audit-privacy", "mechanisms_of_mine:kept", "--schema", mine, *CLAIM, "--out", "a.html")
+    assert done.code == 0, done.err
+    page, twin = (Path(name).read_text("utf-8") for name in ("a.html", "a.json"))
+    found = json.loads(twin)["audit"]
+    assert 'id="audit"' in page
+    assert '<a href="#audit">What an audit found</a>' in page
+    assert page.count("<svg") == 2  # wide and narrow
+    for one in found["facts"]:
+        assert html.escape(one["words"], quote=False) in page, one
+    assert found["facts"][0]["words"].startswith("cannot be told")
+    assert found["no_proof"] in page
+    assert found["epsilon_lower"] <= 1.0
+
+
+def test_a_statement_carries_the_audit_of_its_model(fairveil: Command, mine: Path) -> None:
+    schema = Schema.load(mine)
+    clf = fv.RateConstrainedClassifier(schema=schema, rounds=2, random_state=0)
+    fv.save(clf.fit(fv.data.encode(ordinary(schema, 200, 0), schema)), "model")
+    run = ("--trials", 50, "--no-power")
+    done = fairveil("audit-privacy", "model", *run, "--statement", "audited.json", "--out", "model.html")
+    assert done.code == 0, done.err
+    statement = PrivacyStatement.from_json(Path("audited.json").read_text("utf-8"))
+    assert statement.audit is not None
+    assert statement.audit.epsilon <= statement.epsilon
+    assert "audit of RateConstrainedClassifier" in statement.summary()
+    assert fairveil("verify", "audited.json").code == 0
+    assert json.loads(Path("model.json").read_text("utf-8"))["statement"]["audit"]["epsilon"] == statement.audit.epsilon
+    done = fairveil("audit-privacy", "mechanisms_of_mine:kept", "--schema", mine, *CLAIM, "--statement", "none.json")
+    assert done.code == 2
+    assert "--statement" in done.err
+    assert not Path("none.json").exists()

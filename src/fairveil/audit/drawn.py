@@ -22,7 +22,7 @@ from scipy import special
 
 from .._types import Floats
 from ..errors import PrivacyError
-from ..figures import Curve, CurvesFigure, Measure, svg_curves
+from ..figures import Curve, CurvesFigure, Measure
 from ..privacy.accounting import accountant as accounting
 from .claims import Claim, EventsClaim, GaussianClaim, PointClaim
 
@@ -50,8 +50,8 @@ def measured(here: Floats, there: Floats, confidence: float) -> Points:
     return tuple(sorted(set(zip(alarms, misses, strict=True))))
 
 
-def figure(title: str, claim: Points, band: Points, confidence: float, trials: int, *, width: int, name: str) -> str:
-    """An SVG element of what `claimed` and `measured` gave."""
+def curves_of(title: str, claim: Points, band: Points, confidence: float, trials: int) -> CurvesFigure:
+    """What `claimed` and `measured` gave."""
     curves = (
         Curve("claimed: no test is below", claim),
         Curve(f"measured: some test is at or below ({100 * confidence:g} %)", band),
@@ -60,16 +60,12 @@ def figure(title: str, claim: Points, band: Points, confidence: float, trials: i
         f"{trials} pairs of runs. The claim is refuted where the measured curve falls below the claimed one.",
         "The verdict comes from bets on one test that was fixed before, which is sharper than this band of all tests.",
     )
-    return svg_curves(
-        CurvesFigure(
-            title=title,
-            across=Measure("false alarms", "plain"),
-            up=Measure("misses", "plain"),
-            curves=curves,
-            notes=notes,
-        ),
-        width=width,
-        name=name,
+    return CurvesFigure(
+        title=title,
+        across=Measure("false alarms", "plain"),
+        up=Measure("misses", "plain"),
+        curves=curves,
+        notes=notes,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
 from ..errors import InputError, complaint
+from ..figures import CurvesFigure, svg_curves
 from ..privacy.accounting import accountant as accounting
 from ..privacy.events import Gaussian
 from ..privacy.promise import Promise
@@ -22,7 +23,7 @@ from ..privacy.statement.parts import Audit
 from ..privacy.statement.statement import PrivacyStatement
 from . import bounds
 from .claims import Claim, PointClaim
-from .drawn import figure
+from .drawn import curves_of
 from .result import is_gaussian_claim
 
 ENOUGH = 0.95
@@ -225,9 +226,13 @@ class PrivacyAudit:
 
     def figure(self, *, width: int = 720, name: str = "privacy-audit") -> str:
         """An SVG element: the claimed trade-off curve, and what the runs allow at most."""
+        return svg_curves(self._curves, width=width, name=name)
+
+    @property
+    def _curves(self) -> CurvesFigure:
         title = f"Audit of {self.target}: epsilon at least {self.epsilon_lower:.3g} of {self.promise.epsilon:.3g} claimed"
-        return figure(title, self.claimed_curve, self.band, self.confidence, self.trials, width=width, name=name)
+        return curves_of(title, self.claimed_curve, self.band, self.confidence, self.trials)
 
     def section(self) -> Mapping[str, Any]:
-        """What a report shows of it."""
-        return {"facts": self.facts(), "figure": self.figure(), "numbers": self.to_dict()}
+        """What a report shows of it (`report.privacy_audit`)."""
+        return {"facts": self.facts(), "curves": self._curves, "numbers": self.to_dict()}

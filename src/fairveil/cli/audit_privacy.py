@@ -79,7 +79,22 @@ def audit_privacy(
     seed: Annotated[int, typer.Option(metavar="N", help="set the seed of tables and runs", rich_help_panel=PRIVACY)] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="write the result (.json) or the picture (.svg)", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="write the result (.json), the picture (.svg) or a page (.html)",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    statement: Annotated[
+        Path | None,
+        typer.Option(
+            "--statement",
+            metavar="FILE",
+            help="write the statement of a model's folder, with this audit in it",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="print the result as JSON", rich_help_panel=OUTPUT)] = False,
     force: Annotated[bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)] = False,
@@ -95,10 +110,12 @@ def audit_privacy(
     from .folders import require_file
 
     if out is not None:
-        if out.suffix.lower() not in (".json", ".svg"):
-            remedy = "--out audit.json for the result, or --out audit.svg"
-            raise InputError(complaint(expected="a file ending in .json, .svg", of="--out", got=str(out), remedy=remedy))
+        if out.suffix.lower() not in (".json", ".svg", ".html"):
+            remedy = "--out audit.json for the result, --out audit.svg or --out audit.html"
+            raise InputError(complaint(expected="a file ending in .json, .svg, .html", of="--out", got=str(out), remedy=remedy))
         require_file(out, force=force)
+    if statement is not None:
+        require_file(statement, force=force)
     facts = None if schema is None else options.schema_of(schema)
     said: dict[str, Any] = {
         "epsilon": epsilon,
@@ -107,6 +124,10 @@ def audit_privacy(
         "neighbours": neighbours,
     }
     attacked = _attacked(target, facts, constraint, said)
+    own = getattr(attacked, "privacy_", None)
+    if statement is not None and own is None:
+        remedy = "Name the folder of a saved model, whose statement then has the audit in it."
+        raise InputError(complaint(expected="a model with a statement", of="--statement", got=target, remedy=remedy))
     with options.warnings_as_notes():
         found = run(
             attacked,
@@ -118,8 +139,16 @@ def audit_privacy(
             seed=seed,
             **(said if callable(attacked) else {}),
         )
-    if out is not None:
+    told = None if own is None else found.attach(own)
+    if out is not None and out.suffix.lower() == ".html":
+        from ..report import Report, privacy_audit, write
+
+        subject = f"{found.target}, run many times on tables that were made up: nobody's rows were read."
+        write(out, Report("Audit of privacy", subject=subject, statement=told, audit=privacy_audit(found)))
+    elif out is not None:
         out.write_text(found.figure() if out.suffix.lower() == ".svg" else found.to_json(), encoding="utf-8")
+    if statement is not None and told is not None:
+        statement.write_text(told.to_json(), encoding="utf-8")
     if json:
         from .printing import print_json
 
@@ -128,8 +157,9 @@ def audit_privacy(
         from .printing import Fact, print_facts
 
         print_facts([Fact(label, words) for label, words in found.facts()])
-    if out is not None:
-        typer.echo(f"Written: {out}", err=json)
+    for written in (out, statement):
+        if written is not None:
+            typer.echo(f"Written: {written}", err=json)
     if found.refuted:
         raise typer.Exit(1)
 

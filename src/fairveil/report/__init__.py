@@ -1,6 +1,7 @@
 """Ring 5: reports. A page that is read without network and without JavaScript, and a JSON twin of every number on it."""
 
 from ..figures import Floor, FrontierFigure, GapFigure, Measure, Point, Rate, RatesFigure, Series
+from .audits import AuditSection, privacy_audit
 from .baselines import baselines
 from .certain import certain
 from .certificates import CertificateLine, CertificateSection, certificate
@@ -26,6 +27,7 @@ from .whole import Report
 from .writing import Written, write
 
 __all__ = [
+    "AuditSection",
     "Baseline",
     "Baselines",
     "CertainLine",
@@ -56,6 +58,7 @@ __all__ = [
     "first_lines",
     "ledger",
     "payments",
+    "privacy_audit",
     "private_table",
     "render",
     "to_dict",

@@ -14,6 +14,7 @@ from ..privacy.ledger.balance import Account, Balance
 from ..privacy.ledger.terms import Terms
 from ..privacy.statement.checks import Finding
 from ..privacy.statement.statement import PrivacyStatement
+from .audits import AuditSection
 from .certificates import CertificateSection
 
 
@@ -233,6 +234,7 @@ class ReportContents:
     warnings: tuple[str, ...] = ()
     certificate: CertificateSection | None = None
     private_table: PrivateTableSection | None = None
+    audit: AuditSection | None = None
 
     def __post_init__(self) -> None:
         line(title=self.title)
@@ -250,6 +252,8 @@ class ReportContents:
             several(CertificateSection, "certificate", (self.certificate,))
         if self.private_table is not None:
             several(PrivateTableSection, "private_table", (self.private_table,))
+        if self.audit is not None:
+            several(AuditSection, "audit", (self.audit,))
         if self.payments is not None:
             several(Payments, "payments", (self.payments,))
         if self.ledger is not None:

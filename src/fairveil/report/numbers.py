@@ -61,6 +61,7 @@ def to_dict(report: ReportContents, *, twin: str = "report.json") -> dict[str, A
         "guarantee": None if report.guarantee is None else _certainty(report.guarantee),
         "certificate": None if report.certificate is None else report.certificate.to_dict(),
         "private_table": None if report.private_table is None else report.private_table.to_dict(),
+        "audit": None if report.audit is None else {**report.audit.to_dict(), "curves": _curves(report.audit.curves)},
         "payments": None if report.payments is None else _payments(report.payments),
         "ledger": None if report.ledger is None else ledger_numbers(report.ledger),
         "table_numbers": _numbered(report),

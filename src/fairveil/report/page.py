@@ -57,6 +57,8 @@ def page(report: ReportContents, numbers: dict[str, Any]) -> str:
     if report.private_table is not None:
         drawn = enumerate(report.private_table.rates, 1)
         figures["private_table"] = [_twice(svg_rates, figure, f"private-{k}") for k, figure in drawn]
+    if report.audit is not None:
+        figures["audit"] = _twice(svg_curves, report.audit.curves, "audit")
     if report.ledger is not None:
         figures["budget"] = _twice(svg_budget, budget_figure(report.ledger), "budget")
         course = course_figure(report.ledger)

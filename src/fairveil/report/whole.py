@@ -21,7 +21,8 @@ class Report(ReportContents):
     `terms`: what an additive model says of each number.
     `baselines`: what the model is held against in training (`report.baselines`). `warnings`: sentences that stand above all
     else. `certificate`: what holds for people who were not in the table (`report.certificate`).
-    `private_table`: rates by group from private counts (`report.private_table`).
+    `private_table`: rates by group from private counts (`report.private_table`). `audit`: what an audit of privacy found
+    (`report.privacy_audit`).
     `created`: a date in words; without one none is printed, and the same report gives the same bytes.
     """
 
