@@ -32,6 +32,37 @@ AGAIN = (429, 502, 503, 504)
 SHOWN_KINDS = ("InputError", "KindError", "SchemaError", "MissingBoundError", "PrivacyError", "BudgetError", "LedgerError")
 
 
+class _Whole(http.client.HTTPConnection):
+    """A connection that sends head and body of a request in one piece: the server wakes once."""
+
+    _parts: list[bytes] | None = None
+
+    def send(self, data: Any) -> None:
+        """Wait for the rest of the request, if one is being put together."""
+        if self._parts is None:
+            super().send(data)
+        else:
+            self._parts.append(data)
+
+    def request(self, *args: Any, **options: Any) -> None:
+        """The request, in one piece."""
+        self._parts = []
+        try:
+            super().request(*args, **options)
+            whole = b"".join(self._parts)
+        finally:
+            self._parts = None
+        super().send(whole)
+
+
+class _Plain(_Whole):
+    """Over HTTP."""
+
+
+class _Secure(_Whole, http.client.HTTPSConnection):
+    """Over TLS."""
+
+
 class Connection:
     """To one door, with one token. Requests of several threads follow one another."""
 
@@ -106,9 +137,9 @@ class Connection:
         if self._open is None:
             assert self._host is not None
             if self._context is None:
-                self._open = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+                self._open = _Plain(self._host, self._port, timeout=self._timeout)
             else:
-                self._open = http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._context)
+                self._open = _Secure(self._host, self._port, timeout=self._timeout, context=self._context)
             self._open.connect()
             self._open.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._open.request(method, place, body=body, headers=headers)

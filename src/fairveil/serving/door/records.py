@@ -59,6 +59,7 @@ CREATE TABLE IF NOT EXISTS divisions (id TEXT PRIMARY KEY, token TEXT NOT NULL, 
     at REAL NOT NULL, UNIQUE (token, key));
 CREATE TABLE IF NOT EXISTS boots (id TEXT NOT NULL);
 """
+_NEXT = "(SELECT COALESCE(MAX(place) + 1, 0) FROM {} WHERE run = ?)"
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 """Where Linux names the time since its machine was started."""
 
@@ -113,7 +114,7 @@ class Records:
         self._looking = threading.Lock()
         self._reading = sqlite3.connect(self.path, timeout=30.0, check_same_thread=False, isolation_level=None)
         self._reading.row_factory = sqlite3.Row
-        self._boot, self._waits = _boot(), True
+        self._boot, self._waits, self._synchronous = _boot(), True, ""
         with self.writing() as db:
             for statement in TABLES.split(";"):
                 db.execute(statement)
@@ -156,7 +157,10 @@ class Records:
     def writing(self, *, waits: bool = True) -> Iterator[sqlite3.Connection]:
         """One transaction: all of it is on the disk when the block ends, or nothing is. `waits` False: it may be on its way."""
         with self._lock:
-            self._db.execute(f"PRAGMA synchronous = {'FULL' if waits or self._waits else 'NORMAL'}")
+            wanted = "FULL" if waits or self._waits else "NORMAL"
+            if wanted != self._synchronous:
+                self._db.execute(f"PRAGMA synchronous = {wanted}")
+                self._synchronous = wanted
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
@@ -266,14 +270,16 @@ class Records:
     ) -> None:
         """Write a reply and what it released down, for good: guarantee 1. `changes`: of the run's own state."""
         with self.writing(waits=bool(changes)) as db:
-            first = db.execute("SELECT COALESCE(MAX(place) + 1, 0) FROM entries WHERE run = ?", (run,)).fetchone()[0]
-            for place, entry in enumerate(entries, first):
+            for entry in entries:
                 told = (json.dumps(entry.event.to_dict()), json.dumps(list(entry.questions)), entry.batch, entry.purpose, at)
-                db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (run, place, entry.number, *told))
-            self._note(db, run, bounds, marks)
-            place = db.execute("SELECT COALESCE(MAX(place) + 1, 0) FROM replies WHERE run = ?", (run,)).fetchone()[0]
-            values = (run, place, reply.key, reply.digest, reply.act, reply.request, reply.body, at)
-            db.execute("INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+                db.execute(
+                    f"INSERT INTO entries VALUES (?, {_NEXT.format('entries')}, ?, ?, ?, ?, ?, ?)",
+                    (run, run, entry.number, *told),
+                )
+            if bounds or marks:
+                self._note(db, run, bounds, marks)
+            values = (run, run, reply.key, reply.digest, reply.act, reply.request, reply.body, at)
+            db.execute(f"INSERT INTO replies VALUES (?, {_NEXT.format('replies')}, ?, ?, ?, ?, ?, ?)", values)
             self._put(db, run, {"touched": at, **changes})
 
     def forget(self, before: float) -> int:

@@ -30,6 +30,30 @@ HEAD_SECONDS = 20.0
 STUCK_SECONDS = 60.0
 
 
+class OnePiece:
+    """A transport that sends the head of a reply together with its body: the client wakes once. All else is the transport's."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport, self._head = transport, b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send, or wait for what follows a head; an interim one (100) is waited for by the client."""
+        if not self._head and data.startswith(b"HTTP/1.") and data[9:10] != b"1":
+            self._head = data
+        elif self._head or data:
+            whole, self._head = self._head + data, b""
+            self._transport.write(whole)
+
+    def close(self) -> None:
+        """Send what waits, and close."""
+        if self._head:
+            self.write(b"")
+        self._transport.close()
+
+
 class PatientProtocol(H11Protocol):
     """uvicorn's own, with clocks. `head_seconds`, `stuck_seconds`: of the class, for all connections of one server."""
 
@@ -44,7 +68,7 @@ class PatientProtocol(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         """Begin the clock of the first head."""
-        super().connection_made(transport)
+        super().connection_made(OnePiece(transport))  # type: ignore[arg-type]  # it has all that a transport has
         self._clock = self.loop.call_later(self.head_seconds, self._late)
 
     def data_received(self, data: bytes) -> None:

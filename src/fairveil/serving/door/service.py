@@ -68,13 +68,13 @@ class Service:
     def app(self, pages: list[Route] | None = None) -> Starlette:
         """For uvicorn, or any other server of ASGI."""
         routes = [
+            Route("/v1/runs/{id}/{act}", self._endpoint("act", self._act), methods=["POST"]),  # most requests are these
             Route("/v1", self._endpoint("about", self._about, open=True)),
             Route("/v1/datasets", self._endpoint("datasets", self._datasets)),
             Route("/v1/datasets/{name}", self._endpoint("dataset", self._dataset)),
             Route("/v1/datasets/{name}/price", self._endpoint("price", self._price), methods=["POST"]),
             Route("/v1/datasets/{name}/divide", self._endpoint("divide", self._divide), methods=["POST"]),
             Route("/v1/runs", self._endpoint("open", self._open), methods=["POST"]),
-            Route("/v1/runs/{id}/{act}", self._endpoint("act", self._act), methods=["POST"]),
             Route("/v1/ledgers/{name}", self._endpoint("ledger", self._ledger)),
             Route("/v1/statements/{name}", self._endpoint("statements", self._statements)),
             Route("/healthz", self._endpoint("health", self._health, open=True)),
