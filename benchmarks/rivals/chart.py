@@ -27,7 +27,7 @@ def draw(lines: list[Line]) -> str:
     for start in range(0, len(drawn), COLUMNS):
         for column, one in enumerate(drawn[start : start + COLUMNS]):
             left = column * (WIDE + SPACE)
-            heading = html.escape(CASES[cases[start + column]].words, quote=False)
+            heading = html.escape(_heading(cases[start + column]), quote=False)
             parts.append(f'<text x="{left + 4}" y="{top + 17:g}" {FONT}>{heading}</text>')
             parts.append(one.replace("<svg ", f'<svg x="{left}" y="{top + HEADING:g}" ', 1))
         top += HEADING + max(sizes[start : start + COLUMNS]) + SPACE
@@ -37,6 +37,11 @@ def draw(lines: list[Line]) -> str:
         "\n".join((head, f"<title>{TITLE}</title>", f'<rect width="{wide}" height="{top:g}" fill="#fff"/>', *parts, "</svg>"))
         + "\n"
     )
+
+
+def _heading(case: str) -> str:
+    notion, bound = asked_of(CASES[case])
+    return f"{CASES[case].words}: {WORDS.get(notion, notion)}, {100 * bound:g} points"
 
 
 def _panel(case: str, lines: list[Line], place: int) -> str:
@@ -57,7 +62,7 @@ def _panel(case: str, lines: list[Line], place: int) -> str:
 
 
 OURS_BLIND, OURS_AWARE = "this library, does not read groups", "this library, reads groups"
-OURS_GROUPS, FAIR = "this library, sensitive features alone protected", "others' private models, then OddsPostProcessor"
+OURS_GROUPS, FAIR = "this library, sensitive features alone protected", "others' private models, made fair"
 PLAIN, OPEN = "others' private models, nothing required", "no finite epsilon"
 FAMILIES = (OURS_BLIND, OURS_AWARE, OURS_GROUPS, FAIR, PLAIN, OPEN)
 
