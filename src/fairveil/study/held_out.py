@@ -74,6 +74,18 @@ class HeldOut:
         return np.asarray(np.stack(columns, axis=-1).reshape(cells, labels, labels), np.float64)
 
 
+def histogram_of(classifier: Any, X: Any, y: Any, groups: Any) -> Floats:
+    """The same of a classifier that reads the group, whose base may be another library's."""
+    law = classifier.predict_proba(X, sensitive_features=groups)
+    classes, cells = tuple(classifier.classes_.tolist()), classifier.cells_
+    labels = _codes(read_labels(y), classes)
+    ids = cells.ids(_group_codes(groups, X, cells, len(law)))[0].astype(np.intp)
+    same_length({"X": len(law), "y": len(labels)})
+    at = ids * len(classes) + labels
+    columns = [np.bincount(at, weights=chances, minlength=cells.count * len(classes)) for chances in law.T]
+    return np.asarray(np.stack(columns, axis=-1).reshape(cells.count, len(classes), len(classes)), np.float64)
+
+
 def error_of(histogram: Floats) -> float:
     """The share of wrong decisions."""
     return 1.0 - float(np.trace(histogram.sum(axis=0)) / histogram.sum())

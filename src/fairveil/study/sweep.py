@@ -14,7 +14,6 @@ Guarantees (tests/study/test_study_frontier.py):
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +34,7 @@ from ..errors import (
     WeakEpsilon,
     complaint,
 )
-from ..estimators import RateConstrainedClassifier
+from ..estimators import ParityPostProcessor, RateConstrainedClassifier
 from ..estimators import batched as batched
 from ..estimators.batched import Job
 from ..estimators.fitting.intents import Intent
@@ -45,23 +44,18 @@ from ..estimators.reading.carried import groups_of
 from ..estimators.reading.training import Training, Ways
 from ..fairness import DemographicParity
 from ..figures import Series
-from ..metrics.intervals import largest
-from ..metrics.tables import wilson
-from ..privacy import epsilon as price
 from ..privacy.events import Event, NonPrivate, NoOp
 from ..privacy.promise import Promise
-from ..privacy.shown import at_most
-from ..privacy.statement.parts import ARITHMETICS, StatedBound
-from ..privacy.statement.statement import PrivacyStatement
 from .families import Family, Judge
-from .held_out import HeldOut, error_of
+from .held_out import HeldOut
+from .of_parity import of_parity
 from .result import Frontier
 from .result_contents import Key
-from .runs import CONFIDENCE, Run
+from .runs import Run
+from .together import defined, held_out_words, measured, promise_of_all, statement_of_all, tuning_of
 
 GAPS = (0.2, 0.15, 0.1, 0.05, 0.02)
 EPSILONS = (0.5, 1.0, 3.0)
-SHARED = "models of one seed share their noise: the price of all of them together is that of secure noise alone (seeds=None)"
 
 
 def frontier(
@@ -74,7 +68,7 @@ def frontier(
     epsilons: Iterable[float] = EPSILONS,
     seeds: int | Iterable[int] | None = 5,
     test: Any = None,
-    estimator: RateConstrainedClassifier | None = None,
+    estimator: RateConstrainedClassifier | ParityPostProcessor | None = None,
     published: Iterable[Series] = (),
     progress: bool = True,
 ) -> Frontier:
@@ -102,9 +96,10 @@ def frontier(
         flagged INSECURE, and models of one seed share it. With infinite epsilon only the first is used.
     test : tuple (X, y, sensitive_features), default=None
         Rows that are held out of training. None: errors are not known.
-    estimator : RateConstrainedClassifier, default=None
-        Carries the parameters that all models share, such as `protects`, `delta`, `schema`, `model` and `ledger`. None: the
-        defaults.
+    estimator : RateConstrainedClassifier or ParityPostProcessor, default=None
+        Carries the parameters that all models share, such as `protects`, `delta`, `schema`, `model` and `ledger`. A
+        `ParityPostProcessor` needs a fitted base with ``public_base=True``, and its models are fitted one by one. None: a
+        `RateConstrainedClassifier` with the defaults.
     published : iterable of Series, default=()
         Curves of others for the plot.
     progress : bool, default=True
@@ -133,9 +128,14 @@ def frontier(
     >>> [line["target"] for line in found.table()], len(found.models)
     ([0.6, 0.4], 4)
     """
-    template = _template(estimator)
     sweep, chosen, family = _numbers("epsilons", epsilons), _seeds(seeds), Family.of(constraint, _numbers("gaps", gaps))
     curves = tuple(published)
+    if isinstance(estimator, ParityPostProcessor):
+        with bar("Frontier") if progress else nullcontext() as tick:
+            runs, statement, rows, models = of_parity(estimator, (X, y, sensitive_features), sweep, chosen, family, test, tick)
+        _warn(runs)
+        return Frontier(family.name, runs, statement, rows, curves, models)
+    template = _template(estimator)
     reader = _Reader(X, y, sensitive_features)
     intents = _intents(template, sweep, family, reader)
     assert reader.training is not None
@@ -146,16 +146,16 @@ def frontier(
         for seed in chosen if math.isfinite(epsilon) else chosen[:1]:
             jobs[epsilon, gap, seed] = Job(_with(one, random_state=seed), intent)
     whole = _promise_of_all(list(jobs.values()))
-    not_covered = () if held_out is None else (_held_out_words(held_out),)
+    not_covered = () if held_out is None else (held_out_words(held_out.rows),)
     with bar("Frontier") if progress else nullcontext() as tick:
-        batched.fit_all(list(jobs.values()), tuning=_tuning(jobs, whole), not_covered=not_covered, tick=tick)
+        batched.fit_all(list(jobs.values()), tuning=tuning_of(jobs, whole), not_covered=not_covered, tick=tick)
     judges = {gap: family.judge(gap, reader.cells, reader.training.classes) for gap in family.bounds}
     runs = tuple(_run(key, job, family, judges[key[1]], held_out) for key, job in jobs.items())
     _warn(runs)
     return Frontier(
         family.name,
         runs,
-        _statement(list(jobs.values()), whole),
+        statement_of_all([job.estimator.privacy_ for job in jobs.values()], _events(list(jobs.values())), whole),
         None if held_out is None else held_out.rows,
         curves,
         {key: job.estimator for key, job in jobs.items()},
@@ -194,7 +194,8 @@ def _template(estimator: Any) -> RateConstrainedClassifier:
             "Fit others one by one; each statement is charged by itself."
         )
         got = type(estimator).__name__
-        raise InputError(complaint(expected="a RateConstrainedClassifier", of="estimator", got=got, remedy=remedy))
+        expected = "a RateConstrainedClassifier or a ParityPostProcessor"
+        raise InputError(complaint(expected=expected, of="estimator", got=got, remedy=remedy))
     if estimator.constraints is not None:
         remedy = "Pass frontier(..., constraint=[DemographicParity, FalseNegativeRate(0.3)]), for example."
         raise InputError(complaint(expected="None", of="estimator.constraints", got=estimator.constraints, remedy=remedy))
@@ -261,12 +262,7 @@ def _said(before: Sequence[Promise], epsilon: float) -> Iterator[type[FairveilWa
 
 def _promise_of_all(jobs: Sequence[Job]) -> Promise:
     """What all models together keep; not private where one of them is not."""
-    promise = jobs[0].intent.promise
-    spent = math.inf
-    if all(job.intent.promise.is_private for job in jobs):
-        spent = price(_events(jobs), promise.delta, promise.neighbours) * (1.0 + 1e-9)
-    largest = max(job.intent.promise.epsilon for job in jobs)
-    return dataclasses.replace(promise, epsilon=max(spent, largest))
+    return promise_of_all([job.intent.promise for job in jobs], _events(jobs))
 
 
 def _events(jobs: Sequence[Job]) -> list[Event]:
@@ -274,43 +270,7 @@ def _events(jobs: Sequence[Job]) -> list[Event]:
     return [NonPrivate() if plan is None else plan for plan in plans if not isinstance(plan, NoOp)]
 
 
-def _tuning(jobs: dict[Key, Job], whole: Promise) -> str:
-    epsilons, gaps, seeds = (len({key[place] for key in jobs}) for place in range(3))
-    grid = f"one of {len(jobs)} models of a frontier ({epsilons} epsilons, {gaps} gaps, {seeds} seeds)"
-    cost = f"epsilon {at_most(whole.epsilon)} at delta {whole.delta:g}" if whole.is_private else "what no guarantee covers"
-    return f"{grid}; whoever saw them all, or chose this one by what was seen, was shown {cost}"
-
-
-def _held_out_words(held_out: HeldOut) -> str:
-    return f"exact errors and gaps of {held_out.rows} held-out rows, shown beside the models: no guarantee covers those rows"
-
-
 # After the fits
-
-
-def _statement(jobs: Sequence[Job], whole: Promise) -> PrivacyStatement:
-    """The statement of all models together."""
-    stated = [job.estimator.privacy_ for job in jobs]
-    bounds: dict[str, StatedBound] = {}
-    for bound in (bound for statement in stated for bound in statement.bounds):
-        if bound.question not in bounds or bound.sensitivity > bounds[bound.question].sensitivity:
-            bounds[bound.question] = bound
-    events = _events(jobs)
-    secure = all(statement.noise == "secure" for statement in stated)
-    not_covered = dict.fromkeys(sentence for statement in stated for sentence in statement.not_covered)
-    return PrivacyStatement.of(
-        whole,
-        events,
-        plan=events if whole.is_private else None,
-        facts=stated[0].facts,
-        bounds=bounds.values(),
-        not_covered=[*not_covered, *([] if secure else [SHARED])],
-        tuning=f"the price of all {len(jobs)} models of a frontier together: any of them may be chosen by what was seen",
-        noise="secure" if secure else "seeded",
-        arithmetic=max((statement.arithmetic for statement in stated), key=ARITHMETICS.index, default="exact"),
-        user_code=next((statement.user_code for statement in stated if statement.user_code != "none"), "none"),
-        ledger=max((one.ledger for one in stated if one.ledger is not None), key=lambda one: one.entry, default=None),
-    )
 
 
 def _run(key: Key, job: Job, family: Family, judge: Judge, held_out: HeldOut | None) -> Run:
@@ -322,33 +282,13 @@ def _run(key: Key, job: Job, family: Family, judge: Judge, held_out: HeldOut | N
         epsilon,
         gap,
         seed,
-        _defined(float(np.max(values))) if len(values) else None,
+        defined(float(np.max(values))) if len(values) else None,
         float(noise.max()) if len(noise) else None,
         report.met,
         report.reason,
         report.rounds,
     )
-    if held_out is None:
-        return run
-    histogram = held_out.histogram(estimator.model_)
-    measured = judge.system.exact_values(histogram, histogram.sum(axis=-1))
-    error, rows = error_of(histogram), float(histogram.sum())
-    below, above = wilson(error, rows, CONFIDENCE)
-    _, low, high = largest(judge.system, histogram.sum(axis=-1), histogram, CONFIDENCE, chosen=judge.swept)
-    return dataclasses.replace(
-        run,
-        error=error,
-        gap=_defined(judge.gap(measured)),
-        excess=_defined(judge.excess(measured)),
-        error_low=below,
-        error_high=above,
-        gap_low=_defined(low),
-        gap_high=_defined(high),
-    )
-
-
-def _defined(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return run if held_out is None else measured(run, judge, held_out.histogram(estimator.model_))
 
 
 def _warn(runs: Sequence[Run]) -> None:
