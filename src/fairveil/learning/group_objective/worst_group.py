@@ -29,12 +29,11 @@ from ...fairness.objectives import LargestGroupLoss
 from ..lagrangian.duals import ExponentiatedGradientState
 from ..lagrangian.primal import PrimalState
 from ..oracles.oracle import count_rows
-from .descent import MOMENTUM, MOST, RATE, LossDescent, State, plan_descent
+from .descent import LATE, MOMENTUM, MOST, Course, LossDescent, State, plan_descent
 from .problem import Problem, ReleasedProblem
 
 PUSH = 0.1  # of a group's logarithm, a round and unit of mean loss
 QUIET = 0.05  # noise of a group's mean loss, averaged so far, above which the group counts as everybody does
-WALKED = 0.3  # in logits: how far noise alone may walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +53,9 @@ class WorstGroupDescent(LossDescent):
         walk, none = PrimalState.begin((1, ground.outputs, 1 + ground.layout.width)), np.zeros(0)
         start = np.log(_sizes(posed))
         leaning = ExponentiatedGradientState(start)
-        noise = np.full(ground.groups, self._moved(posed)) / _sizes(posed)
-        return State(posed, walk, _weights(posed, start), leaning, none, np.zeros(ground.groups), noise)
-
-    def _moved(self, posed: ReleasedProblem) -> float:
-        """The deviation of the noise of a group's share of the loss, in one round."""
-        ground = self.problem.ground
-        if ground.is_exact:
-            return 0.0
-        return self.losses_multiplier * ground.move(self._losses(np.zeros((1, 1)))) / posed.rows
+        noise, losses = self._noise_of_losses(posed) / _sizes(posed), np.zeros(ground.groups)
+        late = Course(walk.average[0], losses)
+        return State(posed, walk, _weights(posed, start), leaning, none, losses, noise, late)
 
     def step(self, curator: Curator, state: State) -> State:
         """One round."""
@@ -73,20 +66,10 @@ class WorstGroupDescent(LossDescent):
         everybody = np.clip(losses.sum() / sizes.sum(), 0.0, MOST)
         means = np.where(told, np.clip(losses / sizes, 0.0, MOST), everybody)
         leaning = replace(state.leaning, sums=state.leaning.sums + PUSH * means)
-        rate = self._rate(posed, state.weights, t)
-        walk = state.walk.step(gradient[np.newaxis] / posed.rows, rate, MOMENTUM, count=self._late(t))
+        late = t > (1.0 - LATE) * self.rounds
+        walk = state.walk.step(gradient[np.newaxis] / posed.rows, self._rate(posed, state.weights), MOMENTUM, count=late)
         mean = state.mean + (losses - state.mean) / t
         return replace(state, walk=walk, weights=_weights(posed, leaning.sums), leaning=leaning, mean=mean, round=t)
-
-    def _rate(self, posed: ReleasedProblem, weights: Floats, t: int) -> float:
-        """One over the curvature of a mean of rows, since weights are 1 in the mean; less where noise would walk far."""
-        layout, ground = self.problem.ground.layout, self.problem.ground
-        if ground.is_exact:
-            return RATE
-        largest = self.clip * (ground.max_sample_weight or 1.0)
-        noise = self.gradient_multiplier * largest / posed.rows
-        length = np.sqrt(1.0 + layout.numbers + len(layout.code_sizes))
-        return float(min(RATE, WALKED * (1.0 - MOMENTUM) / (noise * length)))
 
 
 def _sizes(posed: ReleasedProblem) -> Floats:
