@@ -37,10 +37,11 @@ def add_gradient(
     bits = work.view(np.int64)
     for k in range(r.shape[0]):
         if indptr.shape[0] > 0:
-            data = numbers[0]
+            data, line_of_sums = numbers[0], out[k]
             for t in range(m):
+                u = r[k, t]
                 for e in range(indptr[lo + t], indptr[lo + t + 1]):
-                    out[k, 1 + indices[e]] += np.int64(np.rint(r[k, t] * np.float64(data[e])))
+                    line_of_sums[np.uint64(indices[e]) + np.uint64(1)] += np.int64(np.rint(u * np.float64(data[e])))
         else:
             for j in range(numbers.shape[0]):
                 column = numbers[j, lo : lo + m]

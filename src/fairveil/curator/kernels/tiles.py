@@ -16,6 +16,39 @@ SOFT, HARD = 0, 1
 
 
 @jit
+def codes_into(codes: Any, offsets: Any, coef: Any, lo: int, m: int, z: Any) -> None:
+    """z[k, t] += the weights of the codes of row t, in order."""
+    K = z.shape[0]
+    q = codes.shape[0]
+    for c in range(0, q - 3, 4):  # four terms to a loop save loads and stores; they are added in order all the same
+        line, also = codes[c, lo : lo + m], codes[c + 1, lo : lo + m]
+        third, last = codes[c + 2, lo : lo + m], codes[c + 3, lo : lo + m]
+        i, j, v, n = offsets[c], offsets[c + 1], offsets[c + 2], offsets[c + 3]
+        for k in range(K):
+            w = coef[k]
+            for t in range(m):
+                z[k, t] = (((z[k, t] + w[i + line[t]]) + w[j + also[t]]) + w[v + third[t]]) + w[n + last[t]]
+    for c in range(q - q % 4, q):
+        line = codes[c, lo : lo + m]
+        first = offsets[c]
+        for k in range(K):
+            for t in range(m):
+                z[k, t] = z[k, t] + coef[k, first + line[t]]
+
+
+@jit
+def sparse_scores_into(data: Any, indptr: Any, indices: Any, codes: int, coef: Any, lo: int, m: int, z: Any, s2: Any) -> None:
+    """`scores_into` of one score and the numbers of a CSR array: the same sums, held in registers."""
+    for t in range(m):
+        size, score = 1.0 + codes, coef[0]
+        for e in range(indptr[lo + t], indptr[lo + t + 1]):
+            x = np.float64(data[e])
+            size = size + x * x
+            score = score + coef[np.uint64(indices[e]) + np.uint64(1)] * x  # unsigned: numba looks for no negative places
+        z[t], s2[t] = score, size
+
+
+@jit
 def scores_into(
     numbers: Numbers,
     indptr: Integers,
@@ -33,6 +66,10 @@ def scores_into(
     `numbers` is (columns, rows), or, when `indptr` is not empty, the data of a CSR array.
     """
     K = z.shape[0]
+    if K == 1 and indptr.shape[0] > 0:
+        sparse_scores_into(numbers[0], indptr, indices, codes.shape[0], coef[0], lo, m, z[0], s2)
+        codes_into(codes, offsets, coef, lo, m, z)
+        return
     for t in range(m):
         s2[t] = 1.0 + codes.shape[0]
     for k in range(K):
@@ -56,21 +93,7 @@ def scores_into(
                 w = coef[k, 1 + j]
                 for t in range(m):
                     z[k, t] = z[k, t] + w * np.float64(column[t])
-    q = codes.shape[0]
-    for c in range(0, q - 3, 4):  # four terms to a loop save loads and stores; they are added in order all the same
-        line, also = codes[c, lo : lo + m], codes[c + 1, lo : lo + m]
-        third, last = codes[c + 2, lo : lo + m], codes[c + 3, lo : lo + m]
-        i, j, v, n = offsets[c], offsets[c + 1], offsets[c + 2], offsets[c + 3]
-        for k in range(K):
-            w = coef[k]
-            for t in range(m):
-                z[k, t] = (((z[k, t] + w[i + line[t]]) + w[j + also[t]]) + w[v + third[t]]) + w[n + last[t]]
-    for c in range(q - q % 4, q):
-        line = codes[c, lo : lo + m]
-        first = offsets[c]
-        for k in range(K):
-            for t in range(m):
-                z[k, t] = z[k, t] + coef[k, first + line[t]]
+    codes_into(codes, offsets, coef, lo, m, z)
 
 
 @jit
