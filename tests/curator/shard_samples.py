@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+import fairveil as fv
 from fairveil import data
 from fairveil.curator import (
     Ask,
@@ -27,6 +29,7 @@ from fairveil.curator import (
 )
 from fairveil.curator.rows.sharded import Recipe, ShardedRows, Taking
 from fairveil.data.pieces import pieces_of
+from fairveil.errors import ChecksumError, PrivacyError
 from fairveil.privacy import Promise
 from fairveil.privacy.noise.sources import NoiseSource
 
@@ -168,3 +171,40 @@ class _Breaking:
             print(PLANTED)
             raise ValueError(f"the row of {PLANTED} years")
         return self._rows.blocks()
+
+
+def refuses_and_spends_nothing(make: Any, folder: Path, words: str, kind: Any = (ChecksumError, PrivacyError)) -> None:
+    """A fit to `make()` is refused with a typed error that shows no row, before anything is reserved in its ledger."""
+    ledger = fv.Ledger.create(folder / "ledger.db", "people", epsilon=5.0, delta=1e-5)
+    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0, rounds=3, random_state=0, ledger=ledger)
+    with pytest.raises(kind, match=words) as error:
+        clf.fit(make())
+    assert PLANTED not in f"{error.value!r} {error.value.__context__!r} {error.value.__cause__!r}"
+    balance = ledger.balance()
+    assert (balance.spent, balance.open, balance.committed) == (0, 0, 0)
+
+
+def spoilt(folder: Path, how: str) -> Any:
+    """A source, and what is done to its files once it was made: other rows, fewer bytes, another store."""
+    source = written(folder, "parquet" if how == "another file" else "store")
+
+    def spoil() -> None:
+        if how == "another file":
+            import pyarrow as pa
+            from pyarrow import parquet
+
+            parquet.write_table(pa.table(table(300, seed=9)), folder / "people" / "0.parquet")
+        elif how == "cut short":
+            file = folder / "people.store" / "rows.bin"
+            os.truncate(file, file.stat().st_size - 64)
+        else:
+            data.write_store(data.encode(table(600, seed=9), SCHEMA), folder / "people.store", overwrite=True)
+
+    return source, spoil
+
+
+SPOILT = {
+    "another file": "the file that was cut",
+    "cut short": "bytes",
+    "another store": "the store that was cut",
+}

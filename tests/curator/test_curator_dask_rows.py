@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,7 +18,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from shard_samples import PLANTED, SCHEMA, Wrong, answers, rows_of, same, table, written
+from shard_samples import (
+    PLANTED,
+    SCHEMA,
+    SPOILT,
+    Wrong,
+    answers,
+    refuses_and_spends_nothing,
+    rows_of,
+    same,
+    spoilt,
+    table,
+    written,
+)
 
 import fairveil as fv
 from fairveil import data
@@ -91,6 +104,14 @@ def test_a_worker_of_another_version_is_refused(client: Any, store: Any, monkeyp
         DaskRows(client, store).shards()
 
 
+@pytest.mark.parametrize("how", SPOILT)
+def test_files_that_are_others_where_they_are_read_end_a_fit_before_its_charge(client: Any, tmp_path: Path, how: str) -> None:
+    source, spoil = spoilt(tmp_path, how)
+    rows = DaskRows(client, source, SCHEMA if how == "another file" else None)
+    spoil()
+    refuses_and_spends_nothing(lambda: rows, tmp_path, SPOILT[how])
+
+
 def test_a_dask_dataframe_is_coded_by_workers_to_the_same_bits(client: Any, tmp_path: Path, caplog: Any) -> None:
     frames = pytest.importorskip("dask.dataframe")
     people = pd.DataFrame(table())
@@ -123,6 +144,42 @@ def test_guarantee_2_beyond_this_machine_tls_is_demanded() -> None:
         with pytest.raises(PrivacyError):
             DaskRows(address, "nowhere.store")  # refused before anything is connected
         require_private(address, trust_network=True)
+
+
+WORKER = """
+import asyncio, sys
+from distributed import Worker
+async def work():
+    async with Worker(sys.argv[1], host=sys.argv[2], nthreads=1, dashboard=False) as worker:
+        await worker.finished()
+asyncio.run(work())
+"""
+
+
+def test_guarantee_2_a_worker_beyond_this_machine_is_refused_though_the_scheduler_is_here(store: Any, tmp_path: Path) -> None:
+    """A scheduler that all addresses reach, called by this machine's own; a worker under the address that others would use."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent: it tells by which address this machine would
+        except OSError:
+            pytest.skip("this machine has no address but its own")
+        outside = probe.getsockname()[0]
+    cluster = local_cluster(1, host="0.0.0.0")
+    here = "tcp://127.0.0.1:" + cluster.scheduler_address.rpartition(":")[2]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, here, outside], **silent)  # type: ignore[call-overload]
+    client = distributed.Client(here)
+    try:
+        client.wait_for_workers(2, timeout=60)
+        assert any(outside in address for address in client.nthreads())
+        refuses_and_spends_nothing(lambda: DaskRows(client, store), tmp_path, "TLS beyond this machine", PrivacyError)
+        shards = DaskRows(client, store, shards=2, trust_network=True).shards()
+        assert same(answers(rows_of(shards)), answers(Rows(data.encode(table(), SCHEMA))))
+    finally:
+        worker.kill()
+        worker.wait()
+        client.close()
+        cluster.close()
 
 
 def test_guarantee_3_nothing_that_the_engine_keeps_shows_a_row(client: Any, tmp_path: Path) -> None:

@@ -10,7 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shard_samples import PLANTED, SCHEMA, Wrong, answers, recipes, rows_of, same, table, written
+from shard_samples import (
+    PLANTED,
+    SCHEMA,
+    SPOILT,
+    Wrong,
+    answers,
+    recipes,
+    refuses_and_spends_nothing,
+    rows_of,
+    same,
+    spoilt,
+    table,
+    written,
+)
 
 from fairveil import data
 from fairveil.curator import Curator, Linear, RowCount, RowFunction, Rows
@@ -18,6 +31,7 @@ from fairveil.curator.rows.sharded import ShardFacts
 from fairveil.curator.shards import asking, serving
 from fairveil.curator.shards.here import ShardsHere
 from fairveil.curator.shards.processes import ShardsInProcesses
+from fairveil.distributed import ProcessRows
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
 from fairveil.privacy import Promise
 
@@ -221,6 +235,53 @@ def test_shards_that_cannot_be_added_are_refused(facts: list[ShardFacts], word: 
 
     with pytest.raises(InputError, match=word):
         rows_of(Told())
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_files_that_are_others_where_they_are_read_end_a_fit_before_its_charge(tmp_path: Path, how: str) -> None:
+    """As where a path names another file on another machine: pieces were cut from what it was."""
+    source, spoil = spoilt(tmp_path, how)
+    with ProcessRows(source, SCHEMA if how == "another file" else None, workers=1) as rows:
+        spoil()
+        refuses_and_spends_nothing(lambda: rows, tmp_path, SPOILT[how])
+
+
+def test_a_worker_of_another_version_ends_a_fit_before_its_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairveil.curator.shards import processes
+
+    monkeypatch.setattr(processes, "version", lambda: "curator of next year")
+    with ProcessRows(written(tmp_path, "store"), workers=1) as rows:
+        refuses_and_spends_nothing(lambda: rows, tmp_path, "curator of next year")
+
+
+def test_a_schema_that_is_not_the_stores_is_refused_wherever_it_is_said(tmp_path: Path) -> None:
+    store = written(tmp_path, "store")
+    wider = data.Schema(dict(SCHEMA.columns) | {"age": data.Number(17, 91)}, target="hired", sensitive=("sex",))
+    for make in (lambda: ProcessRows(store, wider, workers=1), lambda: data.open(tmp_path / "people.store", wider)):
+        refuses_and_spends_nothing(make, tmp_path, "schema|features|encoding", FairveilError)
+        (tmp_path / "ledger.db").unlink()
+
+
+def test_too_many_rows_are_told_as_soon_as_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^33 by a smaller number: of a source without an end no more is read than shows it."""
+    from fairveil.curator.rows import rows as rows_module
+
+    encoded = data.encode(table(60), SCHEMA)
+    read: list[int] = []
+
+    class Endless:
+        layout = encoded.layout
+
+        def blocks(self) -> Any:
+            while True:
+                read.append(1)
+                yield from encoded.blocks()
+
+    monkeypatch.setattr(rows_module, "MOST_ROWS", 200)
+    with pytest.raises(InputError, match="at most 200 rows"):
+        Rows(Endless(), in_memory=False)
+    assert len(read) == 4
+    assert Rows(encoded).exact_count == 60
 
 
 def test_one_shard_at_least() -> None:

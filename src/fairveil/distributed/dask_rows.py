@@ -32,6 +32,12 @@ from .source import ShardedSource
 
 INSTALL = "pip install 'fairveil[dask]'"
 LOCAL = "local"
+QUIET = {
+    "distributed.worker.profile.enabled": False,  # a look at every stack each 10 ms
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""Of a cluster of our own: nobody looks at what these watch, and they cost a fifth of a small round."""
 
 
 class DaskRows(ShardedSource):
@@ -63,11 +69,8 @@ class DaskRows(ShardedSource):
         self._client = connected(client)
         self._end = weakref.finalize(self, _left, self._client) if own else None
         try:
-            require_private(str(self._client.scheduler.address), trust_network=trust_network)
-            count = sum(self._client.nthreads().values())
-            if not count:
-                remedy = "Start workers: dask worker ADDRESS."
-                raise InputError(complaint(expected="a cluster with workers", of="client", got="none", remedy=remedy))
+            self._trust_network = trust_network
+            count = threads_of(self._client, trust_network=trust_network)
             super().__init__(source, schema, shards or count, sensitive_as_feature, precision)
         except BaseException:
             self.close()
@@ -124,7 +127,7 @@ class DaskRows(ShardedSource):
             require_private(client, trust_network=bool(options.get("trust_network")))
         found = connected(client)
         try:
-            require_private(str(found.scheduler.address), trust_network=bool(options.get("trust_network")))
+            threads_of(found, trust_network=bool(options.get("trust_network")))
             coded: dict[str, Any] = {"sensitive_as_feature": sensitive_as_feature, "precision": precision}
             write_partitions(found, frame, schema, folder, overwrite=overwrite, **coded)
             rows = cls(found, folder, **options)
@@ -137,7 +140,8 @@ class DaskRows(ShardedSource):
 
     def shards(self) -> Shards:
         """Actors of their own for each fit."""
-        return DaskShards(self._client, self.pieces, threads=self._threads, patience=self._patience)
+        settings: dict[str, Any] = {"threads": self._threads, "patience": self._patience}
+        return DaskShards(self._client, self.pieces, **settings, trust_network=self._trust_network)
 
     def close(self) -> None:
         """Leave the cluster; end one that was started here."""
@@ -148,8 +152,10 @@ class DaskRows(ShardedSource):
 class DaskShards(Asking):
     """Actors of a cluster, one a shard. What they say is bytes, made and read by us."""
 
-    def __init__(self, client: Any, recipes: Sequence[Recipe], *, threads: int | None, patience: float) -> None:
-        self._client, self._threads = client, threads
+    def __init__(
+        self, client: Any, recipes: Sequence[Recipe], *, threads: int | None, patience: float, trust_network: bool = False
+    ) -> None:
+        self._client, self._threads, self._trust_network = client, threads, trust_network
         self._actors: dict[int, Any] = {}
         self._late: set[str] = set()  # workers that did not answer in time: others are asked first
         super().__init__(recipes, patience)
@@ -186,6 +192,7 @@ class DaskShards(Asking):
         for number, future in futures.items():
             actor = _within(lambda future=future: future.result(timeout=self.patience))
             if actor is not None:
+                require_private(str(actor._address), trust_network=self._trust_network)  # a worker may have come later
                 self._actors[number] = actor
         made = {number: packed([(0, VERSION, None)]) for number in numbers if number in self._actors}
         for found in self._exchanged(made).values():
@@ -280,13 +287,27 @@ def connected(client: Any) -> Any:
 
 
 def local_cluster(workers: int | None = None, **options: Any) -> Any:
-    """Worker processes of this machine under dask, without a dashboard: `distributed.LocalCluster`, with quiet defaults."""
+    """Worker processes of this machine under dask, without dashboard and profiler: `distributed.LocalCluster`, made quiet."""
     try:
+        import dask
         from distributed import LocalCluster
     except ImportError:
         raise InputError(complaint(expected="dask.distributed", of="client", got="none", remedy=INSTALL)) from None
     given = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0, "silence_logs": 50}
-    return LocalCluster(**(given | options))  # type: ignore[no-untyped-call]
+    with dask.config.set(QUIET):  # workers take it over when they are started
+        return LocalCluster(**(given | options))  # type: ignore[no-untyped-call]
+
+
+def threads_of(client: Any, *, trust_network: bool) -> int:
+    """How many threads a cluster's workers have, once scheduler and workers were found to be where totals may travel."""
+    require_private(str(client.scheduler.address), trust_network=trust_network)
+    workers: dict[str, int] = client.nthreads()
+    for address in workers:
+        require_private(address, trust_network=trust_network)
+    if not any(workers.values()):
+        remedy = "Start workers: dask worker ADDRESS."
+        raise InputError(complaint(expected="a cluster with workers", of="client", got="none", remedy=remedy))
+    return sum(workers.values())
 
 
 def require_private(address: str, *, trust_network: bool) -> None:

@@ -28,6 +28,13 @@ MOST_ROWS = 1 << 33  # sums of contributions below 2^30 grid units stay exact in
 MOST_GATHERED = 1 << 29  # bytes of rows that are kept a second time, part by part: a knob of speed only
 
 
+def require_few(rows: int) -> None:
+    """Refuse more rows than exact sums can hold: told as soon as it is known."""
+    if rows > MOST_ROWS:
+        remedy = "Sums are exact up to there; split the table over several curators."
+        raise InputError(complaint(expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy))
+
+
 class Rows:
     """All rows of a source, in memory, mapped from the disk, or streamed from the source at every pass.
 
@@ -61,6 +68,7 @@ class Rows:
             block = prepare(raw, self.layout, number, self.max_sample_weight)
             block.is_mapped = self._is_mapped
             self._starts.append(self._starts[-1] + block.rows)
+            require_few(self._starts[-1])
             self.sparse |= block.is_sparse
             weighted.add(raw.weights is not None)
             self.largest_weight = max(self.largest_weight, float(block.weights.max(initial=0.0)))
@@ -74,15 +82,6 @@ class Rows:
                 raise InputError(complaint(expected=f"{name} in all blocks or in none", of="rows", got="some", remedy=remedy))
         self.weighted = True in weighted
         self.labelled = False not in labelled
-        if self._starts[-1] > MOST_ROWS:
-            raise InputError(
-                complaint(
-                    expected=f"at most {MOST_ROWS} rows",
-                    of="rows",
-                    got="more",
-                    remedy="Sums are exact up to there; split the table over several curators.",
-                )
-            )
         self.adds_by_person = False  # gradients, before they are clipped
         self._begins: npt.NDArray[np.int64] | None = None  # of each person's rows, once they stand person by person
         self._persons: npt.NDArray[np.int64] | None = None

@@ -27,7 +27,7 @@ from ...facts.rows import PERSON_BY_PERSON
 from ..question import Question, Scale
 from . import persons
 from .block import Block, Drawn
-from .rows import MOST_ROWS, Rows, offsets_of
+from .rows import Rows, offsets_of, require_few
 from .sampling import Part, public_order
 
 Maps = tuple[tuple[Floats, Floats], ...]
@@ -156,9 +156,7 @@ class ShardedRows(Rows):
         if len({(fact.weighted, fact.labelled) for fact in filled}) > 1:
             remedy = "Code all parts alike: with labels in all of them or in none."
             raise InputError(complaint(expected="shards of one kind", of="rows", got="several", remedy=remedy))
-        if self._starts[-1] > MOST_ROWS:
-            remedy = "Sums are exact up to there; split the table over several curators."
-            raise InputError(complaint(expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy))
+        require_few(self._starts[-1])
         self._kept, self._is_mapped, self._require_same, self._maps = None, False, None, ()
         self._order, self._parts, self.largest_row = None, {}, None
         self.adds_by_person, self._begins, self._persons, self._given = False, None, None, None
