@@ -88,7 +88,7 @@ CONFINED = {
     "dp_accounting": (),
     "cryptography": ("privacy/statement/signing_keys.py",),
     "onnx": ("export/tensors.py",),
-    "dask": (),
+    "dask": ("distributed/dask_*.py",),
     "distributed": ("distributed/dask_*.py",),
     "starlette": ("serving/door/*.py",),
     "uvicorn": ("serving/door/running.py",),
