@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from typing import Any
 
 import numpy as np
@@ -131,3 +133,25 @@ def test_a_metric_frame_has_the_rates_of_the_group_table() -> None:
         shim.metric_frame([0, 1, 2], [0, 1, 2], ["a", "b", "a"])
     with pytest.raises(InputError, match="two classes"):
         shim.metric_frame([0, 1], [[0.5, 0.5], [0.1, 0.9]], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        *(("reductions", name) for name in ("ExponentiatedGradient", "DemographicParity", "EqualizedOdds")),
+        *(("reductions", name) for name in ("TruePositiveRateParity", "FalsePositiveRateParity", "ErrorRateParity")),
+        ("postprocessing", "ThresholdOptimizer"),
+        *(("metrics", name) for name in ("demographic_parity_difference", "equalized_odds_difference")),
+    ],
+)
+def test_every_parameter_of_theirs_is_ours_or_is_refused_by_name(module: str, name: str) -> None:
+    """Of the fairlearn that is installed, so that a new parameter there is seen here."""
+    theirs, ours = getattr(importlib.import_module(f"fairlearn.{module}"), name), getattr(shim, name)
+    own = inspect.signature(ours).parameters
+    for parameter, one in inspect.signature(theirs).parameters.items():
+        if parameter in own:
+            assert own[parameter].kind is one.kind
+            assert own[parameter].default == one.default or parameter in ("estimator", "constraints", "max_iter")
+        else:
+            with pytest.raises(InputError, match=parameter):
+                ours(**{parameter: object()})
