@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +12,7 @@ import pandas as pd
 import pytest
 
 from fairveil.compat import fairlearn, hugging_face
-from fairveil.errors import FairveilError
+from fairveil.errors import FairveilError, InputError
 
 ROWS = 12
 HOSTILE: list[Any] = [
@@ -87,3 +90,16 @@ def test_measures_of_fairlearn(place: int) -> None:
         given[place] = value
         refused.append(refuses(fairlearn.demographic_parity_difference, given[0], given[1], sensitive_features=given[2]))
     assert np.mean(refused) > 0.5
+
+
+@pytest.mark.parametrize("name", ["mlflow", "datasets", "aif360"])
+def test_a_library_that_does_not_import_is_named(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An old version beside new ones of its requirements, as an mlflow from before protobuf 5."""
+    (tmp_path / f"{name}.py").write_text("raise ImportError('cannot import name x')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for known in [one for one in sys.modules if one.partition(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, known)
+    module = {"mlflow": "mlflow_model", "datasets": "hugging_face", "aif360": "aif360"}[name]
+    library = vars(importlib.import_module(f"fairveil.compat.{module}"))["_mlflow" if name == "mlflow" else "_library"]
+    with pytest.raises(InputError, match=f"{name} that imports.*cannot import name x"):
+        library()

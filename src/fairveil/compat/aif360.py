@@ -126,5 +126,5 @@ def _named(codes: Any, names: Mapping[float, Any] | None) -> Any:
 def _library() -> None:
     try:
         import aif360  # noqa: F401
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise missing(error, "aif360", extra=False) from None

@@ -204,7 +204,7 @@ def metric_frame(y: Any, prediction: Any, sensitive_features: Any, *, positive: 
     """
     try:
         from fairlearn import metrics
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise missing(error, "fairlearn") from None
     import numpy as np
     import pandas as pd

@@ -82,6 +82,6 @@ def _named(feature: Any, column: Any) -> Any:
 def _library() -> Any:
     try:
         import datasets
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise missing(error, "datasets", extra=False) from None
     return datasets

@@ -5,10 +5,14 @@ from __future__ import annotations
 from ..errors import InputError, complaint
 
 
-def missing(error: ModuleNotFoundError, package: str, *, extra: bool = True) -> Exception:
-    """The error where a package is not there; where it is there and lacks another one, its own. `extra`: whether we have an
-    extra of its name."""
-    if (error.name or "").partition(".")[0] != package:
+def missing(error: ImportError, package: str, *, extra: bool = True) -> Exception:
+    """The error where a package is not there, or is a version that does not import; where it lacks another package, its own.
+    `extra`: whether we have an extra of its name."""
+    absent = isinstance(error, ModuleNotFoundError)
+    if absent and (error.name or "").partition(".")[0] != package:
         return error
     remedy = f'pip install "fairveil[{package}]".' if extra else f"pip install {package}."
-    return InputError(complaint(expected=f"the package {package}", of="compat", got="none", remedy=remedy, quote=False))
+    expected = f"the package {package}" if absent else f"a version of {package} that imports beside the others"
+    return InputError(
+        complaint(expected=expected, of="compat", got="none" if absent else str(error), remedy=remedy, quote=False)
+    )

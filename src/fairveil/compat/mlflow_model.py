@@ -200,7 +200,7 @@ def _mlflow() -> Any:
     try:
         import mlflow
         import mlflow.pyfunc
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise missing(error, "mlflow") from None
     return mlflow
 

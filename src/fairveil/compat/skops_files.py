@@ -105,7 +105,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
 def _skops() -> Any:
     try:
         import skops.io
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise missing(error, "skops") from None
     return skops.io
 
