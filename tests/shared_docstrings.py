@@ -160,6 +160,13 @@ DESCENT = {
         "releases stay charged. A `Checkpoints` also says how often. None: nothing is kept.",
     ),
 }
+KEPT = {
+    "checkpoint": (
+        "path",
+        "Folder in which answers of an interrupted fit are kept. Fit again with the same arguments and rows, and it is "
+        "resumed: answers are given again at no further price. None: nothing is kept.",
+    ),
+}
 LEAST_SQUARES = {
     "target_bounds": (
         "pair of float",

@@ -220,6 +220,8 @@ def texts_of(name: str) -> list[dict[str, tuple[str, str]]]:
         texts.append(shared.DESCENT)
     if name.startswith("Tailored"):
         texts.append(shared.TAILORED)
+    if name not in DESCENT:
+        texts.append(shared.KEPT)
     grouped = shared.DECLARED if name.startswith("Parity") else shared.GROUPS
     return [*texts, shared.CERTIFIED, grouped, shared.LEAST_SQUARES]
 

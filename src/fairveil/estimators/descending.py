@@ -26,8 +26,8 @@ from .fitting import promises, unused
 from .fitting.intents import Descent as Planned
 from .fitting.intents import Intent
 from .fitting.openings import Opening
-from .fitting.progress import progress
 from .fitting.publish import statement_of
+from .fitting.running import run
 from .handed import handed
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
@@ -107,9 +107,13 @@ class DescentClassifier(LinearClassifier):
         kept = None if every.folder is None else Checkpoint(every.folder, every.every)
         if kept is not None:
             kept.require(intent.search.identity())
-        curator = intent.opening.curator(intent.search.plan, earlier=None if kept is None else kept.journal)
-        with curator, progress("Fitting") as tick:
-            outcome = outcome_of(curator, intent.search, tick, kept)
+        outcome, curator = run(
+            intent.opening,
+            intent.search.plan,
+            "Fitting",
+            lambda curator, tick: outcome_of(curator, intent.search, tick, kept),
+            None if kept is None else kept.journal,
+        )
         self._conclude(intent, outcome, statement_of(curator, intent.training))
         self._after_fit()
         warn_if_worse(self.baselines_, learnt=self.outcome_.learnt)

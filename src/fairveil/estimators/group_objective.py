@@ -34,9 +34,9 @@ from .faces.blind import Blindly
 from .faces.mixtures import Search, found_by, probabilities, weights_given
 from .fitting import promises, unused
 from .fitting.openings import Opening
-from .fitting.progress import progress
 from .fitting.publish import statement_of
 from .fitting.requirements import said
+from .fitting.running import journal_in, run
 from .mixing import MixingClassifier, candidates_of, descent_of, model_of, rule_of, shares_of, told_of
 from .reading import additive, cautions, inputs, units
 from .reading.carried import groups_of
@@ -142,6 +142,9 @@ class GroupObjectiveClassifier(MixingClassifier):
         grow with every group's loss. ``"error"`` is then the mean loss, and ``BoundedGroupLoss(0.4, loss="log")`` a constraint.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+    checkpoint : path, default=None
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments and rows, and it is resumed:
+        answers are given again at no further price. None: nothing is kept.
     model : str or Additive, default=None
         None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
         (docs/additive_models.md).
@@ -260,6 +263,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         confidence: float = 0.9,
         loss: str = "zero_one",
         sensitive_as_feature: bool = False,
+        checkpoint: Any = None,
         model: Any = None,
         certify_share: Any = None,
         **deprecated: Any,
@@ -288,6 +292,7 @@ class GroupObjectiveClassifier(MixingClassifier):
         self.confidence = confidence
         self.loss = loss
         self.sensitive_as_feature = sensitive_as_feature
+        self.checkpoint = checkpoint
         self.model = model
         self.certify_share = certify_share
         self._take(deprecated)
@@ -335,10 +340,11 @@ class GroupObjectiveClassifier(MixingClassifier):
             If the fit was not certified as found, and part of its decisions was replaced by blind ones.
         """
         refuse_functions(X, self.method)
+        journal = journal_in(self.checkpoint)
         opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
-        training, listed, curator = opening.training, self._listed(), opening.curator(search.plan)
-        with curator, progress("Choosing") as tick:
-            outcome, certain = found_by(search, curator, tick)
+        training, listed = opening.training, self._listed()
+        found, curator = run(opening, search.plan, "Choosing", lambda curator, tick: found_by(search, curator, tick), journal)
+        outcome, certain = found
         statement = statement_of(curator, training, told_of(listed))
         mixture = None if listed else MixtureModel([model_of(rule, training) for rule in outcome.rules], outcome.weights)
         self._publish_shape(training, cells)

@@ -20,9 +20,9 @@ from ..privacy.promise import Promise
 from .faces.coded_regressor import CodedRegressor, in_coded_units
 from .fitting import promises, unused
 from .fitting.openings import Opening
-from .fitting.progress import progress
 from .fitting.publish import statement_of
 from .fitting.requirements import said
+from .fitting.running import journal_in, run
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
 from .reading.cautions import Numbers
@@ -109,6 +109,9 @@ class GroupObjectiveRegressor(CodedRegressor):
         G in f + G max(0, g). None: that of Corollary 4.2, or 5 for ``"exponential"``, which spends budget on it.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+    checkpoint : path, default=None
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments and rows, and it is resumed:
+        answers are given again at no further price. None: nothing is kept.
     model : str or Additive, default=None
         None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
         (docs/additive_models.md).
@@ -212,6 +215,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         rounds: int = ROUNDS,
         penalty: float | None = None,
         sensitive_as_feature: bool = False,
+        checkpoint: Any = None,
         model: Any = None,
     ) -> None:
         self.objective = objective
@@ -236,6 +240,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         self.rounds = rounds
         self.penalty = penalty
         self.sensitive_as_feature = sensitive_as_feature
+        self.checkpoint = checkpoint
         self.model = model
 
     def fit(
@@ -274,11 +279,10 @@ class GroupObjectiveRegressor(CodedRegressor):
             If the result errs more than something that costs nothing further.
         """
         refuse_functions(X, self.method)
+        journal = journal_in(self.checkpoint)
         opening, planned = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
         training, whole = opening.training, groups_of(opening.training, either=False)
-        curator = opening.curator(planned.plan)
-        with curator, progress("Fitting") as tick:
-            outcome = planned.run(curator, tick) if isinstance(planned, GroupRegression) else planned.run(curator)
+        outcome, curator = run(opening, planned.plan, "Fitting", planned.run, journal)
         statement = statement_of(curator, training)
         assert training.target is not None
         c = outcome.coefficients

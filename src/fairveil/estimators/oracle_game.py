@@ -36,9 +36,9 @@ from .faces import blind
 from .faces.blind import Blindly
 from .fitting import promises, unused
 from .fitting.openings import Opening
-from .fitting.progress import progress
 from .fitting.publish import READS_GROUPS, statement_of
 from .fitting.requirements import said
+from .fitting.running import journal_in, run
 from .handed import words_of
 from .mixing import MixingClassifier, candidates_of, descent_of, model_of, rule_of, shares_of, told_of
 from .reading import additive, cautions, inputs, units
@@ -126,6 +126,9 @@ class OracleGameClassifier(MixingClassifier):
         Probability, over the noise, with which `guarantee_` holds.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+    checkpoint : path, default=None
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments and rows, and it is resumed:
+        answers are given again at no further price. None: nothing is kept.
     model : str or Additive, default=None
         None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
         (docs/additive_models.md).
@@ -244,6 +247,7 @@ class OracleGameClassifier(MixingClassifier):
         clip: float | None = None,
         confidence: float = 0.95,
         sensitive_as_feature: bool = False,
+        checkpoint: Any = None,
         model: Any = None,
         certify_share: Any = None,
         **deprecated: Any,
@@ -269,6 +273,7 @@ class OracleGameClassifier(MixingClassifier):
         self.clip = clip
         self.confidence = confidence
         self.sensitive_as_feature = sensitive_as_feature
+        self.checkpoint = checkpoint
         self.model = model
         self.certify_share = certify_share
         self._take(deprecated)
@@ -311,10 +316,9 @@ class OracleGameClassifier(MixingClassifier):
         DecisionsReplaced
             If the fit was not certified as found, and part of its decisions was replaced by blind ones.
         """
+        journal = journal_in(self.checkpoint)
         opening, cells, game = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X)
-        curator = opening.curator(game.plan)
-        with curator, progress("Playing") as tick:
-            outcome = play(curator, game, tick)
+        outcome, curator = run(opening, game.plan, "Playing", lambda curator, tick: play(curator, game, tick), journal)
         training, listed = opening.training, self._listed()
         statement = statement_of(curator, training, [*([READS_GROUPS] if self.group_aware else []), *told_of(listed)])
         self._publish(training, outcome, listed, cells)

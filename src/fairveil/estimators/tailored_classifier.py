@@ -25,9 +25,9 @@ from .faces.blind import Blindly
 from .faces.linear import LinearClassifier
 from .fitting import promises, unused
 from .fitting.openings import Opening
-from .fitting.progress import progress
 from .fitting.publish import statement_of
 from .fitting.requirements import said
+from .fitting.running import journal_in, run
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
 from .reading.cautions import Numbers
@@ -128,6 +128,9 @@ class TailoredClassifier(LinearClassifier):
         G in f + G max(0, g), for a linear model with a bound on losses. None: 5.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+    checkpoint : path, default=None
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments and rows, and it is resumed:
+        answers are given again at no further price. None: nothing is kept.
     certify : notion, str or list of these, default=None
         Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or ``"demographic_parity:0.1"``.
         The fit does not aim at them. A notion without a `confidence` has that of the others, else 0.95. None: nothing.
@@ -254,6 +257,7 @@ class TailoredClassifier(LinearClassifier):
         iterate: str | None = None,
         penalty: float | None = None,
         sensitive_as_feature: bool = False,
+        checkpoint: Any = None,
         certify: Any = None,
         certify_share: Any = None,
         **deprecated: Any,
@@ -290,6 +294,7 @@ class TailoredClassifier(LinearClassifier):
         self.iterate = iterate
         self.penalty = penalty
         self.sensitive_as_feature = sensitive_as_feature
+        self.checkpoint = checkpoint
         self.certify = certify
         self.certify_share = certify_share
         self._take(deprecated)
@@ -333,11 +338,10 @@ class TailoredClassifier(LinearClassifier):
             If the fit was not certified as found, and part of its decisions was replaced by blind ones.
         """
         X, shape = modules.flattened(X, self._module)
+        journal = journal_in(self.checkpoint)
         opening, cells, search = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape)
         promise, training = opening.promise, opening.training
-        curator = opening.curator(search.plan)
-        with curator, progress("Fitting") as tick:
-            outcome, shares = search.run(curator, tick)
+        (outcome, shares), curator = run(opening, search.plan, "Fitting", search.run, journal)
         statement = statement_of(curator, opening.training, groups=tailored.named_groups(self, cells, shares, promise))
         self._set_found(search, outcome.coefficients, training)
         self._publish_shape(training, cells)

@@ -20,9 +20,9 @@ from . import tailored
 from .faces.coded_regressor import CodedRegressor
 from .fitting import promises
 from .fitting.openings import Opening
-from .fitting.progress import progress
 from .fitting.publish import statement_of
 from .fitting.requirements import said
+from .fitting.running import journal_in, run
 from .group_objective_regressor import scales
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
@@ -119,6 +119,9 @@ class TailoredRegressor(CodedRegressor):
         G in f + G max(0, g), for ``"descent"`` with a bound on losses. None: 5.
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For ``protects="records"`` alone.
+    checkpoint : path, default=None
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments and rows, and it is resumed:
+        answers are given again at no further price. None: nothing is kept.
     model : str or Additive, default=None
         None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each number beside the line
         (docs/additive_models.md).
@@ -234,6 +237,7 @@ class TailoredRegressor(CodedRegressor):
         rounds: int | None = None,
         penalty: float | None = None,
         sensitive_as_feature: bool = False,
+        checkpoint: Any = None,
         model: Any = None,
     ) -> None:
         self.allocation = allocation
@@ -266,6 +270,7 @@ class TailoredRegressor(CodedRegressor):
         self.rounds = rounds
         self.penalty = penalty
         self.sensitive_as_feature = sensitive_as_feature
+        self.checkpoint = checkpoint
         self.model = model
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> TailoredRegressor:
@@ -301,11 +306,10 @@ class TailoredRegressor(CodedRegressor):
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         """
+        journal = journal_in(self.checkpoint)
         opening, cells, planned = self._intend(lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways))
         promise, training = opening.promise, opening.training
-        curator = opening.curator(planned.plan)
-        with curator, progress("Fitting") as tick:
-            outcome, shares = planned.run(curator, tick)
+        (outcome, shares), curator = run(opening, planned.plan, "Fitting", planned.run, journal)
         statement = statement_of(curator, opening.training, groups=tailored.named_groups(self, cells, shares, promise))
         assert training.target is not None
         c = outcome.coefficients

@@ -68,14 +68,7 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | os.PathLike[str], every: int = 10) -> None:
-        given: object = folder
-        if given == "" or not isinstance(given, str | os.PathLike):
-            remedy = "Name a folder of its own: 'fit/', for example."
-            raise InputError(complaint(expected="the path of a folder", of="checkpoint", got=repr(folder), remedy=remedy))
-        self.folder = Path(folder)
-        if next((place for place in (self.folder, *self.folder.parents) if place.exists()), Path()).is_file():
-            remedy = "Name a folder, which is made where it is not there."
-            raise InputError(complaint(expected="a folder", of="checkpoint", got=str(self.folder), remedy=remedy))
+        self.folder = folder_of(folder)
         self.every = _checks.whole(at_least=1, every=every)
         self.saved = _read(self.folder)
         if self.saved is not None and self.saved.finished:
@@ -146,6 +139,18 @@ class Checkpoint:
             if old.name != file:
                 with suppress(OSError):
                     old.unlink()
+
+
+def folder_of(given: object) -> Path:
+    """The folder of a run, which need not be there yet."""
+    if given == "" or not isinstance(given, str | os.PathLike):
+        remedy = "Name a folder of its own: 'fit/', for example."
+        raise InputError(complaint(expected="the path of a folder", of="checkpoint", got=repr(given), remedy=remedy))
+    folder = Path(given)
+    if next((place for place in (folder, *folder.parents) if place.exists()), Path()).is_file():
+        remedy = "Name a folder, which is made where it is not there."
+        raise InputError(complaint(expected="a folder", of="checkpoint", got=str(folder), remedy=remedy))
+    return folder
 
 
 def identity_of(search: object, *choices: object) -> str:

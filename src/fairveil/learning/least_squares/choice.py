@@ -27,6 +27,7 @@ from ...curator import Ask, CellCounts, Curator, GroupLosses, Linear, Score, des
 from ...errors import InputError, complaint
 from ...privacy import calibrate
 from ...privacy.events import Event, compose
+from ..descent import Progress
 from ..oracles.ground import LEAST_ROWS
 from ..systems import NO_GROUPS, onto_totals
 from .grams import LEAST_SHARE
@@ -67,7 +68,7 @@ class CoefficientChoice:
         parts = [describe([ask], task.layout, task.promise, **facts) for ask in (self._counts, *self._measure(0))]
         return compose([parts[0], describe_choice(self._question, self._epsilon, task.promise), *parts[1:]])
 
-    def run(self, curator: Curator) -> RegressionOutcome:
+    def run(self, curator: Curator, _: Progress | None = None) -> RegressionOutcome:
         """Count, choose, measure; the curator is closed afterwards, come what may."""
         try:
             outcome = self._run(curator)

@@ -1,0 +1,40 @@
+"""The run of every fit: a curator for its plan, the search that asks it, and a folder from which a killed one goes on.
+
+Guarantee (tests/estimators/test_estimators_kept_fits.py):
+1. A fit that was killed, wherever, and went on has the plan as its log and the plan's price, in a ledger, too; what it was told
+   before, it is told again to the bit. One that ended gives the same model again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from ...curator import Curator, Journal
+from ...learning.checkpoint import folder_of
+from ...learning.descent import Progress
+from ...privacy.events import Event
+from .openings import Opening
+from .progress import progress
+
+Found = TypeVar("Found")
+FILE = "answers.jsonl"
+
+
+def run(
+    opening: Opening,
+    plan: Event | None,
+    title: str,
+    search: Callable[[Curator, Progress | None], Found],
+    journal: Journal | None = None,
+) -> tuple[Found, Curator]:
+    """What the search found, and the curator that it asked, whose run has ended. `title`: of the bar that shows progress."""
+    curator = opening.curator(plan, earlier=journal)
+    with curator, progress(title) as tick:
+        return search(curator, tick), curator
+
+
+def journal_in(folder: str | os.PathLike[str] | None) -> Journal | None:
+    """The journal of a search that keeps its answers there; None: nothing is kept."""
+    return None if folder is None else Journal(folder_of(folder) / FILE, answers=True)
