@@ -350,3 +350,10 @@ def test_a_score_for_persons_moves_by_one_row_of_each_and_by_all_where_rows_are_
     bound = next(one for one in public.privacy_.bounds if one.question == search_fits.COUNTED)
     assert bound.sensitivity == pytest.approx(5 * np.sqrt(2))
     assert bound.reason == "a person counts with each row"
+
+
+def test_a_folder_that_keeps_one_fit_is_refused(tmp_path) -> None:
+    game = fv.OracleGameClassifier("demographic_parity:0.2", checkpoint=tmp_path)
+    X, y, A = rows()
+    with pytest.raises(InputError, match=r"estimator\.checkpoint"):
+        fv.PrivateSearchCV(game, {"oracle": ["regression", "descent"]}, epsilon=2.0).fit(X, y, sensitive_features=A)

@@ -209,6 +209,9 @@ def parts_of(estimator: Any) -> tuple[Any, Any, str]:
         remedy = "Pass RateConstrainedClassifier(), for example; post-processors and regressors are not searched."
         got = type(last).__name__
         raise InputError(complaint(expected="a private classifier of this library", of="estimator", got=got, remedy=remedy))
+    if last.checkpoint is not None:
+        remedy = "A folder keeps one fit, and a search has many: leave checkpoint=None."
+        raise InputError(complaint(expected="None", of="estimator.checkpoint", got=str(last.checkpoint), remedy=remedy))
     return front, last, name
 
 
