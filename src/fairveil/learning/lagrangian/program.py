@@ -17,13 +17,15 @@ What is handed out instead may not break a bound beyond its own noise, which is 
 bounds themselves are the limits.
 
 *Mixing is the floor.* Whatever has a share of the model gives way to the free model and constants alone, at the same largest
-excess, if those err less by what was released. Where noise hides what a model does for small cells, it must not cost anything.
+excess, if those err less by more than noise explains. Of 1,500 rows two errors differ by 2 points of noise: the lesser one of
+the two would often be that of the worse.
 
 Guarantees (tests/learning/test_learning_program.py):
 1. Post-processing of released values: nothing is asked.
 2. Without noise no mixture of these has a smaller error plus WORTH x the largest excess, but for `ENOUGH`.
 3. A model that is as good as all else, up to noise, and no worse than mixing, is handed out itself.
-4. By the released errors and the likely values, nothing that is handed out is above mixing at its own largest excess.
+4. By the released errors and the likely values, nothing that is handed out is above mixing at its own largest excess by more
+   than `CLEARLY` deviations of their noise.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from .threshold import WORTH
 Flags = npt.NDArray[np.bool_]
 ENOUGH = 0.003
 """Of an error, or of a constraint's value: less is not worth another rule."""
-BEYOND = 1.645
+BEYOND, CLEARLY = 1.645, 1.0
 LOOKS = 2
 """How many looks cover what the values chose. Let e_1, e_2 be the noise of the model's and the free one's value in their
 deviations s_1, s_2; both have the noise of the released counts in them, so they are not independent. A mixture of shares q is
@@ -86,7 +88,7 @@ def chosen(found: Comparison, *, sampling: Floats | None = None, randomised: boo
     values, bounds, limits = _values(found, sampling)
     usable = np.isfinite(errors) & np.isfinite(values).all(axis=1)
     shares = _best(found, sampling, errors, (values, bounds, limits), usable, randomised)
-    return Choice.of(_floored(shares, errors, values, bounds, usable, randomised))
+    return Choice.of(_floored(found, shares, (errors, values, bounds), usable, randomised))
 
 
 def _best(
@@ -110,8 +112,11 @@ def _best(
     return np.asarray(np.eye(len(errors))[0])
 
 
-def _floored(shares: Floats, errors: Floats, values: Floats, bounds: Floats, usable: Flags, randomised: bool) -> Floats:
-    """These shares, or the free model and constants alone: no further above the bounds, and with less error."""
+def _floored(
+    found: Comparison, shares: Floats, known: tuple[Floats, Floats, Floats], usable: Flags, randomised: bool
+) -> Floats:
+    """These shares, or the free model and constants alone: no further above the bounds, and with clearly less error."""
+    errors, values, bounds = known
     if not shares[0] or not usable[1] or not len(bounds):
         return shares
     others = usable.copy()
@@ -120,8 +125,8 @@ def _floored(shares: Floats, errors: Floats, values: Floats, bounds: Floats, usa
     search = _least if randomised else _single
     floor = search(errors, values, most, others, WELL_KEPT)
     keeps = bool((floor[others] @ values[others] <= most + CLOSE).all())
-    errs_less = float(floor[others] @ errors[others]) < float(shares[usable] @ errors[usable])
-    return floor if keeps and errs_less else shares
+    gain = float(shares[usable] @ errors[usable]) - float(floor[others] @ errors[others])
+    return floor if keeps and gain > CLEARLY * _noise_of_gain(found, floor - shares + np.eye(len(shares))[0]) else shares
 
 
 def looks_at(found: Comparison) -> int:
