@@ -59,9 +59,11 @@ def main() -> None:
         tuple(asked.aim_options.split()),
     )
     lines = list(summary.lines(running.run(axes, asked.json)))
+    if asked.short:
+        print("\n".join(tables.short(lines)))
     if asked.winners:
         print("\n".join([*winners.table(lines), "", *winners.parted(lines)]))
-    if asked.table or not (asked.picture or asked.winners):
+    if asked.table or not (asked.picture or asked.winners or asked.short):
         print("\n".join(tables.whole(lines)))
     if asked.picture:
         asked.picture.write_text(picture.draw(lines), "utf-8")
@@ -79,6 +81,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--first-seed", type=int, default=0)
     options.add_argument("--json", type=Path, help="a file of runs: read, and appended to")
     options.add_argument("--table", action="store_true")
+    options.add_argument("--short", action="store_true", help="a row for each bound, methods or epsilons side by side")
     options.add_argument(
         "--winners", action="store_true", help="methods side by side at one gap a case, and descent's bias and noise"
     )

@@ -51,11 +51,11 @@ def spots(lines: list[Line]) -> dict[Key, dict[str, Spot]]:
 
 
 def fairlearns(lines: list[Line]) -> dict[tuple[str, str], float]:
-    """The error of fairlearn's reduction at the same gaps."""
+    """The error of fairlearn's reduction at the same gaps, some of whose answers a constant takes the place of."""
     points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for line in lines:
         if line.method == "fairlearn":
-            points[line.case, line.notion].append((line.gap.value, line.error.value))
+            points[line.case, line.notion] += [(line.gap.value, line.error.value), (0.0, line.constant.value)]
     return {key: _at(some, _middle(*key)) for key, some in points.items()}
 
 
