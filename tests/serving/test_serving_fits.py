@@ -13,6 +13,7 @@ from doors import SCHEMA, Place, place_in, remote_data
 import fairveil as fv
 from fairveil.errors import InputError, Overspent, PrivacyError, SignatureError
 from fairveil.privacy.statement import signing_keys
+from fairveil.privacy.statement.signatures import verify_signature
 from fairveil.serving import RemoteData
 from fairveil.serving.door.door import Door
 
@@ -156,3 +157,24 @@ def test_a_frontier_is_the_local_one_to_the_bit(place: Place, data: RemoteData) 
     assert len(here.models) == 4
     for key, model in here.models.items():
         assert model.predict_proba(place.rows).tobytes() == there.models[key].predict_proba(place.rows).tobytes()
+
+
+def test_a_frontier_through_a_door_of_secret_noise_needs_no_argument(tmp_path: Path) -> None:
+    """Its usual seeds are left out: one model a point."""
+    with remote_data(place_in(tmp_path, seeded=False)) as (data, _, _):
+        one = fv.RateConstrainedClassifier(rounds=3)
+        found = fv.frontier(data, estimator=one, gaps=[0.1, None], epsilons=[0.5], progress=False)
+        assert len(found.models) == 2
+        assert all(model.privacy_.noise == "secure" for model in found.models.values())
+
+
+def test_a_statement_is_handed_on_with_its_signature(place: Place, data: RemoteData, tmp_path: Path) -> None:
+    first, second = (fv.FermiClassifier(rounds=3).fit(data) for _ in range(2))
+    for clf in (first, second):
+        path = data.write_statement(clf.privacy_, tmp_path / "statement.json")
+        assert verify_signature(path, place.public_key).signer == signing_keys.fingerprint(
+            signing_keys.public_key(place.public_key)
+        )
+        assert fv.PrivacyStatement.from_json(path.read_text()) == clf.privacy_
+    with pytest.raises(InputError, match="that this holder signed"):
+        data.write_statement(fv.FermiClassifier(rounds=3).fit(place.rows).privacy_, tmp_path / "other.json")

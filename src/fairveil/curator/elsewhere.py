@@ -35,6 +35,7 @@ class Elsewhere:
     schema: Schema
     exact_rows: int | None
     weights: str | None = None
+    seeded = False  # whether runs may bring seeds, as at doors for tests alone
 
     @abstractmethod
     def rows(

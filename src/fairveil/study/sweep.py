@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
+from ..curator.elsewhere import Elsewhere
 from ..errors import (
     ConstraintNotMet,
     FairveilWarning,
@@ -93,7 +94,8 @@ def frontier(
         Privacy budgets of one model each.
     seeds : int or iterable of int, default=5
         How many seeds, or which. None trains one model a point with secure noise. Seeded noise is for studies: statements are
-        flagged INSECURE, and models of one seed share it. With infinite epsilon only the first is used.
+        flagged INSECURE, and models of one seed share it. With infinite epsilon only the first is used. Through a door whose
+        noise is secret a number means None.
     test : tuple (X, y, sensitive_features), default=None
         Rows that are held out of training. None: errors are not known.
     estimator : RateConstrainedClassifier or ParityPostProcessor, default=None
@@ -128,6 +130,8 @@ def frontier(
     >>> [line["target"] for line in found.table()], len(found.models)
     ([0.6, 0.4], 4)
     """
+    if isinstance(X, Elsewhere) and not X.seeded and isinstance(seeds, int):
+        seeds = None  # their holder's noise is secret
     sweep, chosen, family = _numbers("epsilons", epsilons), _seeds(seeds), Family.of(constraint, _numbers("gaps", gaps))
     curves = tuple(published)
     if isinstance(estimator, ParityPostProcessor):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ...curator.elsewhere import Elsewhere
@@ -14,6 +15,7 @@ from ...privacy.events import Event, compose, to_json_dict
 from ...privacy.promise import Promise
 from ...privacy.statement import signatures, signing_keys
 from ...privacy.statement.signatures import Signature
+from ...privacy.statement.statement import PrivacyStatement
 from ..wire.messages import packed
 from .connection import Connection
 
@@ -43,6 +45,7 @@ class HolderData(Elsewhere):
         self.weights = None if facts.get("weights") is None else str(facts["weights"])
         self._part: dict[str, Any] | None = None
         self.signature: Signature | None = None
+        self._signed: dict[str, tuple[str, str]] = {}  # statements as they came, by what is read of them
 
     @property
     def address(self) -> str:
@@ -139,7 +142,32 @@ class HolderData(Elsewhere):
         if self._key is not None:
             signatures.verify_text(text, found, self._key, "the holder's statement")
         self.signature = found
+        self._signed[PrivacyStatement.from_json(text).to_json()] = (text, signature)
         return found
+
+    def write_statement(self, statement: PrivacyStatement, path: str | os.PathLike[str]) -> Path:
+        """Write a statement of this holder's with its signature beside it, for `fairveil verify --key`.
+
+        Parameters
+        ----------
+        statement : PrivacyStatement
+            As a fit through this door has it: ``clf.privacy_``.
+        path : path
+            File to write. The signature goes to the same name with ``.sig``.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        found = self._signed.get(statement.to_json())
+        if found is None:
+            remedy = "Pass clf.privacy_ of a fit on this data set."
+            expected = "a statement that this holder signed"
+            raise InputError(complaint(expected=expected, of="statement", got="another", remedy=remedy))
+        for place, text in ((Path(path), found[0]), (signatures.signature_path(path), found[1])):
+            place.write_text(text, encoding="utf-8")
+        return Path(path)
 
 
 def view_of(sensitive: tuple[str, ...] | None, sensitive_as_feature: bool, steps: Any) -> dict[str, Any]:
