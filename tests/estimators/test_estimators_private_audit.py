@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -189,3 +190,74 @@ def test_a_metric_needs_bounds() -> None:
     found = fv.private_audit(DECIDED, None, Y, epsilon=1.0, metrics={"gain": fv.RowMetric(lambda X, y, p: 2.0 * p - 1, -1.0)})
     with pytest.raises(InputError, match="never negative"):
         found.ratio("gain")
+
+
+# -- recorded groups that are not the true ones --------------------------------------------------------------------------------
+
+
+def flipped(seed: int, rows: int = 20_000) -> tuple[Any, Any, Any, fv.Reports]:
+    """Decisions, true and recorded groups, and how the latter came about."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(2, size=rows)
+    decided = rng.random(rows) < 0.3 + 0.2 * true
+    asked = fv.Reports.randomized_response(("f", "m"), epsilon=1.1)
+    recorded = np.where(rng.random(rows) < asked.rates[0][1], 1 - true, true)
+    return decided, true, np.array(["f", "m"])[recorded], asked
+
+
+@pytest.mark.parametrize("kind", ["records", "attribute", "no privacy"])
+def test_rates_of_true_groups_are_estimated_from_flipped_ones(kind: str) -> None:
+    """A gap of 20 points, of which recorded groups show 10."""
+    decided, _, recorded, asked = flipped(0)
+    how: dict[str, Any] = {"epsilon": float("inf") if kind == "no privacy" else 1.0, "random_state": 1}
+    if kind == "attribute":
+        how["protects"] = "sensitive_features"
+    table = fv.private_audit(decided, sensitive_features=recorded, **how)
+    name = "selection_rate[True]"
+    shown, found = table.difference(name), table.true_groups(asked)
+    assert shown.high is not None
+    assert shown.high < 0.14
+    gap = found.difference(name)
+    assert gap.low is not None
+    assert gap.high is not None
+    assert gap.low < 0.2 < gap.high
+    assert shown.high < gap.low
+    assert gap.pair == ("m", "f")
+    assert found.rates[name]["m"].low < 0.5 < found.rates[name]["m"].high
+    assert "widest difference" in str(found)
+    assert "not shown" not in str(found)
+
+
+def test_a_table_that_was_written_has_true_groups_too() -> None:
+    decided, _, recorded, asked = flipped(1, 3000)
+    table = fv.private_audit(decided, sensitive_features=recorded, epsilon=1.0, random_state=1)
+    again = fv.PrivateTable.from_json(table.to_json())
+    assert str(again.true_groups(asked)) == str(table.true_groups(asked))
+
+
+def test_other_groups_and_several_columns_are_refused() -> None:
+    decided, _, recorded, asked = flipped(2, 1000)
+    table = fv.private_audit(decided, sensitive_features=recorded, epsilon=1.0, random_state=1)
+    with pytest.raises(InputError, match="reports"):
+        table.true_groups(fv.Reports.randomized_response(("f", "x"), epsilon=1.0))
+    two = fv.private_audit(decided, sensitive_features=[recorded, recorded], epsilon=1.0, random_state=1)
+    with pytest.raises(InputError, match="reports"):
+        two.true_groups(asked)
+
+
+def test_distributions_are_drawn_and_what_they_cannot_show_is_said() -> None:
+    """Two districts with the same decisions for both groups: the proxy is right there, and says that it need not be."""
+    rng = np.random.default_rng(3)
+    north = rng.random(20_000) < 0.5
+    share = np.where(north, 0.8, 0.2)
+    decided = rng.random(20_000) < np.where(north, 0.4, 0.6)
+    soft = fv.SoftGroups(np.stack([share, 1 - share], axis=1), ("a", "b"))
+    table = fv.private_audit(decided, sensitive_features=soft, epsilon=1.0, random_state=1)
+    told = {fact.name: fact.value for fact in table.privacy_.facts}
+    assert told["recorded groups"] == "each drawn from that person's distribution over groups"
+    found = table.true_groups(soft.reports)
+    gap = found.difference("selection_rate[True]")
+    assert gap.low is not None
+    assert gap.high is not None
+    assert gap.low < 0.12 < gap.high
+    assert "need not be those of true groups" in str(found)

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from .post_processing.parity_post_processor import ParityPostProcessor as ParityPostProcessor
     from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
     from .reading.additive import Additive as Additive
+    from .reading.soft_groups import SoftGroups as SoftGroups
     from .released.classifier import ReleasedClassifier as ReleasedClassifier
     from .released.frontier import ReleasedFrontier as ReleasedFrontier
     from .released.groups import ReleasedGroups as ReleasedGroups
     from .released.groups import release_groups as release_groups
-    from .released.soft_groups import SoftGroups as SoftGroups
     from .reports.constraint_report import ConstraintLine as ConstraintLine
     from .reports.constraint_report import ConstraintReport as ConstraintReport
     from .reports.gap_report import GapLine as GapLine
@@ -69,7 +69,7 @@ PLACES = {
     "ReleasedFrontier": ".released.frontier",
     "ReleasedGroups": ".released.groups",
     "RowMetric": ".certifying.row_metric",
-    "SoftGroups": ".released.soft_groups",
+    "SoftGroups": ".reading.soft_groups",
     "TailoredClassifier": ".tailored_classifier",
     "TailoredRegressor": ".tailored_regressor",
     "TailoringReport": ".tailored",

@@ -24,9 +24,11 @@ from ...learning.private_tables.layout import Metric, TableLayout
 from ...privacy.ledger.ambient import checked, current
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
+from ...privacy.statement.parts import PublicFact
 from ...tables import keys
 from ..fitting import promises
 from ..reading import cautions
+from ..reading.soft_groups import SoftGroups
 from ..reading.units import Whose
 from ..wrapped import bases, decided_rows
 from ..wrapped.people import DecidedRows
@@ -36,6 +38,7 @@ from .private_table_contents import ALL, EACH
 from .row_metric import TRUSTED, RowMetric, metrics_of, thrown
 
 OUTCOMES = "the outcomes themselves"
+DRAWN = "each drawn from that person's distribution over groups"
 
 
 def private_audit(
@@ -62,7 +65,7 @@ def private_audit(
     """Rates, counts and gaps by group of any decisions, with noise and with honest intervals.
 
     The rows are counted once by group, outcome and decision. Everything in the table follows from that count. See
-    docs/private_tables.md.
+    docs/private_tables.md. `sensitive_features` may be `SoftGroups`: then one group is drawn for each row.
 
     Parameters
     ----------
@@ -150,6 +153,9 @@ def private_audit(
     if own and isinstance(X, Elsewhere):
         remedy = "Leave metrics=None: the rates of the library are counted by their holder."
         raise InputError(complaint(expected="no function of rows", of="metrics", got=sorted(own), remedy=remedy))
+    drawn = isinstance(sensitive_features, SoftGroups)
+    if isinstance(sensitive_features, SoftGroups):
+        sensitive_features = sensitive_features.drawn(NoiseSource.of(bases.derived_seed(seed, 4)))
     people, name = _read(model, X, y, sensitive_features, schema, promise, seed, whose)
     labelled = people.labelled and model is not None
     layout = _layout(people, labelled, own, depth)
@@ -160,7 +166,8 @@ def private_audit(
     read = {"features", *(["label"] if labelled else ()), *(["sensitive"] if grouped or people.by_group else ())}
     asked = plan(promise, reads_groups="sensitive" in read)
     event = asked.event if promise.is_private else None
-    options: dict[str, Any] = {"facts": people.facts, "ledger": ledger, "purpose": "private audit"}
+    facts = [*people.facts, *([PublicFact("recorded groups", DRAWN, "argument")] if drawn else [])]
+    options: dict[str, Any] = {"facts": facts, "ledger": ledger, "purpose": "private audit"}
     with curator_of(people.rows, promise, plan=event, noise=NoiseSource.of(bases.derived_seed(seed, 2)), **options) as curator:
         title = "group, label and decision of each person"
         attached = curator.attach_codes(codes, layout.parts, columns_read=read, title=title)

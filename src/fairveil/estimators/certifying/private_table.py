@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from ...privacy.statement.documents import write
 from ...tables import keys
 from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, of_release
 from .private_table_contents import ALL, EACH, PrivateTableContents
+
+if TYPE_CHECKING:
+    from ...facts.reports import Reports
+    from .true_groups import TrueGroups
 
 FILE = CountsFile(
     "private table",
@@ -97,6 +101,26 @@ class PrivateTable(PrivateTableContents):
             Plain JSON values, as `to_json` writes them.
         """
         return to_dict(self)
+
+    def true_groups(self, reports: Reports) -> TrueGroups:
+        """Estimate rates of true groups, if the recorded ones were flipped with known rates.
+
+        Groups that were drawn from distributions are told as what they are. It is computed from the released counts, and
+        spends nothing further.
+
+        Parameters
+        ----------
+        reports : Reports
+            How recorded groups come from true ones. ``SoftGroups.reports`` for drawn groups.
+
+        Returns
+        -------
+        TrueGroups
+            Rates of true groups without bias, and gaps, each with an interval that covers people, flips and noise.
+        """
+        from .true_groups import true_groups
+
+        return true_groups(self, reports)
 
     def to_json(self) -> str:
         """Write the table as a JSON document, which `fairveil verify` recomputes.

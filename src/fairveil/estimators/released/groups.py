@@ -28,13 +28,13 @@ from ...privacy.statement.signing_keys import private_key
 from ..fitting import promises
 from ..reading import cautions, inputs, units
 from ..reading.carried import groups_of
+from ..reading.soft_groups import SoftGroups
 from ..reading.units import Whose
 from . import saving
 from .classifier import ReleasedClassifier
 from .frontier import ReleasedFrontier, swept
 from .public_features import Ints, features_of, labels_in
 from .released_counts import ReleasedCounts, expanded_rows
-from .soft_groups import SoftGroups
 
 PURPOSE = "release_groups"
 LAST = 12
