@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..._types import Floats, Ints
 from ..question import Question, Scale, cell_count
@@ -51,6 +50,8 @@ class PublicPass:
             assert isinstance(question, PredictionHistogram)
             self._places[question.cells is not None] = place
         self._grids = [0, 0, 0]  # of the costs' gradient and of both histograms
+        self._asked: GradientSum | None = None
+        self._found: tuple[Floats, Floats, float] = (np.zeros((0, 0)), np.zeros((0, 0)), 0.0)
         self._felt = 1.0  # the largest gradient of costs in the round before, in units of how far these reached
 
     @staticmethod
@@ -71,7 +72,7 @@ class PublicPass:
         gradient: Any = questions[0]
         if any(getattr(one, "model", None) is not gradient.model for one in questions):
             return False
-        longest, (_, _, reach, slack) = public_scale.longest_row(self._rows), self._costs(gradient)
+        longest, (_, reach, slack) = public_scale.longest_row(self._rows), self._costs(gradient)
         score = float(np.abs(gradient.model.array).sum()) * longest * max(1.0, gradient.model.sharpness)
         pull = (gradient.model.sharpness * float(reach.max(initial=0.0)) + slack + float(gradient.loss_weights[0])) * longest
         return bool(score < FAR and pull < FAR)
@@ -82,7 +83,7 @@ class PublicPass:
         common = self._common.again(model=gradient.model, loss_weight=gradient.loss_weight)
         rest = self._rest.again(model=gradient.model, cell_costs=gradient.cell_costs, _costs=gradient._costs)
         loss = scaling(0, common, None)
-        _, _, reach, slack = self._costs(gradient)
+        _, reach, slack = self._costs(gradient)
         far, least = float(reach.max(initial=0.0)), slack * public_scale.longest_row(self._rows)
         guess = np.array([self._felt * far + least])
         self._grids[0] = public_scale.of_maxima(rest, self._rows, 2, (guess, guess.copy()))[0].exponent
@@ -109,11 +110,14 @@ class PublicPass:
             out.append((place, questions[place], scales[place], (histogram if by_cell else total).reshape(shape)))
         return out
 
-    def _costs(self, gradient: GradientSum) -> tuple[Floats, npt.NDArray[np.int64], Floats, float]:
-        """Costs by cell and label, where columns' cells end, how far costs reach, and what rounding adds."""
-        costs, labels = gradient.costs(self._rows.layout)[0], gradient.cost_labels
-        slack = public_scale.rounding_of(gradient, costs, float(gradient.loss_weights[0]))
-        return costs, self._ends, public_scale.reach_of(costs, labels, self._ends), slack
+    def _costs(self, gradient: GradientSum) -> tuple[Floats, Floats, float]:
+        """Costs by cell and label, how far they reach, and what rounding adds: once a round."""
+        if self._asked is not gradient:
+            costs = gradient.costs(self._rows.layout)[0]
+            reach = public_scale.reach_of(costs, gradient.cost_labels, self._ends)
+            slack = public_scale.rounding_of(gradient, costs, float(gradient.loss_weights[0]))
+            self._asked, self._found = gradient, (costs, reach, slack)
+        return self._found
 
     def _passed(
         self, questions: Sequence[Question], rest: GradientSum, loss: Scale, threads: int | None
@@ -123,7 +127,7 @@ class PublicPass:
 
         gradient: Any = questions[0]
         rows, layout, model = self._rows, self._rows.layout, gradient.model
-        costs, _, reach, slack = self._costs(gradient)
+        costs, reach, slack = self._costs(gradient)
         histograms = {by_cell: questions[place] for by_cell, place in self._places.items()}
         decisions = DECISION_CODES[next(iter(histograms.values())).decisions]  # type: ignore[attr-defined]
         labels = {by: len(layout.classes or ()) if getattr(one, "by_label", False) else 1 for by, one in histograms.items()}
