@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
+    from .canaries import OneRunAudit as OneRunAudit
+    from .canaries import one_run as one_run
     from .claims import Claim as Claim
     from .claims import EventsClaim as EventsClaim
     from .claims import GaussianClaim as GaussianClaim
@@ -29,6 +31,7 @@ PLACES = {
     "Errors": ".result",
     "EventsClaim": ".claims",
     "GaussianClaim": ".claims",
+    "OneRunAudit": ".canaries",
     "Planted": ".finding",
     "PointClaim": ".claims",
     "PrivacyAudit": ".finding",
@@ -38,6 +41,7 @@ PLACES = {
     "audit_fit": ".pairs",
     "audit_pair": ".pairs",
     "audit_scores": ".pairs",
+    "one_run": ".canaries",
     "run": ".running",
 }
 
@@ -47,6 +51,7 @@ __all__ = [
     "Errors",
     "EventsClaim",
     "GaussianClaim",
+    "OneRunAudit",
     "Planted",
     "PointClaim",
     "PrivacyAudit",
@@ -56,6 +61,7 @@ __all__ = [
     "audit_fit",
     "audit_pair",
     "audit_scores",
+    "one_run",
     "run",
 ]
 
